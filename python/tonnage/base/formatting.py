@@ -46,13 +46,14 @@ KINDS = {"disk": "What the disks carry", "cpu": "What the CPU carries"}
 UNITS = {
     "": 1,
     "b": 1,
+    **{letter: 1000**power for power, letter in enumerate("kmgtpe", start=1)},
     **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
 }
 
 
 def bytes_of(text: str) -> int | None:
-    """``4GB`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` if it is no size."""
+    """``4GB`` or ``4G`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` if it is no size."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if found is None or found[2] not in UNITS:
         return None

@@ -1,12 +1,13 @@
-"""The tree of commands, and what their errors are in words."""
+"""The tree of commands, and the line that each error ends with."""
 
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -14,143 +15,208 @@ from typer.core import TyperGroup
 from tonnage import __version__
 from tonnage.base import core
 from tonnage.base.formatting import did_you_mean
+from tonnage.cli.options.groups import flattened
 from tonnage.cli.options.parser import RENAMED_COMMANDS, RENAMED_FLAGS, Command, flags_of
 
-HELP = (
-    "How much these machines can carry: measure, predict, sort, compare, report. Exit codes: "
-    "0 done; 1 failed while running, if only on one machine of a fleet, or not sorted; 2 unusable "
-    "arguments or input; 130 on Ctrl-C, 143 on SIGTERM, when all that is unfinished is removed."
+HELP = """Measure what machines' disks and networks carry, predict a data job's time and cost, run
+it, and check the prediction.
+
+Sizes are written 20TB, 4GiB or 4k; times 90s, 2h, 1h30m or 2:00:00. A value shown with dots
+(DIR...) may be several. Each command's --help has examples.
+
+Exit codes: 0 done; 1 failed, if only on one node, or not sorted; 2 unusable arguments or input;
+130 on Ctrl-C, 143 on SIGTERM or SIGHUP, with unfinished output removed.
+"""
+
+
+class Place(NamedTuple):
+    """Where a command is implemented, and what it does in a line."""
+
+    module: str
+    function: str
+    summary: str
+
+
+class Family(NamedTuple):
+    """Commands under one name."""
+
+    summary: str
+    commands: Mapping[str, Place]
+
+
+MEASURE = Family(
+    "Measure disks, networks and object stores.",
+    {
+        "disk": Place("measure.disk", "measure_disk", "Disks, read and written as a sort does."),
+        "ops": Place("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
+        "net": Place("measure.net", "measure_net", "The network, all to all as in a shuffle."),
+        "object": Place("measure.object", "measure_object", "An object store."),
+        "stream": Place("measure.stream", "measure_stream", "Sequential files, as IOR does."),
+        "layouts": Place("measure.layouts", "measure_layouts", "File systems over several disks."),
+        "over-time": Place(
+            "measure.over_time", "measure_over_time", "The same trials at intervals, for days."
+        ),
+        "screen": Place("measure.screen", "measure_screen", "A cluster, for slow nodes."),
+    },
 )
-COMMANDS = {
-    "run": (
-        "Run a job.",
-        {
-            "sort": "run.sort:run_sort:InputsFirst",
-            "mapreduce": "run.mapreduce:run_mapreduce:JobFirst",
-            "reduce": "run.reduce:run_reduce:JobFirst",
-        },
-    ),
-    "measure": (
-        "Measure what this machine carries.",
-        {
-            "disk": "measure.disk:measure_disk",
-            "ops": "measure.ops:measure_ops",
-            "net": "measure.net:measure_net",
-            "object": "measure.object:measure_object",
-            "layouts": "measure.layouts:measure_layouts",
-            "stream": "measure.stream:measure_stream",
-            "over-time": "measure.over_time:measure_over_time",
-            "screen": "measure.screen:measure_screen",
-        },
-    ),
-    "catalog": (
-        "What can be rented, and at what price.",
-        {
-            "ls": "catalog.catalog:ls",
-            "show": "catalog.catalog:show",
-            "diff": "catalog.catalog:diff",
-            "refresh": "catalog.catalog:refresh",
-        },
-    ),
-    "lab": (
-        "A small cluster on this machine, of which all is known.",
-        {
-            "up": "provision.lab:up",
-            "status": "provision.lab:status",
-            "exec": "provision.lab:execute",
-            "ray": "provision.lab:ray",
-            "fault": "provision.lab:fault",
-            "heal": "provision.lab:heal",
-            "down": "provision.lab:down",
-        },
-    ),
-    "cluster": (
-        "What was launched.",
-        {"status": "cluster:status", "down": "cluster:down"},
-    ),
-    "simulate": (
-        "Run a job on a fleet that is not there.",
-        {"sort": "simulate:simulate_sort"},
-    ),
-    "index": "run.reduce:index",
-    "split": "data.split:split",
-    "study": "study.local:study",
-    "report": "report:report",
-    "profile": "plan.profile:profile",
-    "plan": "plan.plan:plan",
-    "explore": "plan.explore:explore",
-    "launch": "provision.launch:launch",
-    "observe": "measure.observe:observe",
-    "import": "measure.importing:import_files",
-    "gensort": "data.gensort:gensort",
-    "valsort": "data.gensort:valsort",
+CATALOG = Family(
+    "List what can be rented, and at what price.",
+    {
+        "ls": Place("catalog.catalog", "ls", "List catalogs, or their offers."),
+        "show": Place("catalog.catalog", "show", "Show an offer."),
+        "diff": Place("catalog.catalog", "diff", "Compare two catalogs."),
+        "refresh": Place("catalog.catalog", "refresh", "Fetch a provider's current prices."),
+    },
+)
+RUN = Family(
+    "Run a job, here or on a cluster.",
+    {
+        "sort": Place("run.sort", "run_sort", "Sort fixed-length records."),
+        "mapreduce": Place("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
+        "reduce": Place("run.reduce", "run_reduce", "Reduce rows to something small."),
+    },
+)
+SIMULATE = Family(
+    "Simulate a job on a large cluster.",
+    {"sort": Place("simulate", "simulate_sort", "Simulate a sort.")},
+)
+CLUSTER = Family(
+    "Show or end launched clusters.",
+    {
+        "status": Place("provision.cluster", "status", "Show what is rented, and its cost."),
+        "down": Place("provision.cluster", "down", "End a launched cluster."),
+    },
+)
+LAB = Family(
+    "Emulate a small cluster on this machine.",
+    {
+        "up": Place("provision.lab", "up", "Start a lab."),
+        "status": Place("provision.lab", "status", "Show a running lab."),
+        "exec": Place("provision.lab", "execute", "Run a command on a node."),
+        "ray": Place("provision.lab", "ray", "Start Ray on all nodes."),
+        "fault": Place("provision.lab", "fault", "Inject a fault into a node."),
+        "heal": Place("provision.lab", "heal", "Repair a node."),
+        "down": Place("provision.lab", "down", "Stop a lab and remove what it made."),
+    },
+)
+SECTIONS: dict[str, dict[str, Family | Place]] = {
+    "Measure": {
+        "measure": MEASURE,
+        "observe": Place("measure.observe", "observe", "Watch a command's use of this machine."),
+        "import": Place(
+            "measure.importing", "import_files", "Read results of fio, IOR and others."
+        ),
+    },
+    "Model": {
+        "profile": Place("plan.profile", "profile", "Make a profile of offers from measurements."),
+    },
+    "Plan": {
+        "catalog": CATALOG,
+        "plan": Place("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
+        "explore": Place("plan.explore", "explore", "Write a page that plans interactively."),
+    },
+    "Run": {"run": RUN, "simulate": SIMULATE},
+    "Report": {
+        "report": Place("report", "report", "Analyse measurements or jobs; write a page."),
+        "study": Place("study.local", "study", "Measure, predict, sort and report in one go."),
+    },
+    "Clusters": {
+        "launch": Place("provision.launch", "launch", "Rent a planned cluster."),
+        "cluster": CLUSTER,
+        "lab": LAB,
+    },
+    "Data": {
+        "gensort": Place("data.gensort", "gensort", "Generate records of the sort benchmark."),
+        "valsort": Place("data.gensort", "valsort", "Check that records are sorted."),
+        "index": Place("run.reduce", "index", "Index data in chunks for run reduce."),
+        "split": Place("data.split", "split", "Split a file into parts of whole rows."),
+    },
+    "Setup": {
+        "doctor": Place("setup.doctor", "doctor", "Check what works on this machine."),
+        "completion": Place("setup.completion", "completion", "Print a shell completion script."),
+    },
 }
-"""Module, function and kind of each command, or a group's help and commands."""
+"""All commands, in the order in which they are used."""
+COMPLETE = "_TONNAGE_COMPLETE"
+"""By this variable a shell asks for completions."""
+COMMANDS = {name: entry for entries in SECTIONS.values() for name, entry in entries.items()}
 
 
 class _Interrupted(Exception):
-    """A command that a signal has ended; its cause is the signal's exception."""
+    """A signal ended the command; the cause is its exception."""
 
 
 class _Group(TyperGroup):
-    """Commands that are imported when they are called, or their help is asked for."""
+    """Commands that are imported when they are called, or when their own help is shown."""
 
-    places: ClassVar[Mapping[str, str]]
+    places: ClassVar[Mapping[str, Place]]
+    sections: ClassVar[Mapping[str, Mapping[str, Family | Place]]]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *self.places]
+        return [name for entries in self.sections.values() for name in entries]
 
     def get_command(self, ctx: Any, name: str) -> Any:
         if name not in self.places:
             return super().get_command(ctx, name)
-        module, function, *kind = self.places[name].split(":")
-        place = importlib.import_module(f"tonnage.cli.{module}")
+        place = self.places[name]
+        module = importlib.import_module(f"tonnage.cli.{place.module}")
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
-        alone.command(name, cls=getattr(place, kind[0]) if kind else Command)(
-            getattr(place, function)
+        alone.command(name, cls=Command, short_help=place.summary)(
+            flattened(getattr(module, place.function))
         )
         return typer.main.get_command(alone)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.list_commands(ctx)))
+        for section, entries in self.sections.items():
+            with formatter.section(section):
+                rows = [(name.ljust(width), entry.summary) for name, entry in entries.items()]
+                formatter.write_dl(rows)
 
-class _Commands(_Group):
-    """The tree; the parser's library would take a Ctrl-C for its own and say nothing."""
+
+class _Root(_Group):
+    """The whole tree; the parser's library would handle Ctrl-C itself, and print nothing."""
 
     def invoke(self, ctx: Any) -> Any:
-        with _kept():
+        with _interrupts():
             return super().invoke(ctx)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
-        with _kept():
+        with _interrupts():
             return super().make_context(*args, **options)
 
 
 @contextmanager
-def _kept() -> Iterator[None]:
+def _interrupts() -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt as why:
-        raise _Interrupted from why
+    except KeyboardInterrupt as signalled:
+        raise _Interrupted from signalled
 
 
-def _typer(kind: type[_Group], help_text: str, places: Mapping[str, Any]) -> typer.Typer:
-    """A group with these commands, of which some are groups."""
-    own = {name: place for name, place in places.items() if isinstance(place, str)}
+def _typer(
+    kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | Place]]
+) -> typer.Typer:
+    """A group of commands, some of which are groups."""
+    entries = {name: entry for each in sections.values() for name, entry in each.items()}
+    places = {name: entry for name, entry in entries.items() if isinstance(entry, Place)}
     made = typer.Typer(
-        cls=type(kind.__name__, (kind,), {"places": own}),
+        cls=type(kind.__name__, (kind,), {"places": places, "sections": sections}),
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         no_args_is_help=True,
-        help=help_text,
+        help=text,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for name, place in places.items():
-        if not isinstance(place, str):
-            made.add_typer(_typer(_Group, *place), name=name)
+    for name, entry in entries.items():
+        if isinstance(entry, Family):
+            inner = _typer(_Group, entry.summary, {"Commands": entry.commands})
+            made.add_typer(inner, name=name, short_help=entry.summary)
     return made
 
 
-app = _typer(_Commands, HELP, COMMANDS)
+app = _typer(_Root, HELP, SECTIONS)
 
 
 @app.callback(invoke_without_command=True)
@@ -163,55 +229,59 @@ def _version(
 
 
 def call(arguments: list[str]) -> tuple[int, str]:
-    """Does what the arguments say; gives the exit code, and what is to be said of an early end.
+    """Runs a command line; returns the exit code, and the line that explains an early end.
 
     Raises:
         KeyboardInterrupt: Ctrl-C or SIGTERM; the command has cleaned up by then.
     """
     command = typer.main.get_command(app)
+    if COMPLETE in os.environ:
+        importlib.import_module("tonnage.cli.setup.completion").prepare()
     try:
         code = command.main(args=arguments, prog_name="tonnage", standalone_mode=False)
-    except _Interrupted as why:
-        raise (why.__cause__ or why) from None
-    except core.UsageError as why:
-        return 2, str(why)
-    except core.RunError as why:
-        return 1, str(why.args[0])
-    except OSError as why:
-        return 1, f"{why.filename or ''}: {why.strerror}".lstrip(": ")
-    except Exception as why:
-        if hasattr(why, "format_message"):  # the command line parser's own errors
-            return 2, _unusable(why)
+    except _Interrupted as error:
+        raise (error.__cause__ or error) from None
+    except core.UsageError as error:
+        return 2, str(error)
+    except core.RunError as error:
+        return 1, str(error)
+    except OSError as error:
+        return 1, f"{error.filename or ''}: {error.strerror}".lstrip(": ")
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the command line parser's own errors
+            return 2, _usage_error(error)
         raise
     return (code if isinstance(code, int) else 0), ""
 
 
-def _unusable(why: Any) -> str:
-    """The parser's error in a line that says how to mend it."""
-    kind = type(why).__name__
+def _usage_error(error: Any) -> str:
+    """The parser's error in one line that says how to fix it."""
+    kind, message = type(error).__name__, str(error.format_message())
+    command = error.ctx.command if error.ctx else None
     if kind == "NoArgsIsHelpError":
-        commands = ", ".join(why.ctx.command.list_commands(why.ctx))
-        return f"give a command: {commands} (see --help)"
-    if kind == "NoSuchOption" and re.match(r"-\d", why.option_name):
-        return f"{why.option_name}: give a number from 0 up (see --help)"
+        return f"give a command: {', '.join(command.list_commands(error.ctx))} (see --help)"
     if kind == "NoSuchOption":
-        why.possibilities = None  # It would name hidden ones too.
-        flags = flags_of(why.ctx.command)
-        if new := [each for each in RENAMED_FLAGS.get(why.option_name, ()) if each in flags]:
-            return f"{why.option_name} is now {new[0]} (see --help)"
-        meant = did_you_mean(why.option_name, flags)
-        return f"{why.format_message().rstrip('.')}{meant} (see --help)"
-    if unknown := re.match(r"No such command '(.*)'", why.format_message()):
-        commands = why.ctx.command.list_commands(why.ctx)
-        if unknown[1] in RENAMED_COMMANDS and RENAMED_COMMANDS[unknown[1]] in commands:
-            return (
-                f"tonnage {unknown[1]} is now tonnage {RENAMED_COMMANDS[unknown[1]]} (see --help)"
-            )
-        meant = did_you_mean(unknown[1], commands) or f": there are {', '.join(commands)}"
-        return f"{unknown[0]}{meant} (see --help)"
-    if kind == "MissingParameter" and why.param and why.param.name == "inputs":
-        flags = {each.name for each in why.ctx.command.params}
-        after = [f"--{each}" for each in ("output", "scratch") if each in flags]
+        return f"{_unknown_option(error, command)} (see --help)"
+    if unknown := re.match(r"No such command '(.*)'", message):
+        names = command.list_commands(error.ctx)
+        new = RENAMED_COMMANDS.get(unknown[1])
+        if new in names:
+            return f"tonnage {unknown[1]} is now tonnage {new} (see --help)"
+        others = did_you_mean(unknown[1], names) or f": there are {', '.join(names)}"
+        return f"{unknown[0]}{others} (see --help)"
+    if kind == "MissingParameter" and error.param and error.param.name == "inputs":
+        required = [each.opts[0] for each in command.params if each.required and each.opts]
+        after = [flag for flag in required if flag.startswith("-")]
         where = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
-        return f"{why.param.metavar or 'INPUT...'} is missing{where} (see --help)"
-    return f"{why.format_message()} (see --help)"
+        return f"{error.param.metavar or 'INPUT...'} is missing{where} (see --help)"
+    return f"{message} (see --help)"
+
+
+def _unknown_option(error: Any, command: Any) -> str:
+    if re.match(r"-\d", error.option_name):
+        return f"{error.option_name}: give a number from 0 up"
+    error.possibilities = None  # They would include hidden options.
+    flags = flags_of(command)
+    if new := [each for each in RENAMED_FLAGS.get(error.option_name, ()) if each in flags]:
+        return f"{error.option_name} is now {new[0]}"
+    return f"{error.format_message().rstrip('.')}{did_you_mean(error.option_name, flags)}"

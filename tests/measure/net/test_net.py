@@ -19,7 +19,7 @@ from support.processes import PATIENCE_SECONDS, Running, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
-from tonnage.cli.options.types import refuse_memory
+from tonnage.cli.options.validate import refuse_memory
 from tonnage.measure.net import Settings, is_enough, measure_net
 from tonnage.measure.net.endpoint import Place, run_together
 from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations

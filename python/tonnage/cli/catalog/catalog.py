@@ -18,7 +18,8 @@ import typer
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.extras import refuse_without
-from tonnage.cli.options.types import Json, number, parse_size, parse_usd, refuse_unknown
+from tonnage.cli.options.types import Json, number, parse_size, parse_usd
+from tonnage.cli.options.validate import refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog, Offer
@@ -160,7 +161,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show all that is known of an offer, where it is from, and what is unknown."""
-    from tonnage.catalog import find_offer, catalogs_with
+    from tonnage.catalog import catalogs_with, find_offer
     from tonnage.cli.options.planning import catalogs_of
     from tonnage.cli.output.offers import print_offer, told
 

@@ -22,7 +22,7 @@ from tonnage.cli.measure.options import Measure, More, Where, line
 from tonnage.cli.options.extras import refuse_without
 
 if TYPE_CHECKING:
-    from tonnage.measure.cluster.driver import TrialDone, MeasurementEvents
+    from tonnage.measure.cluster.driver import MeasurementEvents, TrialDone
 
 
 def measure(

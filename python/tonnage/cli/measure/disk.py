@@ -31,8 +31,9 @@ from tonnage.cli.measure.options import (
     refuse_directories,
     where,
 )
-from tonnage.cli.options.types import Json, Memory, refuse_twice, refuse_unknown
-from tonnage.model.study_findings import short_trial_warnings, disk_warnings
+from tonnage.cli.options.types import Json, Memory
+from tonnage.cli.options.validate import refuse_repeated, refuse_unknown
+from tonnage.model.study_findings import disk_warnings, short_trial_warnings
 
 if TYPE_CHECKING:
     from tonnage.measure.disk import DiskSettings
@@ -76,7 +77,7 @@ def measure_disk(
     directories = directory or [Path()]
     at = where(fleet, instances, one_at_a_time, patience, label)
     refuse_directories(at, directories)
-    refuse_twice("--dir", directories)
+    refuse_repeated("--dir", directories)
     read, write = split_read_write(tuple(directories))
     settings = DiskSettings(
         read=read,

@@ -11,7 +11,8 @@ import typer
 from tonnage.base import core
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import kept_rules, line
-from tonnage.cli.options.types import Json, command
+from tonnage.cli.options.files import command_line
+from tonnage.cli.options.types import Json
 
 
 def import_files(
@@ -37,7 +38,7 @@ def import_files(
     from tonnage.measure.importers import Unreadable, imported, read
 
     try:
-        found = [imported(file, read(file), command=command()) for file in files]
+        found = [imported(file, read(file), command=command_line()) for file in files]
     except Unreadable as why:
         raise core.UsageError(str(why)) from None
     for measurement in found:

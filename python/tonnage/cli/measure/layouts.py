@@ -23,16 +23,9 @@ from tonnage.cli.measure.options import (
     labelled,
     summary,
 )
-from tonnage.cli.options.types import (
-    Json,
-    Memory,
-    command,
-    new_directory,
-    parse_size,
-    refuse_files,
-    refuse_unknown,
-    whole_number,
-)
+from tonnage.cli.options.files import command_line, new_directory
+from tonnage.cli.options.types import Json, Memory, parse_size, whole_number
+from tonnage.cli.options.validate import refuse_files, refuse_unknown
 from tonnage.model.analysis.cpu_cost import layout_costs
 
 
@@ -138,7 +131,7 @@ def measure_layouts(
         settings,
         out,
         destroy=destroy,
-        command=command(),
+        command=command_line(),
         labels=labels,
         on_round=lambda label: core.Progress(label, size, most_seconds),
     )

@@ -28,7 +28,9 @@ from tonnage.cli.measure.options import (
     show,
     where,
 )
-from tonnage.cli.options.types import Json, command, number, parse_size, refuse_memory, whole_number
+from tonnage.cli.options.files import command_line
+from tonnage.cli.options.types import Json, number, parse_size, whole_number
+from tonnage.cli.options.validate import refuse_memory
 from tonnage.model.analysis.cpu_cost import network_cost
 
 LEAST_BLOCK_BYTES = 1 << 10
@@ -219,7 +221,9 @@ def measure_net(
     out = output("net", out)
     most_seconds = settings.rounds * (STARTING_SECONDS + settings.seconds)
     with core.Progress("measuring", 0, most_seconds) as progress:
-        found = measure(out, settings, command=command(), labels=at.labels, on_progress=progress)
+        found = measure(
+            out, settings, command=command_line(), labels=at.labels, on_progress=progress
+        )
         show(found, out, as_json, _costs)
 
 

@@ -29,14 +29,8 @@ from tonnage.cli.measure.options import (
     where,
 )
 from tonnage.cli.options.object_store import Endpoint, refuse_endpoint
-from tonnage.cli.options.types import (
-    Json,
-    number,
-    parse_size,
-    refuse_memory,
-    refuse_unknown,
-    whole_number,
-)
+from tonnage.cli.options.types import Json, number, parse_size, whole_number
+from tonnage.cli.options.validate import refuse_memory, refuse_unknown
 from tonnage.run.storage.object_store import parse_url
 
 if TYPE_CHECKING:

@@ -11,14 +11,9 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.base.records import Observation, ObservedPhase
-from tonnage.cli.options.types import (
-    new_directory,
-    number,
-    parse_measurable,
-    refuse_files,
-    refuse_filled,
-    whole_number,
-)
+from tonnage.cli.options.files import new_directory
+from tonnage.cli.options.types import number, parse_measurable, whole_number
+from tonnage.cli.options.validate import refuse_files, refuse_non_empty
 
 
 def observe(
@@ -81,7 +76,7 @@ def observe(
         raise core.UsageError("give either -- COMMAND or --pid PID...: what is to be watched")
     if out:
         refuse_files("--output", [out])
-        refuse_filled("--output", [out])
+        refuse_non_empty("--output", [out])
     known = environment.capture([Path()])
     out = out or new_directory("tonnage-observe")
     is_new = not out.exists()

@@ -30,7 +30,8 @@ from tonnage.cli.measure.options import (
     refuse_outstanding,
     where,
 )
-from tonnage.cli.options.types import Json, number, refuse_unknown, whole_number
+from tonnage.cli.options.types import Json, number, whole_number
+from tonnage.cli.options.validate import refuse_unknown
 
 SUBMISSIONS = ("single", "batched")
 SECONDS = {"explore": 5.0, "steady": 120.0}

@@ -16,18 +16,15 @@ import typer
 from tonnage.base import core, formatting
 from tonnage.base.credibility import NOT_PROVED
 from tonnage.base.records import Measurement, Metric, Summary, Trial
+from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.types import (
-    command,
-    new_directory,
     number,
     parse_duration,
     parse_measurable,
     parse_share,
-    refuse_memory,
-    refuse_missing,
-    refuse_relative,
     whole_number,
 )
+from tonnage.cli.options.validate import refuse_memory, refuse_missing, refuse_relative
 
 ENGINES = ("ring", "sync")
 NODE = "{node}"
@@ -180,7 +177,7 @@ class Where:
     def asked(self) -> dict[str, Any]:
         """What is asked of any fleet, as `tonnage.measure.cluster.driver.Asked` takes it."""
         return {
-            "command": command(),
+            "command": command_line(),
             "labels": self.labels,
             "instances": self.instances,
             "patience_seconds": self.patience_seconds,
@@ -306,7 +303,7 @@ def carry_out(
         )
         return
     with core.Progress("measuring", total_bytes, total_seconds) as progress:
-        found = work(None)(out, command=command(), labels=at.labels, on_progress=progress)
+        found = work(None)(out, command=command_line(), labels=at.labels, on_progress=progress)
         show(found, out, as_json, more, in_line or line)
 
 

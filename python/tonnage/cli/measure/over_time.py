@@ -27,7 +27,8 @@ from tonnage.cli.measure.options import (
     refuse_outstanding,
     where,
 )
-from tonnage.cli.options.types import Json, number, parse_duration, refuse_unknown, whole_number
+from tonnage.cli.options.types import Json, number, parse_duration, whole_number
+from tonnage.cli.options.validate import refuse_unknown
 
 
 def measure_over_time(

@@ -246,7 +246,10 @@ def _line(suspect: Suspect) -> str:
 
 
 def _gain(
-    disks: ClusterMeasurement, network: ClusterMeasurement | None, found: ScreeningResult, asked: Asked
+    disks: ClusterMeasurement,
+    network: ClusterMeasurement | None,
+    found: ScreeningResult,
+    asked: Asked,
 ) -> More:
     """What the job would gain without the suspects; ``gain`` of None: that cannot be told."""
     from tonnage.model.outlier_nodes import measured_rates

@@ -25,7 +25,8 @@ from tonnage.cli.measure.options import (
     refuse_directories,
     where,
 )
-from tonnage.cli.options.types import Json, parse_size, refuse_memory, refuse_unknown, whole_number
+from tonnage.cli.options.types import Json, parse_size, whole_number
+from tonnage.cli.options.validate import refuse_memory, refuse_unknown
 
 TRANSFER_UNIT_BYTES = 4096
 """What direct I/O moves is a multiple of this."""

@@ -11,7 +11,8 @@ import typer
 
 from tonnage.base import core
 from tonnage.cli.measure.options import NODE
-from tonnage.cli.options.types import bytes_in, whole_number
+from tonnage.cli.options.files import bytes_in
+from tonnage.cli.options.types import whole_number
 from tonnage.run.storage.object_store import is_url, parse_url
 
 if TYPE_CHECKING:

@@ -1,7 +1,12 @@
-"""How a command reads its line: flags with several values, and old names of flags and commands."""
+"""How a command reads its line and shows its help.
+
+A flag whose value is shown with dots takes several values (``--dir A B``). An old name of a flag is
+refused with its new one. Help shows required options in the usage line, and ends with examples.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,10 +35,47 @@ RENAMED_FLAGS = {
 }
 """Flags of earlier versions, and what they are called now: the first that the command has."""
 RENAMED_COMMANDS = {"fleet": "cluster"}
+FLAG_OF_SETTING = {
+    "modes": "--mode",
+    "operations": "--operation",
+    "layouts": "--layout",
+    "directory": "--dir",
+    "file_bytes": "--file-size",
+    "object_bytes": "--object-size",
+    "workers": "--processes",
+    "every": "--every",
+}
+"""Settings of the runtime whose flag has another name, where the command has that flag."""
+EXAMPLES = "\n\nExamples:\n"
 
 
 class Command(TyperCommand):
-    """A command whose flags may be followed by several values, and whose errors name its flags."""
+    """A command of Tonnage."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """What follows the command's name in its usage line: all that is required, in order."""
+        options = [each for each in self.params if each.param_type_name == "option"]
+        arguments = [each.metavar for each in self.params if each.param_type_name == "argument"]
+        return [
+            *(each for each in arguments if "-- " not in each),
+            *(f"{each.opts[0]} {each.metavar}" for each in options if each.required),
+            "[OPTIONS]",
+            *(each for each in arguments if "-- " in each),
+        ]
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Shows what the command does."""
+        text, _, _ = inspect.cleandoc(self.help or "").partition(EXAMPLES)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(text)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Shows the examples as they are typed."""
+        if lines := examples(self):
+            formatter.write_paragraph()
+            formatter.write("Example:\n" if len(lines) == 1 else "Examples:\n")
+            formatter.write("".join(f"  {line}\n" for line in lines))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the line."""
@@ -46,14 +88,20 @@ class Command(TyperCommand):
         return super().parse_args(ctx, spread(args, several))
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command."""
+        """Runs the command; an error of a setting names its flag."""
         try:
             return super().invoke(ctx)
         except core.UsageError as error:
-            if not error.setting:
-                raise
-            flag = flag_of(error.setting, self) or error.setting.replace("_", " ")
-            raise core.UsageError(f"{flag}: {error.why}") from error
+            if error.setting:
+                name = flag_of(error.setting, self) or error.setting.replace("_", " ")
+                error.why, error.setting = f"{name}: {error.why}", None
+            raise
+
+
+def examples(command: Any) -> list[str]:
+    """The lines of a command's examples."""
+    _, _, text = inspect.cleandoc(command.help or "").partition(EXAMPLES)
+    return inspect.cleandoc(text).splitlines()
 
 
 def flags_of(command: Any) -> list[str]:
@@ -70,9 +118,10 @@ def flags_of(command: Any) -> list[str]:
 def flag_of(setting: str, command: Any) -> str | None:
     """The flag of a command that sets what the runtime calls ``setting``."""
     known = flags_of(command)
-    for name in (setting, setting.removesuffix("_bytes"), setting.removesuffix("_seconds")):
+    names = (setting, setting.removesuffix("_bytes"), setting.removesuffix("_seconds"))
+    for name in names:
         flag = f"--{name.replace('_', '-')}"
-        for each in (flag, *RENAMED_FLAGS.get(flag, ())):
+        for each in (flag, *RENAMED_FLAGS.get(flag, ()), FLAG_OF_SETTING.get(name, flag)):
             if each in known:
                 return each
     return None

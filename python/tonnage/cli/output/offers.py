@@ -11,7 +11,16 @@ from collections.abc import Callable, Container, Iterator, Sequence
 
 from tonnage import catalog as offered
 from tonnage.base import formatting
-from tonnage.catalog import Burst, Catalog, Difference, Disks, Offer, VolumeKind, VolumeLink, OfferFilter
+from tonnage.catalog import (
+    Burst,
+    Catalog,
+    Difference,
+    Disks,
+    Offer,
+    OfferFilter,
+    VolumeKind,
+    VolumeLink,
+)
 
 UNKNOWN = "?"
 """What stands for a figure that is unknown."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tonnage.base import formatting
 
 if TYPE_CHECKING:
-    from tonnage.simulate.scalability_limits import Limit, ClusterLimits
+    from tonnage.simulate.scalability_limits import ClusterLimits, Limit
     from tonnage.simulate.scenario import ScenarioResult
     from tonnage.simulate.sort import SimulatedSort
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.options.types import refuse_unknown
+from tonnage.cli.options.validate import refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.base.records.plan import Candidate, Plan

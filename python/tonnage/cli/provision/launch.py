@@ -17,26 +17,19 @@ from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.plan_file import chosen_of
 from tonnage.cli.options.planning import catalogs_of
-from tonnage.cli.options.types import (
-    Json,
-    new_directory,
-    parse_duration,
-    parse_usd,
-    refuse_files,
-    refuse_filled,
-    refuse_unknown,
-    whole_number,
-)
+from tonnage.cli.options.types import Json, parse_duration, parse_usd, whole_number
+from tonnage.cli.options.validate import refuse_files, refuse_non_empty, refuse_unknown
 from tonnage.cli.plan.emit import offer_of
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.plan.machines import PURCHASES
-    from tonnage.provision.aws.launcher import Asked
-    from tonnage.provision.aws.requests import Account, Order
+    from tonnage.provision.aws.launcher import LaunchRequest
+    from tonnage.provision.aws.requests import Account, LaunchOrder
 
 LIFETIME = "2h"
 WHEELS = Path("target/wheels")
@@ -218,17 +211,17 @@ def launch(
     refuse_unknown_account(order)
     if out:
         refuse_files("--output", [out])
-        refuse_filled("--output", [out])
+        refuse_non_empty("--output", [out])
     place = out or new_directory("tonnage-launch")
-    from tonnage.provision.aws.launcher import Asked
-    from tonnage.provision.ssh import Reach
+    from tonnage.provision.aws.launcher import LaunchRequest
+    from tonnage.provision.ssh import SshClient
 
     program = shlex.split(ssh)
     if not program:
         raise core.UsageError("--ssh: give a command, like ssh")
-    asked = Asked(
+    asked = LaunchRequest(
         order=order,
-        reach=Reach(tuple(program), user, place.absolute() / "known_hosts"),
+        ssh=SshClient(tuple(program), user, place.absolute() / "known_hosts"),
         wheel=wheel_of(wheel, order.rental.offer.arch),
         cap_usd=cap,
         replacements=replacements,
@@ -252,7 +245,7 @@ def order_of(
     account: Account,
     lifetime_seconds: float,
     catalog: str | None,
-) -> Order:
+) -> LaunchOrder:
     """What is to be launched.
 
     Raises:
@@ -260,7 +253,7 @@ def order_of(
         PriceError, HandoverError: It has no price, or cannot be rented of AWS.
     """
     from tonnage.provision import cost
-    from tonnage.provision.aws.requests import Order
+    from tonnage.provision.aws.requests import LaunchOrder
     from tonnage.provision.aws.teardown import now
     from tonnage.provision.export import HandoverError, Rental
 
@@ -275,12 +268,12 @@ def order_of(
     if offer.region is None:
         raise core.UsageError(f"catalog {offered.name} tells no region: plan with another")
     planned = made.settings.get("purchase") == "spot"
-    if not cost.is_planned(cost.find_tariff(offered, offer, chosen, planned), chosen):
+    if not cost.matches_plan(cost.find_tariff(offered, offer, chosen, planned), chosen):
         raise core.UsageError(
             f"catalog {offered.name} has another price than the plan: make the plan anew"
         )
     mark = secrets.token_hex(3)
-    return Order(
+    return LaunchOrder(
         rental=Rental(made.job.name, chosen, offer, spot, mark),
         account=account,
         tariff=cost.find_tariff(offered, offer, chosen, spot),
@@ -300,27 +293,27 @@ def refuse_addresses(given: str | None) -> None:
         ) from None
 
 
-def refuse_unknown_account(order: Order) -> None:
+def refuse_unknown_account(order: LaunchOrder) -> None:
     """Refuses requests with a placeholder in them."""
-    from tonnage.provision.aws.requests import replace
+    from tonnage.provision.aws.requests import missing_values
 
-    missing = [f"{flag}, {what}" for flag, what in replace(order).items()]
+    missing = [f"{flag}, {what}" for flag, what in missing_values(order).items()]
     if missing:
         raise core.UsageError(
             f"give {'; and '.join(missing)} (--dry-run shows what would be asked without)"
         )
 
 
-def most_usd(order: Order) -> float:
+def most_usd(order: LaunchOrder) -> float:
     """What it costs at most, if it is there for all of its lifetime."""
     from tonnage.provision.aws.teardown import now
     from tonnage.provision.cost import node_usd
 
     seconds = (order.ends_at - now()).total_seconds()
-    return order.rental.candidate.nodes * node_usd(order.tariff, seconds, most=True)
+    return order.rental.candidate.nodes * node_usd(order.tariff, seconds, at_highest_price=True)
 
 
-def refuse_dear(order: Order, cap_usd: float | None) -> None:
+def refuse_dear(order: LaunchOrder, cap_usd: float | None) -> None:
     """Refuses what can cost more than the cap."""
     most = most_usd(order)
     if cap_usd is not None and most > cap_usd:
@@ -348,7 +341,7 @@ def wheel_of(given: Path | None, arch: str | None) -> Path:
     return given
 
 
-def price_lines(order: Order, cap_usd: float | None) -> list[str]:
+def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
     """What it costs, in words."""
     from tonnage.provision.cost import NOT_COUNTED, usd_per_hour
 
@@ -367,12 +360,12 @@ def price_lines(order: Order, cap_usd: float | None) -> list[str]:
     return [*lines, formatting.sentence(NOT_COUNTED)]
 
 
-def show_requests(order: Order, cap_usd: float | None, as_json: bool) -> None:
+def show_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> None:
     """Prints what EC2 would be asked, and the price."""
     from tonnage.provision.aws import requests as request
     from tonnage.provision.cost import usd_per_hour
 
-    requests = [{method: arguments} for method, arguments in request.all_of(order)]
+    requests = [{method: arguments} for method, arguments in request.all_requests(order)]
     document: dict[str, Any] = {"region": order.rental.region, "requests": requests}
     if as_json:
         prices = {
@@ -380,29 +373,29 @@ def show_requests(order: Order, cap_usd: float | None, as_json: bool) -> None:
             "most_usd": most_usd(order),
             "tariff": to_builtins(order.tariff),
         }
-        told = {"ends_at": order.ends_at.isoformat(), "give": request.replace(order)}
+        told = {"ends_at": order.ends_at.isoformat(), "give": request.missing_values(order)}
         print(json.dumps(document | {"name": order.name} | prices | told))
         return
     print(json.dumps(document, indent=1))
     for line in price_lines(order, cap_usd):
         print(line, file=sys.stderr)
-    for flag, what in request.replace(order).items():
+    for flag, what in request.missing_values(order).items():
         print(f"To launch it give {flag}: {what}.", file=sys.stderr)
 
 
-def carried_out(asked: Asked, made: Plan, place: Path, as_json: bool) -> Launch:
+def carried_out(asked: LaunchRequest, made: Plan, place: Path, as_json: bool) -> Launch:
     """Launches, shows how to use it, or runs what is to be run; gives the record at its end."""
     refuse_without("aws", "tonnage launch")
     from tonnage.base.records.launch import Launch
     from tonnage.provision.aws.ec2 import Ec2
-    from tonnage.provision.aws.launcher import address, down_said, launched
+    from tonnage.provision.aws.launcher import address, describe_teardown, launched_cluster
     from tonnage.provision.aws.status import RECORD
-    from tonnage.provision.aws.teardown import Kept, now
+    from tonnage.provision.aws.teardown import LaunchRecordFile, now
     from tonnage.provision.bootstrap import run
-    from tonnage.provision.ssh import pass_on
+    from tonnage.provision.ssh import run_foreground
 
     order, began = asked.order, now().isoformat()
-    kept = Kept(
+    kept = LaunchRecordFile(
         Launch(
             name=order.name,
             job=made.job.name,
@@ -420,30 +413,32 @@ def carried_out(asked: Asked, made: Plan, place: Path, as_json: bool) -> Launch:
         ),
         place / RECORD,
     )
-    kept.note()
+    kept.update()
     for line in [*price_lines(order, asked.cap_usd), f"Its record: {place / RECORD}"]:
         tell(line)
-    with launched(asked, Ec2(kept.record.region), kept, tell, stays=not asked.command) as record:
+    with launched_cluster(
+        asked, Ec2(kept.record.region), kept, tell, stays=not asked.command
+    ) as record:
         head = record.rented[0]
         at = address(head, asked.is_private)
         if asked.command:
             tell(f"running on {head.instance}: {formatting.command(asked.command)}")
-            code = pass_on(asked.reach.command(at, run(asked.command)), to_stderr=as_json)
+            code = run_foreground(asked.ssh.command(at, run(asked.command)), to_stderr=as_json)
             if code:
                 raise core.RunError(f"{asked.command[0]} ended with {code}")
         elif not as_json:
             print("\n".join(ready_lines(asked, record, at, place)), flush=True)
     if asked.command:
-        tell(formatting.sentence(down_said(kept.record)))
+        tell(formatting.sentence(describe_teardown(kept.record)))
     return kept.record
 
 
-def ready_lines(asked: Asked, record: Launch, at: str, place: Path) -> list[str]:
+def ready_lines(asked: LaunchRequest, record: Launch, at: str, place: Path) -> list[str]:
     """How to use a fleet that is ready, what it costs, and how it is ended."""
     order = asked.order
     hourly = record.tariff.machine_usd_per_hour + record.tariff.volumes_usd_per_hour
     nodes = record.rented
-    login = formatting.command([*asked.reach.program, f"{asked.reach.user}@{at}"])
+    login = formatting.command([*asked.ssh.program, f"{asked.ssh.user}@{at}"])
     return [
         f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
         f"at {record.address}",

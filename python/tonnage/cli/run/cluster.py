@@ -18,15 +18,15 @@ from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, RunRecord
 from tonnage.cli.measure.cluster import refuse_without_ray
 from tonnage.cli.options.cluster import CONNECTIONS, PATIENCE_SECONDS
+from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.inputs import read_fleets
 from tonnage.cli.options.object_store import asked_of_stores, divided, refuse_of_nodes
-from tonnage.cli.options.plan_file import Followed, durability_of, follow, refuse_other_fleet
-from tonnage.cli.options.types import command, new_directory
+from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
 from tonnage.cli.output import run_comparison
-from tonnage.model.study_findings import disk_warnings
 from tonnage.model.node_capacity import cluster_capacity as carried
 from tonnage.model.node_capacity import work_shares
 from tonnage.model.run_comparison.two_pass import compare
+from tonnage.model.study_findings import disk_warnings
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def sort_on_fleet(
         RunError: It cannot be done any more, or what came out is not what went in.
         KeyboardInterrupt: Ctrl-C; the same command goes on.
     """
-    from tonnage.run.two_pass.job_spec import durability_of, check_node_paths
+    from tonnage.run.two_pass.job_spec import check_node_paths, durability_of
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     for flag, places in (("input", paths), ("--output", directories), ("--scratch", scratch)):
@@ -83,7 +83,7 @@ def sort_on_fleet(
         memory_bytes=memory_bytes,
         connections=connections or CONNECTIONS,
         patience_seconds=patience_seconds or PATIENCE_SECONDS,
-        command=command(),
+        command=command_line(),
         instances=followed.nodes if followed else instances,
         weights=weights(measured),
         durability=durability_of(durability_of(followed, durability, folders), folders),

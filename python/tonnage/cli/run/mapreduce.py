@@ -21,6 +21,7 @@ from tonnage.cli.options.cluster import (
     Patience,
     Plan,
 )
+from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.object_store import (
     Endpoint,
     Requests,
@@ -31,19 +32,16 @@ from tonnage.cli.options.object_store import (
 )
 from tonnage.cli.options.parser import Command
 from tonnage.cli.options.plan_file import durability_of, follow
-from tonnage.cli.options.types import (
-    Json,
-    Memory,
-    new_directory,
-    refuse_again,
-    refuse_files,
-    refuse_filled,
-    refuse_inside,
-    refuse_twice,
-    refuse_unknown,
-    whole_number,
-)
+from tonnage.cli.options.types import Json, Memory, whole_number
 from tonnage.cli.options.user_code import held_by
+from tonnage.cli.options.validate import (
+    refuse_files,
+    refuse_inside,
+    refuse_non_empty,
+    refuse_repeated,
+    refuse_repeated_inputs,
+    refuse_unknown,
+)
 from tonnage.cli.run.cluster import in_words as fleet_in_words
 from tonnage.cli.run.cluster import measured_at, run_asked, show, weights
 from tonnage.cli.run.sort import in_words as phases_in_words
@@ -160,7 +158,7 @@ def run_mapreduce(
     refuse_overlapping_inputs(urls)
     refuse_output_in_input(folders, urls)
     if fleet is not None:
-        from tonnage.api.mapreduce import Cluster as Machines
+        from tonnage.api.cluster import Cluster
         from tonnage.api.mapreduce import cluster_job
         from tonnage.run.mapreduce import Input
 
@@ -169,14 +167,14 @@ def run_mapreduce(
         followed = follow("mapreduce", plan, candidate, instances, durability)
         measured = measured_at(capacities or ())
         out = out or new_directory("tonnage-mapreduce")
-        where = Machines(
-            out,
-            fleet,
-            connections or CONNECTIONS,
-            patience or PATIENCE_SECONDS,
-            followed.nodes if followed else instances,
-            weights(measured),
-            durability_of(followed, durability, folders),
+        where = Cluster(
+            job_dir=out,
+            address=fleet,
+            nodes=followed.nodes if followed else instances,
+            timeout_seconds=patience or PATIENCE_SECONDS,
+            connections=connections or CONNECTIONS,
+            weights=weights(measured),
+            durability=durability_of(followed, durability, folders),
         )
         asked = cluster_job(
             loaded(job),
@@ -202,11 +200,11 @@ def run_mapreduce(
             f"--output {output}: of one machine it goes to a directory: give one, or --cluster, of "
             "which one machine is enough"
         )
-    refuse_again(paths)
+    refuse_repeated_inputs(paths)
     for flag, places in (("--output", directories), ("--scratch", scratch)):
         refuse_files(flag, places)
-        refuse_twice(flag, places)
-    refuse_filled("--output", directories)
+        refuse_repeated(flag, places)
+    refuse_non_empty("--output", directories)
     refuse_inside("--output", directories, paths)
     refuse_inside("--scratch", scratch, [*paths, *directories])
     found = loaded(job)

@@ -24,6 +24,7 @@ from tonnage.cli.options.cluster import (
     Patience,
     Plan,
 )
+from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.object_store import (
     Endpoint,
     asked_of_stores,
@@ -33,23 +34,16 @@ from tonnage.cli.options.object_store import (
 )
 from tonnage.cli.options.parser import Command
 from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
-from tonnage.cli.options.types import (
-    Json,
-    Memory,
-    new_directory,
-    number,
-    parse_size,
-    refuse_unknown,
-    whole_number,
-)
+from tonnage.cli.options.types import Json, Memory, number, parse_size, whole_number
 from tonnage.cli.options.user_code import held_by
+from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output import run_comparison
 from tonnage.cli.run.cluster import going_on
 from tonnage.model.run_comparison.reduction import compare_reduction
 from tonnage.run.storage.object_store import refuse_overlapping_inputs
 
 if TYPE_CHECKING:
-    from tonnage.api.reduce import OnFleet
+    from tonnage.api.cluster import Cluster
     from tonnage.base.records import ReductionRecord
     from tonnage.run.reduce import Reduction
     from tonnage.run.reduce.index import Index
@@ -267,7 +261,7 @@ def run_reduce(
     measured = _measured(capacities or [], at_once, chunk, urls)
     more: dict[str, Any] = {"chunk_bytes": chunk, "format": format, "dtype": dtype}
     made = _made(job, own, names)
-    with going_on(where.out) if where else nullcontext(), core.Progress("reducing") as progress:
+    with going_on(where.job_dir) if where else nullcontext(), core.Progress("reducing") as progress:
         done = reduce(
             made,
             [*map(str, paths), *urls],
@@ -289,13 +283,13 @@ def run_reduce(
         from tonnage.run.reduce.cluster.job_dir import RECORD
 
         record = compare_reduction(record, followed.plan, followed.candidate)
-        record.write(where.out / RECORD)
+        record.write(Path(where.job_dir) / RECORD)
     if as_json:
         print(json.dumps(record.to_json()))
         return
     print("\n".join(in_words(record)))
     if where:
-        print(f"Kept in {where.out}")
+        print(f"Kept in {where.job_dir}")
 
 
 def index(
@@ -449,7 +443,7 @@ def _where(
     patience: float | None,
     instances: int | None,
     of_plan: Mapping[str, Any],
-) -> OnFleet | None:
+) -> Cluster | None:
     """The fleet that is to do it, if one is."""
     if fleet is None:
         of_fleet = {"--job-dir": out, "--timeout": patience, "--nodes": instances, **of_plan}
@@ -458,26 +452,26 @@ def _where(
                 raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
         return None
     refuse_without_ray()
-    from tonnage.api.reduce import OnFleet
+    from tonnage.api.cluster import Cluster
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     check_node_paths("input", map(str, paths))
     refuse_of_nodes(urls)
     out = out or new_directory("tonnage-reduce")
-    return OnFleet(fleet, out, patience or PATIENCE_SECONDS, instances)
+    return Cluster(out, fleet, instances, patience or PATIENCE_SECONDS)
 
 
-def _as_planned(where: OnFleet, followed: Followed) -> OnFleet:
+def _as_planned(where: Cluster, followed: Followed) -> Cluster:
     """As many machines as planned, which have to be those that were."""
 
     def look(machines: Sequence[tuple[str, Mapping[str, str]]]) -> None:
-        if any(where.out.glob("*")):
+        if any(Path(where.job_dir).glob("*")):
             return  # It goes on, with whom there is.
         doubt = refuse_other_fleet(followed, machines)
         for said in filter(None, (f"as planned: {followed.said}", doubt)):
             print(formatting.sentence(said), file=sys.stderr)
 
-    return replace(where, instances=followed.nodes, on_machines=look)
+    return replace(where, nodes=followed.nodes, on_nodes=look)
 
 
 def _made(job: str, own: dict[str, Any], names: list[str] | None) -> Reduction[Any] | FromSample:

@@ -20,6 +20,7 @@ from tonnage.cli.options.cluster import (
     Patience,
     Plan,
 )
+from tonnage.cli.options.files import command_line
 from tonnage.cli.options.object_store import (
     Endpoint,
     Requests,
@@ -29,18 +30,13 @@ from tonnage.cli.options.object_store import (
     reached,
 )
 from tonnage.cli.options.parser import Command
-from tonnage.cli.options.types import (
-    Json,
-    Key,
-    Memory,
-    RecordBytes,
-    command,
-    parse_layout,
-    refuse_again,
+from tonnage.cli.options.types import Json, Key, Memory, RecordBytes, parse_layout
+from tonnage.cli.options.validate import (
     refuse_files,
-    refuse_filled,
     refuse_inside,
-    refuse_twice,
+    refuse_non_empty,
+    refuse_repeated,
+    refuse_repeated_inputs,
     refuse_unknown,
 )
 from tonnage.model.study_findings import disk_warnings
@@ -180,13 +176,13 @@ def _sort_here(
 
     (paths, urls), (directories, folders) = divided(inputs), divided(output)
     volumes = reached(endpoint, requests)
-    refuse_again(paths)
+    refuse_repeated_inputs(paths)
     refuse_overlapping_inputs(urls)
     refuse_output_in_input(folders, urls)
     for flag, places in (("--output", directories), ("--scratch", scratch)):
         refuse_files(flag, places)
-        refuse_twice(flag, places)
-    refuse_filled("--output", directories)
+        refuse_repeated(flag, places)
+    refuse_non_empty("--output", directories)
     refuse_inside("--output", directories, [*paths, *directories])
     refuse_inside("--scratch", scratch, [*paths, *directories])
     began_at = utc_now()
@@ -201,7 +197,7 @@ def _sort_here(
             memory_bytes=memory,
             environment=known,
             began_at=began_at,
-            command=command(),
+            command=command_line(),
             volumes=volumes,
             faults=json.loads(faults.read_text()) if faults else None,
             on_progress=progress,

@@ -11,7 +11,8 @@ from pathlib import Path
 from tonnage.base import core, formatting
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.cli.measure.cluster import refuse_without_ray
-from tonnage.cli.options.types import command, new_directory, refuse_files
+from tonnage.cli.options.files import command_line, new_directory
+from tonnage.cli.options.validate import refuse_files
 from tonnage.cli.output.next_steps import from_fleet_study
 
 
@@ -59,7 +60,7 @@ def study_on_fleet(
     print(f"Kept in {where}", file=sys.stderr)
     onward = f"the same command goes on, with --output {where}"
     try:
-        done = study_cluster(settings, command(), until)
+        done = study_cluster(settings, command_line(), until)
     except KeyboardInterrupt as why:
         why.args = (f"interrupted: what was on machines is removed; {onward}",)
         raise

@@ -11,16 +11,12 @@ import typer
 from tonnage.base import core
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.extras import refuse_without
-from tonnage.cli.options.types import (
-    Json,
-    Memory,
-    command,
-    new_directory,
-    parse_duration,
-    parse_measurable,
+from tonnage.cli.options.files import command_line, new_directory
+from tonnage.cli.options.types import Json, Memory, parse_duration, parse_measurable
+from tonnage.cli.options.validate import (
     refuse_files,
     refuse_missing,
-    refuse_twice,
+    refuse_repeated,
     refuse_unknown,
 )
 
@@ -151,7 +147,7 @@ def _study_here(
 
     where = out or new_directory("tonnage-study")
     refuse_missing("--dir", directories)
-    refuse_twice("--dir", directories)
+    refuse_repeated("--dir", directories)
     refuse_files("--output", [where])
     settings = Settings(
         size_bytes=size,
@@ -159,7 +155,7 @@ def _study_here(
         directories=tuple(directories),
         out=where,
     )
-    done = run_study(settings, command())
+    done = run_study(settings, command_line())
     if as_json:
         print(json.dumps(done.to_json()))
         return

@@ -19,7 +19,7 @@ from tonnage.cli.options.types import Json
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
     from tonnage.provision.aws.ec2 import Ec2
-    from tonnage.provision.aws.status import Status
+    from tonnage.provision.aws.status import LaunchStatus
 
 Which = Annotated[
     str | None,
@@ -38,11 +38,11 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 
     AWS is asked, by the tag that all that is rented has; nothing but that is needed.
     """
-    from tonnage.provision.aws.status import look
+    from tonnage.provision.aws.status import launch_statuses
 
     with _asked():
         ec2, name, record, _ = _found(which, region)
-        found = look(ec2, name, record)
+        found = launch_statuses(ec2, name, record)
     if as_json:
         print(json.dumps([dataclasses.asdict(each) for each in found]))
         return
@@ -59,12 +59,12 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
     """
     from tonnage.base.system.signals import signals_deferred
     from tonnage.provision.aws.requests import TARIFF_TAG, tariff_of
-    from tonnage.provision.aws.teardown import Kept, end, left, now
+    from tonnage.provision.aws.teardown import LaunchRecordFile, end, left, now
     from tonnage.provision.cost import cost_usd
 
     with _asked():
         ec2, name, record, file = _found(which, region)
-        standing = ec2.standing(name)
+        standing = ec2.find_resources(name)
         if name is None:
             if len(standing) > 1:
                 raise core.UsageError(
@@ -74,7 +74,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         if name is None:
             _show_down(None, None, as_json, ec2.region)
             return
-        kept = Kept(record, file) if record else None
+        kept = LaunchRecordFile(record, file) if record else None
         before = standing.get(name)
         with signals_deferred():
             end(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
@@ -121,10 +121,10 @@ def _found(
     refuse_without("aws", "tonnage cluster")
     from tonnage.base.records import RecordError
     from tonnage.provision.aws.ec2 import Ec2, default_region
-    from tonnage.provision.aws.status import record_in
+    from tonnage.provision.aws.status import read_launch_record
 
     try:
-        known = record_in(which) if which else None
+        known = read_launch_record(which) if which else None
     except RecordError as why:
         raise core.UsageError(f"{why}: give the launch's name, and --region") from why
     if known:
@@ -138,7 +138,7 @@ def _found(
     return Ec2(where), which, None, None
 
 
-def _lines(each: Status, which: str | None) -> Iterator[str]:
+def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
     step = f" ({each.step})" if each.step else ""
     rented = [node for node in each.nodes if node.is_rented]
     if not each.standing:

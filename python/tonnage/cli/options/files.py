@@ -1,0 +1,38 @@
+"""Files and directories of a command: those that it reads, and the one that it makes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from tonnage.run.storage.object_store import HIDDEN
+
+
+def files_in(path: Path) -> list[Path]:
+    """A file itself; of a directory the files that count as input."""
+    try:
+        if path.is_dir():
+            return [each for each in path.iterdir() if not each.name.startswith(HIDDEN)]
+    except OSError:
+        pass  # The job itself refuses what cannot be read.
+    return [path]
+
+
+def bytes_in(paths: Iterable[Path]) -> int:
+    """Bytes to read, for progress only."""
+    files = [file for path in paths for file in files_in(path)]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def new_directory(name: str) -> Path:
+    """The first of ``name-1``, ``name-2``, ... in the current directory that does not exist."""
+    number = 1
+    while (path := Path(f"{name}-{number}")).exists():
+        number += 1
+    return path
+
+
+def command_line() -> list[str]:
+    """The command as it was typed; records keep it."""
+    return ["tonnage", *sys.argv[1:]]

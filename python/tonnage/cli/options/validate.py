@@ -1,0 +1,122 @@
+"""Arguments that are refused: each with one line that says what is wrong and how to fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.files import files_in
+from tonnage.run.storage.object_store import HIDDEN
+
+
+def refuse_without(needed: str, given: Mapping[str, Any]) -> None:
+    """Refuses flags that have no effect without another."""
+    for flag, value in given.items():
+        if value is not None and value is not False:
+            raise core.UsageError(f"{flag} needs {needed}: give {needed} too, or leave out {flag}")
+
+
+def refuse_unknown(flag: str, values: Iterable[str | None], known: Iterable[str]) -> None:
+    """Refuses values that are not among the known ones; ``None`` was not given."""
+    names = list(known)
+    for value in values:
+        if value is not None and value not in names:
+            close = formatting.did_you_mean(value, names)
+            raise core.UsageError(f"{flag} {value}: give one of {', '.join(names)}{close}")
+
+
+def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
+    """Refuses a file that is in the input twice, under whatever names: it would be read twice."""
+    holders: dict[Path, Path] = {}
+    for path in inputs:
+        for file in files_in(path):
+            resolved = file.resolve()
+            if resolved in holders:
+                also = f", also by {holders[resolved]}" if holders[resolved] != file else ""
+                raise core.UsageError(f"input {file} is given twice{also}: give each file once")
+            holders[resolved] = path
+
+
+def refuse_memory(what: str, needed: int, instead: str) -> None:
+    """Refuses what needs more memory than this process may use."""
+    from tonnage.measure.trial import environment
+
+    most, owner = environment.physical_memory(), "this machine has"
+    limit = environment.memory_limit()
+    if limit is not None and limit < most:
+        most, owner = limit, "this control group may use"
+    if needed > most:
+        raise core.UsageError(
+            f"{what} more than the {formatting.memory(most)} that {owner}: {instead}"
+        )
+
+
+def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
+    """Refuses directories that do not exist: a mistyped one would lie on another device."""
+    refuse_files(flag, directories)
+    for directory in directories:
+        if not directory.is_dir():
+            raise core.UsageError(f"{flag} {directory}: there is no such directory; make it first")
+
+
+def refuse_relative(directories: Iterable[Path]) -> None:
+    """Refuses directories that each node of a cluster would find somewhere else."""
+    for directory in directories:
+        if not directory.is_absolute():
+            raise core.UsageError(
+                f"--dir {directory}: with --cluster give an absolute path: it is each node's own"
+            )
+
+
+def refuse_files(flag: str, paths: Iterable[Path]) -> None:
+    """Refuses paths that cannot be directories, since a file is in the way."""
+    for path in paths:
+        nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
+        if not nearest.is_dir():
+            raise core.UsageError(f"{flag} {path}: {nearest} is a file: give a directory")
+
+
+def refuse_non_empty(flag: str, directories: list[Path]) -> None:
+    """Refuses directories with files that would be taken for the output's.
+
+    Names of parts are left to the job: it knows those of a killed run.
+    """
+    for directory in directories:
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if not path.name.startswith((*HIDDEN, "part-")):
+                raise core.UsageError(
+                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
+                    "new directory"
+                )
+
+
+def refuse_repeated(flag: str, directories: Iterable[Path]) -> None:
+    """Refuses a directory that is given twice, under whatever names."""
+    known: set[Path] = set()
+    for directory in directories:
+        if directory.resolve() in known:
+            raise core.UsageError(f"{flag} {directory} is given twice: give each directory once")
+        known.add(directory.resolve())
+
+
+def refuse_inside(flag: str, directories: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuses directories in which a later read of ``inputs`` would find files."""
+    holders = [path.resolve() for path in inputs]
+    for directory in directories:
+        inside = directory.resolve()
+        for holder in holders:
+            if holder not in inside.parents:
+                continue
+            if not inside.relative_to(holder).parts[0].startswith(HIDDEN):
+                raise core.UsageError(
+                    f"{flag} {directory} is inside {holder}, and would be read as input: give a "
+                    "directory elsewhere"
+                )
+
+
+def refuse_suffix(path: Path, suffix: str) -> None:
+    """Refuses an ``--output`` file without this suffix."""
+    if path.suffix != suffix or path.is_dir():
+        raise core.UsageError(f"--output {path}: name a file that ends in {suffix}")

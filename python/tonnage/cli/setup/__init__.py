@@ -1,0 +1,1 @@
+"""``tonnage doctor`` and ``tonnage completion``."""

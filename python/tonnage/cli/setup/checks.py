@@ -1,0 +1,272 @@
+"""What works on this machine, and what each missing thing costs.
+
+Each check looks without changing anything but a temporary file, and sends nothing anywhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib.util
+import mmap
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.extras import EXTRAS
+from tonnage.measure.trial import environment
+
+Status = Literal["ok", "limited", "missing"]
+IO_URING_SETUP = 425
+"""The system call's number, the same on x86_64 and arm64."""
+BLOCK = 4096
+LEAST_MEMORY = 512 << 20
+SMALL_MEMORY = 2 << 30
+LEAST_FREE = 1 << 30
+SMALL_FREE = 20 << 30
+THROTTLED_SHARE = 0.01
+LAB_PROGRAMS = ("ip", "tc", "losetup", "mkfs.ext4", "mount")
+LOST_WITHOUT = {
+    "aws": "no tonnage launch, tonnage cluster or tonnage catalog refresh",
+    "cluster": "no --cluster: jobs and measurements run on this machine only",
+    "report": "no tonnage report or tonnage study",
+}
+"""What does not work without each extra of the package."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that was looked at."""
+
+    name: str
+    status: Status
+    found: str
+    cost: str | None = None
+    """What does not work, or works worse, because of it; and how to fix it."""
+
+
+def examine(directory: Path) -> list[Check]:
+    """Every check, with this directory for those of disks."""
+    return [
+        core_check(),
+        io_uring(),
+        direct_io(directory),
+        free_space(directory),
+        memory(),
+        cpus(),
+        throttling(),
+        *extras(),
+        credentials(),
+        lab(),
+    ]
+
+
+def core_check() -> Check:
+    """The compiled core."""
+    if core.is_debug_build():
+        return Check(
+            name="core",
+            status="limited",
+            found=f"{core.version()}, a debug build",
+            cost="all figures are far too low: install a release build",
+        )
+    return Check(name="core", status="ok", found=f"{core.version()}, a release build")
+
+
+def io_uring() -> Check:
+    """Whether the kernel lets this process use io_uring."""
+    refused = io_uring_errno()
+    if refused is None:
+        return Check(name="io_uring", status="ok", found="works")
+    reasons = {errno.ENOSYS: "the kernel has none", errno.EPERM: "refused (seccomp or sysctl)"}
+    return Check(
+        name="io_uring",
+        status="limited",
+        found=reasons.get(refused, os.strerror(refused)),
+        cost="disk I/O falls back to threads: more CPU, less throughput at small blocks; allow it "
+        "(sysctl kernel.io_uring_disabled=0, or the container's seccomp profile)",
+    )
+
+
+def io_uring_errno() -> int | None:
+    """The error that setting up a ring gives; ``None`` if it works."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    parameters = ctypes.create_string_buffer(256)
+    ring = libc.syscall(IO_URING_SETUP, 1, parameters)
+    if ring < 0:
+        return ctypes.get_errno()
+    os.close(ring)
+    return None
+
+
+def direct_io(directory: Path) -> Check:
+    """Whether files in the directory can bypass the page cache."""
+    name = f"O_DIRECT in {directory}"
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory) as file, mmap.mmap(-1, BLOCK) as buffer:
+            descriptor = os.open(file.name, os.O_WRONLY | os.O_DIRECT)
+            try:
+                os.write(descriptor, buffer)
+            finally:
+                os.close(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            return Check(
+                name=name,
+                status="missing",
+                found=error.strerror or str(error),
+                cost="no file can be written there: give another --dir",
+            )
+        return Check(
+            name=name,
+            status="limited",
+            found="the file system refuses it",
+            cost="I/O goes through the page cache, so measurements of disks cannot be trusted: use "
+            "a directory on xfs or ext4",
+        )
+    return Check(name=name, status="ok", found="works")
+
+
+def free_space(directory: Path) -> Check:
+    """Free space for data and scratch."""
+    name = f"free space in {directory}"
+    try:
+        free = shutil.disk_usage(directory).free
+    except OSError as error:
+        return Check(
+            name=name,
+            status="missing",
+            found=error.strerror or str(error),
+            cost="no data can be written there: give another --dir",
+        )
+    found = formatting.size(free)
+    if free < LEAST_FREE:
+        return Check(name=name, status="missing", found=found, cost="too little for any trial")
+    if free < SMALL_FREE:
+        return Check(
+            name=name,
+            status="limited",
+            found=found,
+            cost="a study or a sort needs three times its data: give a smaller --data or another "
+            "--dir",
+        )
+    return Check(name=name, status="ok", found=found)
+
+
+def memory() -> Check:
+    """Memory that this process may use: the machine's, or the control group's limit."""
+    limit, physical = environment.memory_limit(), environment.physical_memory()
+    usable = min(physical, limit or physical)
+    found = formatting.memory(usable)
+    if usable < physical:
+        found += f", a control group's limit (the machine has {formatting.memory(physical)})"
+    if usable < LEAST_MEMORY:
+        cost = "too little to sort: give --memory 64MiB to try"
+        return Check(name="memory", status="limited", found=found, cost=cost)
+    if usable < SMALL_MEMORY:
+        cost = "large jobs need more passes or smaller blocks"
+        return Check(name="memory", status="limited", found=found, cost=cost)
+    return Check(name="memory", status="ok", found=found)
+
+
+def cpus() -> Check:
+    """Cores that this process may use."""
+    usable, present = core.workers(), os.cpu_count() or 1
+    found = formatting.several(usable, "core")
+    if usable < present:
+        cost = "figures are those of this share of the machine, not of the machine"
+        return Check(
+            name="CPUs", status="limited", found=f"{found} of {present} may be used", cost=cost
+        )
+    return Check(name="CPUs", status="ok", found=found)
+
+
+def throttling() -> Check:
+    """Whether a control group's CPU quota holds this process back."""
+    periods, throttled = cpu_periods()
+    if not periods:
+        return Check(name="CPU throttling", status="ok", found="no CPU quota")
+    share = throttled / periods
+    found = f"{formatting.percent(share)} of periods throttled"
+    if share <= THROTTLED_SHARE:
+        return Check(name="CPU throttling", status="ok", found=found)
+    return Check(
+        name="CPU throttling",
+        status="limited",
+        found=found,
+        cost="CPU-bound figures vary and are too low: raise the control group's quota",
+    )
+
+
+def cpu_periods(root: Path = environment.CONTROL_GROUPS) -> tuple[int, int]:
+    """Quota periods of this process's control group, and how many of them were throttled."""
+    for file in (root / "cpu.stat", root / "cpu" / "cpu.stat"):
+        try:
+            lines = dict(line.split() for line in file.read_text().splitlines())
+        except (OSError, ValueError):
+            continue
+        return int(lines.get("nr_periods", 0)), int(lines.get("nr_throttled", 0))
+    return 0, 0
+
+
+def extras() -> Iterator[Check]:
+    """The package's extras."""
+    for extra, (module, title) in EXTRAS.items():
+        if importlib.util.find_spec(module) is not None:
+            yield Check(name=title, status="ok", found="installed")
+            continue
+        yield Check(
+            name=title,
+            status="limited",
+            found="not installed",
+            cost=f"{LOST_WITHOUT[extra]}: pip install 'tonnage[{extra}]'",
+        )
+
+
+def credentials() -> Check:
+    """Whether there are credentials for AWS; their values are not read."""
+    places = {
+        "AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID" in os.environ,
+        "AWS_PROFILE": "AWS_PROFILE" in os.environ,
+        "AWS_WEB_IDENTITY_TOKEN_FILE": "AWS_WEB_IDENTITY_TOKEN_FILE" in os.environ,
+        "~/.aws/credentials": Path("~/.aws/credentials").expanduser().is_file(),
+    }
+    if found := [place for place, is_there in places.items() if is_there]:
+        return Check(name="AWS credentials", status="ok", found=f"in {', '.join(found)}")
+    return Check(
+        name="AWS credentials",
+        status="limited",
+        found="none (a role of the machine is not looked for)",
+        cost="no s3:// data and no tonnage launch, unless the machine has a role: aws configure",
+    )
+
+
+def lab() -> Check:
+    """What ``tonnage lab`` and ``measure layouts`` need."""
+    needs: dict[str, Callable[[], bool]] = {
+        "root": lambda: os.geteuid() == 0,
+        "network namespaces": Path("/proc/self/ns/net").exists,
+        "loop devices": Path("/dev/loop-control").exists,
+        "control groups": lambda: os.access(environment.CONTROL_GROUPS, os.W_OK),
+        **{program: lambda program=program: bool(find(program)) for program in LAB_PROGRAMS},  # type: ignore[misc]
+    }
+    lacking = [name for name, works in needs.items() if not works()]
+    if not lacking:
+        return Check(name="lab", status="ok", found="root, namespaces, loop devices, cgroups")
+    return Check(
+        name="lab",
+        status="limited",
+        found=f"no {', no '.join(lacking)}",
+        cost="no tonnage lab, measure layouts or measure net --namespaces: run as root, with these "
+        "installed",
+    )
+
+
+def find(program: str) -> str | None:
+    """Where a program of the system is."""
+    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")

@@ -1,0 +1,34 @@
+"""``tonnage completion``: completion of commands and flags, for bash, zsh and fish."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from typer.completion import completion_init, get_completion_script
+
+from tonnage.cli.commands import COMPLETE
+from tonnage.cli.options.validate import refuse_unknown
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completion(
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"One of {', '.join(SHELLS)}.")],
+) -> None:
+    """Print a script that completes commands and flags in a shell.
+
+    For bash put the first example in ~/.bashrc, for zsh the second in ~/.zshrc.
+
+    Examples:
+        eval "$(tonnage completion bash)"
+        eval "$(tonnage completion zsh)"
+        tonnage completion fish > ~/.config/fish/completions/tonnage.fish
+    """
+    refuse_unknown("SHELL", [shell], SHELLS)
+    print(get_completion_script(prog_name="tonnage", complete_var=COMPLETE, shell=shell))
+
+
+def prepare() -> None:
+    """Lets the parser answer a shell that asks for completions."""
+    completion_init()
