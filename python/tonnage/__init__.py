@@ -1,63 +1,69 @@
-"""Tonnage: how much a machine, or a fleet of them, can carry, and at what price.
+"""Tonnage: measure what machines' disks and networks deliver, plan a data job, run it, compare.
 
-The loop is in the packages: ``measure`` gives a `Measurement`, ``model`` turns measurements into a
-`Prediction`, ``run`` does the job and gives a `RunRecord`, ``report`` shows one beside the other.
-``artifacts`` holds those records; ``study`` is the whole loop on one machine. `MapReduce` and
-`reduce` are jobs of one's own functions; ``combine`` is what those of `reduce` are made of.
-Whatever cannot be done raises `UsageError` (nothing was begun) or `RunError`.
+The packages are the steps of that loop: `measure`, `model`, `plan`, `run`, `report`; ``study`` is
+the whole loop. Jobs of a user's own functions: `MapReduce`, and `reduce` with a `Reduction` or an
+`AggregateReduction` of `aggregates`; `testing` checks a reduction. What fails raises `UsageError`
+(nothing was started) or `RunError`.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tonnage.api.mapreduce import Fleet, MapReduce
-    from tonnage.api.reduce import OnFleet, reduce
+    from tonnage.api import aggregates, testing
+    from tonnage.api.cluster import Cluster
+    from tonnage.api.mapreduce import MapReduce
+    from tonnage.api.reduce import reduce
     from tonnage.base.core import RunError, UsageError
     from tonnage.run.formats import as_points
     from tonnage.run.mapreduce import Input, counts, groups, per_record, sums
-    from tonnage.run.reduce import Combined, Reduction
+    from tonnage.run.reduce import AggregateReduction, Reduction
     from tonnage.run.storage.object_store import ObjectStoreOptions
 
-_WHERE = {
-    "Combined": "run.reduce",
-    "RunError": "base.core",
-    "Fleet": "api.mapreduce",
+_HOMES = {
+    "AggregateReduction": "run.reduce",
+    "Cluster": "api.cluster",
     "Input": "run.mapreduce",
     "MapReduce": "api.mapreduce",
-    "OnFleet": "api.reduce",
+    "ObjectStoreOptions": "run.storage.object_store",
     "Reduction": "run.reduce",
+    "RunError": "base.core",
     "UsageError": "base.core",
-    "Volumes": "run.storage.object_store",
+    "aggregates": "api",
     "as_points": "run.formats",
     "counts": "run.mapreduce",
     "groups": "run.mapreduce",
     "per_record": "run.mapreduce",
     "reduce": "api.reduce",
     "sums": "run.mapreduce",
+    "testing": "api",
 }
 __all__ = [
-    "Combined",
-    "Fleet",
+    "AggregateReduction",
+    "Cluster",
     "Input",
     "MapReduce",
-    "OnFleet",
+    "ObjectStoreOptions",
     "Reduction",
     "RunError",
     "UsageError",
-    "ObjectStoreOptions",
+    "aggregates",
     "as_points",
     "counts",
     "groups",
     "per_record",
     "reduce",
     "sums",
+    "testing",
 ]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Public names, imported when they are asked for: a command that needs no Arrow loads none."""
-    if name not in _WHERE:
+    """Import public names on first use, so that commands without Arrow start without Arrow."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tonnage.{_WHERE[name]}"), name)
+    home = f"tonnage.{_HOMES[name]}"
+    if _HOMES[name] == "api":
+        return importlib.import_module(f"{home}.{name}")
+    return getattr(importlib.import_module(home), name)

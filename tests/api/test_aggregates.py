@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tonnage import Combined, reduce
+from tonnage import AggregateReduction, reduce
 from tonnage.api.aggregates import (
-    Combination,
+    Aggregate,
     Concatenation,
     Distinct,
     Hdr,
     Histogram,
-    Least,
-    Most,
+    Max,
+    Min,
     Sum,
     Top,
 )
@@ -32,10 +32,10 @@ EDGES = [-np.inf, -100, -1, 0, 0.5, 7, 1e6]
 PLAIN = some.floats(-1e9, 1e9, width=32)
 
 
-class Of(Combined):
+class Of(AggregateReduction):
     """Rows in one combination, as they are."""
 
-    def __init__(self, combination: Combination) -> None:
+    def __init__(self, combination: Aggregate) -> None:
         self.all = combination
 
     def local(self, rows: Any, into: Any) -> Any:
@@ -43,7 +43,7 @@ class Of(Combined):
         return into
 
 
-def checked(combination: Combination, rows: Any) -> Any:
+def checked(combination: Aggregate, rows: Any) -> Any:
     """What rows come to, whichever way."""
     return check_reduction(Of(combination), rows, tries=6)["all"]
 
@@ -52,8 +52,8 @@ def checked(combination: Combination, rows: Any) -> Any:
 def test_rows_come_to_what_numpy_says(pairs: list[tuple[float, float]]) -> None:
     rows = np.array(pairs)
     np.testing.assert_allclose(checked(Sum(), rows), rows.sum(axis=0), rtol=1e-9, atol=1e-3)
-    np.testing.assert_array_equal(checked(Least(), rows), rows.min(axis=0))
-    np.testing.assert_array_equal(checked(Most(), rows), rows.max(axis=0))
+    np.testing.assert_array_equal(checked(Min(), rows), rows.min(axis=0))
+    np.testing.assert_array_equal(checked(Max(), rows), rows.max(axis=0))
     np.testing.assert_array_equal(checked(Concatenation(), rows), sorted(pairs))
     np.testing.assert_array_equal(checked(Top(5), rows), sorted(pairs, reverse=True)[:5])
     np.testing.assert_array_equal(checked(Histogram(EDGES), rows), np.histogram(rows, EDGES)[0])
@@ -74,7 +74,7 @@ def test_rows_come_to_what_numpy_says(pairs: list[tuple[float, float]]) -> None:
 def test_texts_come_to_what_python_says(texts: list[str]) -> None:
     rows = pa.record_batch({"text": pa.array(texts, pa.string())})
 
-    class Texts(Combined):
+    class Texts(AggregateReduction):
         last, all, different = Top(3), Concatenation(), Distinct()
 
         def local(self, rows: Any, into: Any) -> Any:
@@ -108,7 +108,7 @@ def test_values_of_any_type(kind: str) -> None:
     plain = [each.item() for each in rows]
     if kind != "u8":
         assert checked(Sum(), rows) == sum(plain)
-    assert checked(Most(), rows) == max(plain)
+    assert checked(Max(), rows) == max(plain)
     assert checked(Concatenation(), rows).tolist() == sorted(plain)
     assert checked(Distinct(), rows) == pytest.approx(len({*plain}), abs=0.5)
 
@@ -126,7 +126,7 @@ def test_the_largest_rows_bring_what_is_with_them() -> None:
 def test_of_no_rows_there_is_nothing() -> None:
     rows = np.zeros((0, 2))
     assert checked(Sum(), rows) == pytest.approx([0, 0])
-    assert checked(Least(), rows) is None and checked(Most(), rows) is None
+    assert checked(Min(), rows) is None and checked(Max(), rows) is None
     assert len(checked(Concatenation(), rows)) == len(checked(Top(2), rows)) == 0
     assert checked(Histogram([0, 1]), rows).tolist() == [0]
     assert checked(Hdr(), rows).rows == 0 and checked(Distinct(), rows[:, 0]) == 0
@@ -134,9 +134,9 @@ def test_of_no_rows_there_is_nothing() -> None:
 
 def test_nothing_holds_on_to_the_rows_that_were_added() -> None:
     rows = np.arange(10.0)
-    combinations: list[Combination] = [Sum(), Least(), Concatenation(), Top(20), Histogram([0, 99])]
+    combinations: list[Aggregate] = [Sum(), Min(), Concatenation(), Top(20), Histogram([0, 99])]
     for each in combinations:
-        each.add(rows[None] if isinstance(each, Sum | Least) else rows)
+        each.add(rows[None] if isinstance(each, Sum | Min) else rows)
     before = [np.array(each.value) for each in combinations]
     rows += 100
     for each, value in zip(combinations, before, strict=True):
@@ -160,7 +160,7 @@ def test_what_is_no_combination_is_told(make: Any, said: str) -> None:
         make()
 
 
-class Requests(Combined):
+class Requests(AggregateReduction):
     """What a log comes to."""
 
     rows, seconds, slowest, users = Sum(), Hdr(), Top(2), Distinct()
@@ -176,7 +176,7 @@ class Requests(Combined):
 class More(Requests):
     """The same and more: what is inherited stays."""
 
-    most = Most()
+    most = Max()
 
     def local(self, rows: Any, into: Any) -> Any:
         into.most.add(rows["user"])

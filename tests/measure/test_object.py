@@ -218,7 +218,7 @@ def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | No
 def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
     whole = measured(s3, disk / "out")
     assert Measurement.read(disk / "out" / "measurement.json") == whole
-    assert len(whole.trials) == len(SETTINGS.tried) == len(whole.figures) == 10
+    assert len(whole.trials) == len(SETTINGS.trial_kinds) == len(whole.figures) == 10
     for trial in whole.trials:
         step, reading = trial.step, trial.reading
         assert step and reading and reading.bins is not None and reading.series is not None

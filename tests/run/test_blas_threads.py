@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from tonnage.run.blas_threads import limit_blas_threads
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 
 CORES = len(os.sched_getaffinity(0))
 
@@ -27,7 +27,7 @@ def test_a_call_has_the_cores_that_are_left_to_a_worker(workers: int) -> None:
     seen: list[set[int]] = []
     with threadpool_limits(CORES + 1, user_api="blas"):
         before = blas_threads()
-        Crew(workers).run(lambda: seen.append(blas_threads()))
+        WorkerThreads(workers).run(lambda: seen.append(blas_threads()))
         assert blas_threads() == before
     assert seen == [{max(CORES // max(workers, 1), 1)}] * workers
 
@@ -51,5 +51,5 @@ def test_a_crew_that_fails_leaves_what_was_there_before() -> None:
     with threadpool_limits(CORES + 1, user_api="blas"):
         before = blas_threads()
         with pytest.raises(ValueError, match="on purpose"):
-            Crew(2).run(fail)
+            WorkerThreads(2).run(fail)
         assert blas_threads() == before

@@ -110,7 +110,7 @@ def asked(
         "workers": 2,
         "chunk_bytes": 4096,
         "dtype": f"{COLUMNS}f8",
-        "keep_seconds": 0.0,
+        "checkpoint_seconds": 0.0,
     }
     if bucket is not None:
         usual["volumes"] = ObjectStoreOptions(endpoint=bucket.endpoint, requests=4)

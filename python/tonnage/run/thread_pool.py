@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from tonnage.run.blas_threads import shared_by
+from tonnage.run.blas_threads import limit_blas_threads
 
 POLL_SECONDS = 0.05
 
@@ -67,7 +67,7 @@ class WorkerThreads:
         """
         threads = [threading.Thread(target=self._do, args=(work,)) for _ in range(self.workers)]
         left = len(threads)
-        with shared_by(self.workers):
+        with limit_blas_threads(self.workers):
             try:
                 for thread in threads:
                     thread.start()

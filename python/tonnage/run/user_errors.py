@@ -12,24 +12,22 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk, printable
 from tonnage.run.storage.sources import InputFile
 from tonnage.run.thread_pool import Cancelled
 
 CHANGED = "changed"
 """The stage in which a file is found to be another one than it was."""
-USERS = ("rows", "sample", "allow", "begin", "local", "merge", "finish", "until", "summary")
+USER_STAGES = ("rows", "sample", "allow", "begin", "local", "merge", "finish", "until", "summary")
 """Stages in which what is a user's fails, rows or functions: it would anywhere."""
-SAID_LENGTH = 300
-"""Characters of what was raised that are told: some errors hold the data."""
-INSTALLED = [
+LIBRARY_DIRECTORIES = [
     Path(__file__).parents[1],  # Tonnage.
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
 ]
 
 
 @contextmanager
-def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
+def user_code(stage: str, where: str, rows: Any = None) -> Iterator[None]:
     """What a user's function raises meanwhile is told with where it was.
 
     Args:
@@ -45,7 +43,7 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
     except (core.RunError, core.UsageError, core.GateClosed, Cancelled):
         raise
     except Exception as why:
-        said = f"{type(why).__name__}: {plain(str(why))}"
+        said = f"{type(why).__name__}: {printable(str(why))}"
         line = _line(why)
         if line and isinstance(rows, pa.RecordBatch) and "RecordBatch" in said:
             said += (
@@ -54,12 +52,12 @@ def of_user(stage: str, where: str, rows: Any = None) -> Iterator[None]:
         raise core.RunError(f"{stage} failed for {where}: {said}{line}", stage, None, None) from why
 
 
-def place_of(file: InputFile, chunk: Chunk) -> str:
+def describe_chunk(file: InputFile, chunk: Chunk) -> str:
     """Where rows are, in words."""
     return f"{file.name}, {chunk.bytes} bytes at offset {chunk.offset}"
 
 
-def given_back(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
+def call_reduction(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
     """What ``local`` or ``merge`` gives.
 
     Raises:
@@ -77,17 +75,11 @@ def given_back(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any
     return found
 
 
-def plain(said: str) -> str:
-    """Text that a terminal can show, if need be the beginning of it only."""
-    shown = "".join(each if each.isprintable() else " " for each in said.replace("\ufffd", "?"))
-    return shown if len(shown) <= SAID_LENGTH else f"{shown[:SAID_LENGTH]}..."
-
-
 def _line(why: Exception) -> str:
     """The last line of a user's own code that led to it, in words; nothing if there is none."""
     own = [
         frame
         for frame in traceback.extract_tb(why.__traceback__)
-        if frame.line and not any(Path(frame.filename).is_relative_to(each) for each in INSTALLED)
+        if frame.line and not any(Path(frame.filename).is_relative_to(each) for each in LIBRARY_DIRECTORIES)
     ]
     return f" (line {own[-1].lineno} of {own[-1].filename}: {own[-1].line})" if own else ""

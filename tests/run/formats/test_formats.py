@@ -16,8 +16,8 @@ import pytest
 
 from tonnage.base import core
 from tonnage.run.formats import as_points, blocks_of_points, columns, format_of, lines
-from tonnage.run.reduce.index import build
-from tonnage.run.reduce.index_store import indexed
+from tonnage.run.reduce.index import build_index
+from tonnage.run.reduce.index_store import find_chunks
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -26,7 +26,7 @@ def read(paths: Sequence[Path], chunk_bytes: int) -> list[Any]:
     """The rows of each chunk of some files."""
     sources = Sources(ObjectStoreOptions(), 1)
     files = [file for path in paths for file in sources.find(str(path))]
-    index = build(files, format_of(files, None, None, sources), chunk_bytes, sources)
+    index = build_index(files, format_of(files, None, None, sources), chunk_bytes, sources)
     found = []
     for chunk in index.chunks:
         content = Path(files[chunk.file].name).read_bytes()[chunk.offset :][: chunk.bytes]
@@ -134,10 +134,10 @@ def written(path: Path, columns: dict[str, Any]) -> None:
 def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) -> None:
     written(disk / f"a.{suffix}", {"x": [1, 2], "y": [3, 4]})
     written(disk / f"b.{suffix}", {"x": [1, 2], "y": [5, 6]})
-    assert len(indexed([str(disk)], ObjectStoreOptions()).files) == 2
+    assert len(find_chunks([str(disk)], ObjectStoreOptions()).files) == 2
     written(disk / f"c.{suffix}", {"x": [1, 2], "z": [5, 6]})
     with pytest.raises(core.UsageError, match=rf"c\.{suffix}: its rows are {told}"):
-        indexed([str(disk)], ObjectStoreOptions())
+        find_chunks([str(disk)], ObjectStoreOptions())
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 40, 1000, 1 << 20])

@@ -208,7 +208,7 @@ def test_a_fleet_makes_what_one_machine_makes(
 
 def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, cluster = texts(disk), SortMachines(*NODES)
-    monkeypatch.setattr(clusters, "attached", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(cluster))
     (output,), scratch = directories(disk, "out"), directories(disk, "scratch")
     fleet = Cluster(disk / "job", nodes=2, durability="replicated")
     record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=fleet)
@@ -357,16 +357,16 @@ FAILING = {
 def test_a_function_that_fails_ends_the_job_at_once(
     disk: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tonnage.cluster.worker_pool import Crew
+    from tonnage.cluster.worker_pool import WorkerPool
 
     inputs = texts(disk, 6000)
-    do, done = Crew.do, list[str]()
+    do, done = WorkerPool.run_step, list[str]()
 
-    def counting(self: Crew, step: str, *arguments: Any) -> Any:
+    def counting(self: WorkerPool, step: str, *arguments: Any) -> Any:
         done.append(step)
         return do(self, step, *arguments)
 
-    monkeypatch.setattr(Crew, "do", counting)
+    monkeypatch.setattr(WorkerPool, "run_step", counting)
     where = {
         "map": r"in/\d.txt, bytes \d+ to \d+: ZeroDivisionError",
         "combine": r"what was gathered up to .*in/\d.txt, bytes .*KeyError",
@@ -397,19 +397,19 @@ def poisoned(batch: pa.RecordBatch) -> pa.RecordBatch:
 def test_others_do_not_go_on_when_a_function_has_failed(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tonnage.cluster.worker_pool import Crew
+    from tonnage.cluster.worker_pool import WorkerPool
 
-    inputs, do, ends = texts(disk), Crew.do, dict[str, str | None]()
+    inputs, do, ends = texts(disk), WorkerPool.run_step, dict[str, str | None]()
     first = disk / "in" / "0.txt"
     first.write_text("poison\n" + first.read_text())
 
-    def looking(self: Crew, step: str, *arguments: Any) -> Any:
+    def looking(self: WorkerPool, step: str, *arguments: Any) -> Any:
         ended = do(self, step, *arguments)
         if step == "pass_one":
             ends.update({node: each.kind for node, each in ended.items()})
         return ended
 
-    monkeypatch.setattr(Crew, "do", looking)
+    monkeypatch.setattr(WorkerPool, "run_step", looking)
     with pytest.raises(core.RunError, match="ValueError: poison"):
         job = MapReduce(map=poisoned, reduce=sums("n"))
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, job, inputs))

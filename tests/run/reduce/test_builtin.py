@@ -20,11 +20,11 @@ from support.s3 import BUCKET, Bucket
 from tonnage import Reduction, reduce
 from tonnage.api.testing import check_reduction
 from tonnage.base import core
-from tonnage.run.formats import dtype_of, text_of
+from tonnage.run.formats import dtype_text, parse_dtype
 from tonnage.run.reduce.builtin.histogram import Histograms
 from tonnage.run.reduce.builtin.kmeans import KMeans, first_centres
 from tonnage.run.reduce.builtin.moments import PCA, Regression
-from tonnage.run.reduce.builtin.pagerank import Given, PageRank, Ranked
+from tonnage.run.reduce.builtin.pagerank import PageRank, PageRanks, RankSums
 
 Points = npt.NDArray[np.float64]
 
@@ -107,14 +107,14 @@ def test_page_rank_solves_its_equations(disk: Path, dtype: str) -> None:
     draw = np.random.default_rng(5)
     edges = (200 * draw.random((4000, 2)) ** 2).astype(np.int64)
     edges = edges[(edges[:, 0] % 7 != 0) & (edges != 13).all(axis=1)]  # Some point nowhere.
-    typed = np.empty(len(edges), dtype_of(dtype))
+    typed = np.empty(len(edges), parse_dtype(dtype))
     if typed.dtype.names:
         typed["f0"], typed["f1"] = edges.T
     else:
         typed = edges.astype(typed.dtype.base)
     typed.tofile(disk / "edges")
     done = reduce(PageRank(tolerance=1e-12), disk / "edges", dtype=dtype, chunk_bytes=4096)
-    found: Ranked = done.result
+    found: PageRanks = done.result
     np.testing.assert_allclose(found.ranks, ranked(edges), rtol=1e-8, atol=1e-14)
     assert found.ranks.sum() == pytest.approx(1)
     told = done.record.result
@@ -130,7 +130,7 @@ def test_page_rank_solves_its_equations(disk: Path, dtype: str) -> None:
 )
 def test_edges_come_to_what_numpy_says(edges: list[tuple[int, int]], dtype: str, half: int) -> None:
     pairs = np.array(edges, np.int64).reshape(-1, 2)
-    typed, columns = np.zeros(len(pairs), dtype_of(dtype)), None
+    typed, columns = np.zeros(len(pairs), parse_dtype(dtype)), None
     if names := typed.dtype.names:
         columns = [names[0], names[-1]]
         typed[names[0]], typed[names[-1]] = pairs.T
@@ -141,7 +141,7 @@ def test_edges_come_to_what_numpy_says(edges: list[tuple[int, int]], dtype: str,
     for into, wanted in (
         (reduction.begin(known), {"out": np.bincount(pairs[:, 0]), "into": pairs[:, 1]}),
         (
-            Given(share, np.zeros(61)),
+            RankSums(share, np.zeros(61)),
             {"rank": np.bincount(pairs[:, 1], share[pairs[:, 0]], minlength=61)},
         ),
     ):
@@ -283,8 +283,8 @@ def _alone(rows: Points, seed: int) -> float:
     "text", ["8f8", "f4", "i8,i8", "<i4,>f8", "(2, 3)f8", "3u1,f8", "?", "a:(2, 3)f8,b c:u1"]
 )
 def test_types_of_rows_are_written_as_they_are_read(text: str) -> None:
-    found = dtype_of(text)
-    assert dtype_of(text_of(found)) == found
+    found = parse_dtype(text)
+    assert parse_dtype(dtype_text(found)) == found
 
 
 def test_the_command_indexes_and_reduces(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:

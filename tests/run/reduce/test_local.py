@@ -19,16 +19,16 @@ from tonnage.run.formats import format_named, format_of
 from tonnage.run.reduce import Reduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.chunk_pool import (
-    LEAST_BYTES,
     LEFT_SHARE,
+    MIN_CHUNK_BYTES,
     SELECTIVE,
     SEQUENTIAL,
     Chunk,
-    Pool,
+    ChunkPool,
 )
-from tonnage.run.reduce.index import build
-from tonnage.run.reduce.local import Done, Job
-from tonnage.run.reduce.local_round import Machine, Settings
+from tonnage.run.reduce.index import build_index
+from tonnage.run.reduce.local import LocalReduction, LocalResult
+from tonnage.run.reduce.local_round import LocalReducer, ReduceSettings
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -67,21 +67,21 @@ def ran(
     files: Sequence[InputFile],
     volumes: ObjectStoreOptions | None = None,
     **more: Any,
-) -> tuple[Done, Machine]:
+) -> tuple[LocalResult, LocalReducer]:
     """What a reduction comes to, in chunks of a few rows, and who has done it."""
     usual: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 1000, "memory_bytes": 1 << 20}
     usual |= {"workers": 2, "volumes": volumes or ObjectStoreOptions()} | more
-    settings = Settings(**usual)
-    sources = Sources(settings.volumes, 1)
+    settings = ReduceSettings(**usual)
+    sources = Sources(settings.object_store, 1)
     format = format_of(files, None, DTYPE, sources)
-    index = build(files, format, settings.chunk_bytes, sources)
-    job = Job(reduction, index, settings)
+    index = build_index(files, format, settings.chunk_bytes, sources)
+    job = LocalReduction(reduction, index, settings)
     done = job.run()
-    assert sum(worker.chunks for worker in job.machine.workers) == done.rounds * len(index.chunks)
-    return done, job.machine
+    assert sum(worker.chunks for worker in job.reducer.workers) == done.rounds * len(index.chunks)
+    return done, job.reducer
 
 
-def reduced(*of: Any, **more: Any) -> Done:
+def reduced(*of: Any, **more: Any) -> LocalResult:
     """What a reduction comes to."""
     return ran(*of, **more)[0]
 
@@ -162,7 +162,7 @@ def test_each_chunk_is_assigned_once_and_from_the_least_busy(
     files: list[int], assignment: str, draw: Any
 ) -> None:
     chunks = [Chunk(file, number, 1, 1) for number, file in enumerate(files)]
-    pool, under_way, seen = Pool(chunks, assignment), Counter[int](), list[int]()
+    pool, under_way, seen = ChunkPool(chunks, assignment), Counter[int](), list[int]()
     busy: list[int] = []
     while (number := pool.next()) is not None:
         left = {chunks[each].file for each in {*range(len(chunks))} - {*seen}}
@@ -198,16 +198,16 @@ def test_chunks_become_shorter_towards_the_end_and_hold_each_row_once(
     for file, rows in sizes:
         chunks.append(Chunk(file, ends[file], rows * ROW, rows))
         ends[file] += rows * ROW
-    pool = Pool(chunks, assignment, takers, format_named("rows", f"V{ROW}").beginning)
+    pool = ChunkPool(chunks, assignment, takers, format_named("rows", f"V{ROW}").beginning)
     left, given_out = sum(chunk.bytes for chunk in chunks), dict[int, Chunk]()
     while (number := pool.next()) is not None:
         chunk = given_out[number] = pool.chunks[number]
-        assert 0 < chunk.bytes <= max(left / (LEFT_SHARE * takers), LEAST_BYTES)
+        assert 0 < chunk.bytes <= max(left / (LEFT_SHARE * takers), MIN_CHUNK_BYTES)
         left -= chunk.bytes
         pool.done(number)
         if draw.random() < 0.1:
             left += given_out.pop(number).bytes
-            pool.again(number)
+            pool.put_back(number)
     assert left == 0
     for file in ends:
         spans = sorted(chunk[1:4] for chunk in given_out.values() if chunk.file == file)

@@ -25,8 +25,8 @@ from hypothesis import strategies as some
 from support.command import Tonnage
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
-from tonnage.run.reduce.chunk_pool import Chunk
-from tonnage.run.reduce.split import PART_BYTES, divided, parts_for, split
+from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce.split import PART_BYTES, group_chunks, parts_for, split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -206,7 +206,7 @@ def test_a_file_that_is_changed_meanwhile_is_told(disk: Path) -> None:
 def test_groups_are_of_all_in_order_and_none_is_empty(sizes: list[int], data: Any) -> None:
     parts = data.draw(some.integers(1, len(sizes)))
     chunks = [Chunk(0, number, size, None) for number, size in enumerate(sizes)]
-    groups = divided(chunks, parts)
+    groups = group_chunks(chunks, parts)
     assert [chunk for group in groups for chunk in group] == chunks
     assert len(groups) == parts and all(groups)
     if len({*sizes}) == 1:

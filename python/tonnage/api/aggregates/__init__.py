@@ -13,20 +13,20 @@ Each is a commutative monoid (Boykin, Ritchie, O'Connell and Lin, "Summingbird",
 `tonnage.Combined` is a reduction of some.
 """
 
-from tonnage.api.aggregates.base import Combination, Values
+from tonnage.api.aggregates.base import Aggregate, Values
 from tonnage.api.aggregates.distinct import Distinct
 from tonnage.api.aggregates.histograms import Distribution, Hdr, Histogram
-from tonnage.api.aggregates.sums import Concatenation, Least, Most, Sum, Top
+from tonnage.api.aggregates.sums import Concatenation, Max, Min, Sum, Top
 
 __all__ = [
-    "Combination",
+    "Aggregate",
     "Concatenation",
     "Distinct",
     "Distribution",
     "Hdr",
     "Histogram",
-    "Least",
-    "Most",
+    "Min",
+    "Max",
     "Sum",
     "Top",
     "Values",

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 ARROW = (pa.Array, pa.ChunkedArray)
 
 
-class Combination(ABC):
+class Aggregate(ABC):
     """Something that values are added to, and that merges with others of its kind."""
 
     @abstractmethod
@@ -48,7 +48,7 @@ def array_of(values: Values) -> Array:
     return np.atleast_1d(np.asarray(values))
 
 
-def in_order(rows: Array) -> Array:
+def sort_rows(rows: Array) -> Array:
     """Rows sorted by their first number or field, equal ones by the next."""
     if rows.dtype.names or rows.ndim == 1:
         return np.sort(rows)

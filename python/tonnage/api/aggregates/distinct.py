@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tonnage.api.aggregates.base import ARROW, Array, Combination, Values, array_of
+from tonnage.api.aggregates.base import ARROW, Aggregate, Array, Values, array_of
 
 REGISTERS = (8, 21)
 """At least and at most, as powers of two."""
 
 
-class Distinct(Combination):
+class Distinct(Aggregate):
     """About how many different values there are, by HyperLogLog (Flajolet and others 2007).
 
     Of Apache DataSketches. Values are numbers, or texts; whole and floating-point numbers differ.

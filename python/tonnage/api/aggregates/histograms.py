@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.api.aggregates.base import Array, Combination, Values, array_of
+from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of
 from tonnage.base import core
 
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -22,7 +22,7 @@ BLOCK = 1 << 16
 LARGEST = math.log(sys.float_info.max)
 
 
-class Histogram(Combination):
+class Histogram(Aggregate):
     """How many values are in each bin, as `numpy.histogram` has it.
 
     A bin has its lower edge, and the last one both. What is outside of all is in none: ``-inf`` and
@@ -77,8 +77,8 @@ class Distribution:
 
     rows: int
     missing: int
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     total: float
     bins: list[tuple[float, float, int]]
 
@@ -89,22 +89,22 @@ class Distribution:
             before += count
             if before > wanted:
                 middle = low * (2 / (1 + low / high)) if high else 0.0
-                return float(min(max(middle, self.least), self.most))
-        return self.most
+                return float(min(max(middle, self.minimum), self.maximum))
+        return self.maximum
 
     def to_json(self) -> dict[str, Any]:
         """What a record tells: some quantiles."""
         return {
             "rows": self.rows,
             "missing": self.missing,
-            "least": self.least,
-            "most": self.most,
+            "least": self.minimum,
+            "most": self.maximum,
             "mean": self.total / (self.rows - self.missing) if self.bins else None,
             "quantiles": {f"{share:g}": self.quantile(share) for share in SHARES if self.bins},
         }
 
 
-class Hdr(Combination):
+class Hdr(Aggregate):
     """A histogram of high dynamic range, whose bins are as wide as their place asks for.
 
     So a value is off by at most ``precision`` of itself, whatever its size, and bins of two are the

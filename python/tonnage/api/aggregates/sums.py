@@ -6,10 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from tonnage.api.aggregates.base import Array, Combination, Values, array_of, flat, in_order
+from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of, flat, sort_rows
 
 
-class Sum(Combination):
+class Sum(Aggregate):
     """The sum of rows: a number, or an array of the shape of a row. Of no rows it is 0."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Sum(Combination):
         return self._sum
 
 
-class Least(Combination):
+class Min(Aggregate):
     """The smallest of rows, number by number; ``None`` of no rows, NaN if one is."""
 
     _of: Any = np.minimum
@@ -66,13 +66,13 @@ class Least(Combination):
         return self._found
 
 
-class Most(Least):
+class Max(Min):
     """The largest of rows, number by number; ``None`` of no rows, NaN if one is."""
 
     _of = np.maximum
 
 
-class Concatenation(Combination):
+class Concatenation(Aggregate):
     """All rows, in the order of their values: that in which they come is nobody's."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Concatenation(Combination):
     @property
     def value(self) -> Array:
         """The rows: by their first number or field, equal ones by the next."""
-        return in_order(np.concatenate(self._parts)) if self._parts else np.empty(0)
+        return sort_rows(np.concatenate(self._parts)) if self._parts else np.empty(0)
 
 
 class Top(Concatenation):
@@ -145,4 +145,4 @@ class Top(Concatenation):
             # Only rows that are among them, or equal the last of them so far, are sorted.
             place = len(rows) - self._k
             rows = rows[first >= np.partition(first, place)[place]]
-        return in_order(rows)[-self._k :]
+        return sort_rows(rows)[-self._k :]

@@ -261,7 +261,7 @@ def run_reduce(
     measured = _measured(capacities or [], at_once, chunk, urls)
     more: dict[str, Any] = {"chunk_bytes": chunk, "format": format, "dtype": dtype}
     made = _made(job, own, names)
-    with going_on(where.job_dir) if where else nullcontext(), core.Progress("reducing") as progress:
+    with going_on(Path(where.job_dir)) if where else nullcontext(), core.Progress("reducing") as progress:
         done = reduce(
             made,
             [*map(str, paths), *urls],

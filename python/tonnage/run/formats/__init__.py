@@ -13,7 +13,7 @@ arithmetic. Parquet is cut where its row groups begin, Arrow where record batche
 """
 
 from tonnage.run.formats.columns import as_points, blocks_of_points, column_of, names_of
-from tonnage.run.formats.fixed_width import dtype_of, text_of
+from tonnage.run.formats.fixed_width import dtype_text, parse_dtype
 from tonnage.run.formats.format import Format, Rows
 from tonnage.run.formats.registry import format_named, format_of
 
@@ -23,9 +23,9 @@ __all__ = [
     "as_points",
     "blocks_of_points",
     "column_of",
-    "dtype_of",
+    "parse_dtype",
     "format_named",
     "format_of",
     "names_of",
-    "text_of",
+    "dtype_text",
 ]

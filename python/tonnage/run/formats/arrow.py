@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.formats.format import Format, Rows, columns_text, one_of
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk, Format, Rows, describe_columns, to_batch
 from tonnage.run.storage.sources import InputFile, Sources
 
 MAGIC = b"ARROW1"
@@ -69,14 +68,14 @@ class Arrow(Format):
     @classmethod
     def row_of(cls, file: InputFile, sources: Sources) -> str:
         """Its columns."""
-        return columns_text(sources.cached(file, _about).schema)
+        return describe_columns(sources.cached(file, _about).schema)
 
     def cut(
         self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cuts where batches begin."""
         about = sources.cached(file, _about)
-        self.refuse_others(file, columns_text(about.schema))
+        self.refuse_others(file, describe_columns(about.schema))
         first = 0
         for number, block in enumerate(about.batches):
             begin, after = about.batches[first].offset, about.batches[number + 1 : number + 2]
@@ -90,12 +89,12 @@ class Arrow(Format):
         about = sources.cached(file, _about)
         if about.before:
             stream = pa.BufferReader(about.before + bytes(data))
-            return one_of(pa.ipc.open_stream(stream).read_all())
+            return to_batch(pa.ipc.open_stream(stream).read_all())
         reader, batches = pa.BufferReader(pa.py_buffer(data)), []
         while reader.tell() < chunk.bytes:
             message = pa.ipc.read_message(reader)
             batches.append(pa.ipc.read_record_batch(message, about.schema))
-        return batches[0] if len(batches) == 1 else one_of(pa.Table.from_batches(batches))
+        return batches[0] if len(batches) == 1 else to_batch(pa.Table.from_batches(batches))
 
     def extract(
         self,

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 
 from tonnage.base import core
-from tonnage.run.formats.format import Format, Rows
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk, Format, Rows
 from tonnage.run.storage.sources import InputFile, Sources
 
 NAMED = re.compile(r",(?=[^,:()]+:)")
 """Between fields of a row that have names."""
 
 
-class OfSize(Format):
+class FixedWidth(Format):
     """Rows of a size, one after another.
 
     Args:
@@ -31,8 +30,8 @@ class OfSize(Format):
     def __init__(self, row: str | None) -> None:
         if row is None:
             raise core.UsageError("--dtype: say what a row is, like 8f8: eight numbers of 64 bits")
-        self.dtype = dtype_of(row)
-        super().__init__(text_of(self.dtype))
+        self.dtype = parse_dtype(row)
+        super().__init__(dtype_text(self.dtype))
 
     def cut(
         self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
@@ -64,7 +63,7 @@ class OfSize(Format):
             yield Chunk(place, begin + first * length, here * length, here)
 
 
-class Npy(OfSize):
+class Npy(FixedWidth):
     """NumPy's own files: rows of a size after a header, which says it."""
 
     NAME = "npy"
@@ -73,14 +72,14 @@ class Npy(OfSize):
     @classmethod
     def row_of(cls, file: InputFile, sources: Sources) -> str:
         """The type that its header says."""
-        return text_of(npy_rows(file, sources)[0])
+        return dtype_text(npy_rows(file, sources)[0])
 
     def cut(
         self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cuts after the header, which has to say the same type as the others'."""
         dtype, begin = npy_rows(file, sources)
-        self.refuse_others(file, text_of(dtype))
+        self.refuse_others(file, dtype_text(dtype))
         return self._from(place, file, begin, chunk_bytes)
 
     def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
@@ -97,7 +96,7 @@ class Npy(OfSize):
         return header.getvalue()
 
 
-def dtype_of(text: str) -> np.dtype[Any]:
+def parse_dtype(text: str) -> np.dtype[Any]:
     """The type of a row, like ``8f8`` or ``i4,i4`` or ``seconds:f8,user:i8``.
 
     Raises:
@@ -117,11 +116,11 @@ def dtype_of(text: str) -> np.dtype[Any]:
     return found
 
 
-def text_of(dtype: np.dtype[Any]) -> str:
+def dtype_text(dtype: np.dtype[Any]) -> str:
     """What `dtype_of` makes the type of again."""
     if dtype.names is not None:
         usual = dtype.names == tuple(f"f{place}" for place in range(len(dtype.names)))
-        parts = [("" if usual else f"{name}:") + text_of(dtype[name]) for name in dtype.names]
+        parts = [("" if usual else f"{name}:") + dtype_text(dtype[name]) for name in dtype.names]
         return ",".join(parts)
     base, shape = dtype.base, dtype.shape
     return f"{shape if len(shape) > 1 else shape[0]}{base.str}" if shape else base.str
@@ -149,7 +148,7 @@ def npy_rows(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
             f"input {file.name}: its rows are not one after another: save it in C order, as numbers"
         )
     row = np.dtype((dtype, shape[1:])) if len(shape) > 1 else dtype
-    if dtype_of(text_of(row)) != row:
+    if parse_dtype(dtype_text(row)) != row:
         raise core.UsageError(
             f"input {file.name}: between its fields is room, or they have fields themselves: save "
             "it with fields of numbers, packed"

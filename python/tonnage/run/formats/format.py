@@ -5,18 +5,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from io import BufferedIOBase
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.storage.sources import InputFile, Sources
 
 Rows = Any
 """A NumPy array of rows of a size, or a `pyarrow.RecordBatch` of rows with named columns."""
 
 
+class Chunk(NamedTuple):
+    """Whole rows of a file."""
+
+    file: int
+    """The file's place in the index."""
+    offset: int
+    bytes: int
+    rows: int | None
+    """``None`` where that takes reading them."""
+    part: int = 0
+    """Which row group of Parquet."""
+
+
+MESSAGE_CHARACTERS = 300
+"""Characters of what was raised that are told: some errors hold the data."""
 PIECE_BYTES = 16 << 20
 """Copied at once."""
 
@@ -127,12 +141,18 @@ class Format(ABC):
         return hash(repr(self.to_json()))
 
 
-def columns_text(schema: pa.Schema) -> str:
+def describe_columns(schema: pa.Schema) -> str:
     """What a row is that has named columns."""
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
-def one_of(table: pa.Table) -> pa.RecordBatch:
+def to_batch(table: pa.Table) -> pa.RecordBatch:
     """A table as a batch."""
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def printable(said: str) -> str:
+    """Text that a terminal can show, if need be the beginning of it only."""
+    shown = "".join(each if each.isprintable() else " " for each in said.replace("\ufffd", "?"))
+    return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:MESSAGE_CHARACTERS]}..."

@@ -11,11 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.formats.format import Format, Rows, one_of
+from tonnage.run.formats.format import Chunk, Format, Rows, printable, to_batch
 from tonnage.run.mapreduce.reader import BEGINNING_BYTES, csv_rows, csv_schema, json_rows, with_row
-from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.storage.sources import InputFile, Sources
-from tonnage.run.user_errors import plain
 
 
 class Lines(Format):
@@ -68,7 +66,7 @@ class Json(Lines):
                 f"some objects have {sorted(other)} and some do not: have each begin with one that "
                 "has all, null where there is nothing"
             )
-        return one_of(rows.select(self._names))
+        return to_batch(rows.select(self._names))
 
     def _begin(self, file: InputFile, sources: Sources) -> int:
         return 0
@@ -100,12 +98,12 @@ class Csv(Lines):
             ValueError: A value is of another type.
         """
         try:
-            return one_of(csv_rows(bytes(data), sources.cached(file, _csv_columns)))
+            return to_batch(csv_rows(bytes(data), sources.cached(file, _csv_columns)))
         except pa.ArrowInvalid as why:
             if "conversion error" not in str(why):
                 raise
             raise ValueError(
-                f"{plain(str(why))}: types are what the first MiB of a file tells: write data "
+                f"{printable(str(why))}: types are what the first MiB of a file tells: write data "
                 "whose types show later as Parquet"
             ) from why
 
@@ -152,7 +150,7 @@ def _beginning(file: InputFile, sources: Sources, format: str) -> Iterator[bytes
     try:
         yield text
     except pa.ArrowInvalid as why:
-        said = plain(with_row(str(why), format, text, 0))
+        said = printable(with_row(str(why), format, text, 0))
         raise core.UsageError(
             f"input {file.name} is no whole {format}: {said}: mend it, or give --input-format"
         ) from why

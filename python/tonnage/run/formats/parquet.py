@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from tonnage.base import core
 from tonnage.run.formats import row_groups
-from tonnage.run.formats.format import Format, Rows, columns_text, one_of
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk, Format, Rows, describe_columns, to_batch
 from tonnage.run.storage.sources import InputFile, Sources
 
 CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}
@@ -29,7 +28,7 @@ class Parquet(Format):
     @classmethod
     def row_of(cls, file: InputFile, sources: Sources) -> str:
         """Its columns."""
-        return columns_text(_footer(file, sources).schema.to_arrow_schema())
+        return describe_columns(_footer(file, sources).schema.to_arrow_schema())
 
     def cut(
         self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
@@ -46,7 +45,7 @@ class Parquet(Format):
         """Decodes the row group."""
         about = _footer(file, sources)
         with row_groups.opened(about, file.bytes, chunk.offset, data) as opened:
-            return one_of(opened.read_row_group(chunk.part, use_threads=False))
+            return to_batch(opened.read_row_group(chunk.part, use_threads=False))
 
     def extract(
         self,

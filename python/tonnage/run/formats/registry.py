@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from tonnage.base import core
 from tonnage.run.formats.arrow import Arrow
-from tonnage.run.formats.fixed_width import Npy, OfSize
+from tonnage.run.formats.fixed_width import FixedWidth, Npy
 from tonnage.run.formats.format import Format
 from tonnage.run.formats.lines import Csv, Json
 from tonnage.run.formats.parquet import Parquet
 from tonnage.run.storage.sources import InputFile, Sources
 
 KINDS: dict[str, type[Format]] = {
-    each.NAME: each for each in (OfSize, Npy, Parquet, Arrow, Csv, Json)
+    each.NAME: each for each in (FixedWidth, Npy, Parquet, Arrow, Csv, Json)
 }
 SUFFIXES = {
     ".arrow": "arrow",

@@ -18,7 +18,7 @@ from tonnage.run.mapreduce import keys
 CORRUPT = "a device or its memory corrupts data, the output was not kept"
 
 
-class Schemas:
+class ObservedSchemas:
     """Which columns rows had, and where they were first seen."""
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class Schemas:
                     self._agreed()
 
     @property
-    def seen(self) -> list[tuple[pa.Schema, str]]:
+    def first_seen(self) -> list[tuple[pa.Schema, str]]:
         """Which, and where."""
         with self._lock:
             return list(self._seen.items())
 
-    def agreed(self) -> pa.Schema:
+    def unified(self) -> pa.Schema:
         """All columns that were seen; none if there were no rows."""
         with self._lock:
             return self._agreed() if self._seen else pa.schema([])
@@ -61,22 +61,22 @@ class Schemas:
             ) from why
 
 
-def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
+def decode_dictionaries(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows without metadata, dictionaries and views, which other rows need not have."""
     names = rows.schema.names
     columns = [_plain(column) for column in rows.columns]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
-def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """Batches as one; columns that some of them lack are null there."""
     if len(batches) == 1:
         return batches[0]
     tables = [pa.Table.from_batches([batch]) for batch in batches]
-    return one_batch(pa.concat_tables(tables, promote_options="default"))
+    return to_batch(pa.concat_tables(tables, promote_options="default"))
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
+def to_batch(table: pa.Table) -> pa.RecordBatch:
     """A table as a batch."""
     columns = [column.combine_chunks() for column in table.columns]
     if any(isinstance(column, pa.ChunkedArray) for column in columns):
@@ -101,7 +101,7 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], most_bytes: int) -> Iterato
         return
     if rows.num_rows == 1:
         raise core.RunError(
-            f"the row of key {keys.show(rows, key, 0)} takes {block.size} bytes, a block holds "
+            f"the row of key {keys.format_key(rows, key, 0)} takes {block.size} bytes, a block holds "
             f"{most_bytes}: make it shorter in map, or give more --memory",
             "map",
             None,
@@ -127,7 +127,7 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
                 None,
                 None,
             )
-        return one_batch(table.select(schema.names))
+        return to_batch(table.select(schema.names))
     except (pa.ArrowException, OSError) as why:
         said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
         raise core.RunError(said, "taken", None, None) from why

@@ -21,7 +21,7 @@ from tonnage.run.mapreduce.inputs import Input, format_of, input_of, record_byte
 from tonnage.run.mapreduce.local import Functions, check_settings
 from tonnage.run.mapreduce.reducer import bounds_of, first_rows
 from tonnage.run.mapreduce.shuffle import MemoryBudget
-from tonnage.run.mapreduce.worker import MapReduceConfig, to_ipc, schema_from_base64, to_base64
+from tonnage.run.mapreduce.worker import MapReduceConfig, schema_from_base64, to_base64, to_ipc
 from tonnage.run.storage.object_store import (
     is_url,
     refuse_output_in_input,
@@ -63,7 +63,7 @@ class MapReduceJob(TwoPassJob):
     workers: int | None
 
     @property
-    def own_settings(self) -> dict[str, Any]:
+    def kind_settings(self) -> dict[str, Any]:
         """The functions, and what is read and written."""
         functions = self.functions
         return {
@@ -74,7 +74,7 @@ class MapReduceJob(TwoPassJob):
             "workers": self.workers,
         }
 
-    def place(self, job: str, node: str) -> MapReduceConfig:
+    def worker_config(self, job: str, node: str) -> MapReduceConfig:
         """A node's place in the job."""
         return MapReduceConfig(
             **self.worker_fields(job, node),
@@ -110,12 +110,12 @@ class MapReduceJob(TwoPassJob):
             ]
         return found
 
-    def refuse_room(
+    def check_space(
         self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Nothing: how much functions make of the input is known when they have."""
 
-    def divided(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
+    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
         """How many partitions, and if they are ranges, the rows whose keys they begin with."""
         nodes, workers = len(job.workers), self.workers or max(job.workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
@@ -143,7 +143,7 @@ class MapReduceJob(TwoPassJob):
         }
         return dict.fromkeys(each.nodes, more)
 
-    def judge_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """What came of a partition has to be what nodes gave; of those that died nobody knows."""
         nodes = each.nodes
         for owner, told in answers.items():
@@ -184,18 +184,18 @@ class MapReduceJob(TwoPassJob):
         """Nothing."""
         return {}
 
-    def listed(self, job: JobRun, place: int) -> dict[str, Any]:
+    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
         """Nothing."""
         return {}
 
-    def is_whole(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
+    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
         """When all are there, and all that came was read for them.
 
         Lines of what was inherited do not say so: it was whole before.
         """
         return (len(files), came) == (line.get("files"), line.get("taken"))
 
-    def judge(self, schedule: Schedule) -> None:
+    def check_totals(self, schedule: Schedule) -> None:
         """All splits have to have been read: nodes tell the bytes of those, not what they got."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(
@@ -203,7 +203,7 @@ class MapReduceJob(TwoPassJob):
                 "called done; begin again with another --job-dir"
             )
 
-    def recorded(self, job: JobRun) -> dict[str, Any]:
+    def record_fields(self, job: JobRun) -> dict[str, Any]:
         """What was read, shuffled, what was sent again too, and written."""
         schedule, events = job.schedule, job.dir.events
         return {
@@ -255,7 +255,7 @@ def map_reduce_job(
         inputs=[str(each.path) for each in inputs],
         functions=functions,
         given=inputs,
-        job=code.packed((functions, list(inputs))),
+        job=code.pickled((functions, list(inputs))),
         code=code.digest,
         format=format,
         workers=workers,

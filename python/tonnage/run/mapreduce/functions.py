@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.run.mapreduce import keys
-from tonnage.run.mapreduce.blocks import one_batch
+from tonnage.run.mapreduce.blocks import to_batch
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -25,7 +25,7 @@ def groups(batch: pa.RecordBatch, key: str | tuple[str, ...] = "key") -> Iterato
         batch: As ``reduce`` gets it.
         key: The key's column, or columns.
     """
-    begins = [*keys.starts(batch, _names(key)).tolist(), batch.num_rows]
+    begins = [*keys.group_starts(batch, _names(key)).tolist(), batch.num_rows]
     for begin, end in pairwise(begins):
         yield batch.slice(begin, end - begin)
 
@@ -76,7 +76,7 @@ def per_record(
 
 
 def _grouped(batch: pa.RecordBatch) -> Iterator[tuple[Any, list[Any]]]:
-    for group in groups(keys.in_order(batch, ("key",))):
+    for group in groups(keys.sort_by_key(batch, ("key",))):
         yield group.column("key")[0].as_py(), group.column("value").to_pylist()
 
 
@@ -96,7 +96,7 @@ def _aggregated(what: list[Any], names: list[str], key: tuple[str, ...]) -> Func
         # Keys first or last, as this version of Arrow has it: by their names either way.
         others = [name for name in found.column_names if name not in key]
         found = found.select([*key, *others]).rename_columns([*key, *names])
-        return keys.in_order(one_batch(found), key)  # Arrow gives groups in no order.
+        return keys.sort_by_key(to_batch(found), key)  # Arrow gives groups in no order.
 
     return aggregate
 

@@ -74,7 +74,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Found:
+class InputSplits:
     """All splits, with the bytes on file, and about as many as they are in memory."""
 
     splits: list[Split]
@@ -82,7 +82,7 @@ class Found:
     memory_bytes: int
 
 
-def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
+def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> InputSplits:
     """The splits of all files.
 
     Raises:
@@ -91,7 +91,7 @@ def find(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> Found:
     given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
     # Of each object something is asked.
     cut = sources.map_parallel(given, lambda each: _cut(each[0], each[1], split_bytes, sources))
-    return Found(
+    return InputSplits(
         [split for splits, _ in cut for split in splits],
         sum(file.bytes for _, file in given),
         sum(decoded for _, decoded in cut),

@@ -25,7 +25,7 @@ NULL = np.uint64(0x6E756C6C)
 """What is mixed into the hash of a row for a null."""
 
 
-def normal(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+def normalize(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     """Rows whose equal keys have equal bytes: floats have one zero and one that is no number."""
     for place, name in enumerate(rows.schema.names):
         column = rows.column(place)
@@ -36,7 +36,7 @@ def normal(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     return rows
 
 
-def refuse(rows: pa.RecordBatch, key: Sequence[str]) -> None:
+def check_key_types(rows: pa.RecordBatch, key: Sequence[str]) -> None:
     """Refuses keys that have no order.
 
     Raises:
@@ -73,13 +73,13 @@ def partitions_of(
     return (hashes % np.uint64(partitions)).astype(np.uint16)
 
 
-def in_order(batch: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
+def sort_by_key(batch: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
     """The rows in the order of their keys; those of equal keys in no particular one."""
     order = [(name, "ascending") for name in key]
     return batch.take(pc.sort_indices(batch, sort_keys=order))
 
 
-def starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
+def group_starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
     """Where groups begin in rows that are in order."""
     if not batch.num_rows:
         return np.empty(0, np.int64)
@@ -90,19 +90,19 @@ def starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
     return np.concatenate([[0], np.flatnonzero(changes) + 1])
 
 
-def value(batch: pa.RecordBatch, key: Sequence[str], row: int) -> tuple[Any, ...]:
+def comparable_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> tuple[Any, ...]:
     """A row's key as something that Python compares in the order of `in_order`."""
     return tuple(_comparable(batch.column(name)[row]) for name in key)
 
 
-def show(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
+def format_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
     """A row's key for a message."""
     said = [repr(batch.column(name)[row].as_py()) for name in key]
     text = said[0] if len(said) == 1 else f"({', '.join(said)})"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
-def cuts(batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, ...]]) -> list[int]:
+def partition_starts(batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, ...]]) -> list[int]:
     """Where each partition begins in rows that are in order, and their number at the end.
 
     Args:
@@ -114,7 +114,7 @@ def cuts(batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, 
     rows = range(batch.num_rows)
     for bound in bounds:
         found.append(
-            bisect.bisect_left(rows, bound, lo=found[-1], key=lambda row: value(batch, key, row))
+            bisect.bisect_left(rows, bound, lo=found[-1], key=lambda row: comparable_key(batch, key, row))
         )
     return [*found, batch.num_rows]
 

@@ -21,7 +21,7 @@ from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.mapreduce.functions import Function
-from tonnage.run.mapreduce.inputs import PARTED, InputSplits, Input, Split, find_splits
+from tonnage.run.mapreduce.inputs import PARTED, Input, InputSplits, Split, find_splits
 from tonnage.run.mapreduce.mapper import Mapper, wrap_function
 from tonnage.run.mapreduce.reducer import PassTwo, quantiles
 from tonnage.run.mapreduce.shuffle import (
@@ -29,15 +29,15 @@ from tonnage.run.mapreduce.shuffle import (
     MIN_UPLOAD_BYTES,
     MemoryBudget,
     Partitioner,
-    ShuffleOutput,
     RowCounts,
+    ShuffleOutput,
     shuffle,
 )
 from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 
 UNFINISHED = ".tonnage-unfinished-scratch-"
 SAMPLED_SPLITS = 64
@@ -85,7 +85,7 @@ def run_map_reduce(
     command: list[str],
     workers: int | None = None,
     format: str = "parquet",
-    volumes: ObjectStoreOptions | None = None,
+    object_store: ObjectStoreOptions | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> RunRecord:
     """Does a MapReduce: parts in ``output``, named ``part-00000`` and so on, and a list of them.
@@ -113,7 +113,7 @@ def run_map_reduce(
     threads = core.workers() if workers is None else workers
     shares = MemoryBudget(memory_bytes, threads, len(scratch))
     check_settings(functions, scratch, shares, format)
-    sources = Sources(volumes or ObjectStoreOptions(), threads)
+    sources = Sources(object_store or ObjectStoreOptions(), threads)
     found = find_splits(inputs, shares.split_bytes, sources)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
@@ -233,7 +233,7 @@ class _LocalJob:
         crew = self._crew
 
         def work() -> None:
-            for split in crew.share(iter(self._sampled())):
+            for split in crew.take_from(iter(self._sampled())):
                 sample = self._mapper.sample(split)
                 samples.extend([] if sample is None else [sample])
 
@@ -242,8 +242,8 @@ class _LocalJob:
         return Partitioner(self._functions.keys, len(bounds) + 1, 0, bounds)
 
     @property
-    def _crew(self) -> Crew:
-        return Crew(self._shares.workers, self._sources.stop)
+    def _crew(self) -> WorkerThreads:
+        return WorkerThreads(self._shares.workers, self._sources.stop)
 
     def _sampled(self) -> list[Split]:
         """Splits, evenly spread."""
@@ -287,7 +287,7 @@ def check_memory(shares: MemoryBudget, uploads: bool = False) -> None:
 
 def _room(directory: Path) -> Any:
     directory.mkdir(exist_ok=True)
-    return core.workspace("--scratch", directory, UNFINISHED)
+    return core.workspace("scratch", directory, UNFINISHED)
 
 
 def _publish(output: core.OutputFiles, parts: list[PartWriter], rows: int, suffix: str) -> int:

@@ -16,8 +16,8 @@ from tonnage.base import core
 from tonnage.run.mapreduce import blocks, keys
 from tonnage.run.mapreduce.functions import Function
 from tonnage.run.mapreduce.inputs import PARTED, Split
-from tonnage.run.mapreduce.reader import Reader
-from tonnage.run.mapreduce.reducer import Call, sampled
+from tonnage.run.mapreduce.reader import SplitReader
+from tonnage.run.mapreduce.reducer import WrappedFunction, sample_keys
 from tonnage.run.mapreduce.shuffle import RowCounts
 from tonnage.run.storage.sources import Sources
 
@@ -36,7 +36,7 @@ class Mapper:
 
     def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
         self._function, self._key = function, key
-        self._reader, self.schemas = Reader(sources), blocks.Schemas()
+        self._reader, self.schemas = SplitReader(sources), blocks.ObservedSchemas()
 
     def rows_of(self, split: Split, tally: RowCounts) -> Iterator[pa.RecordBatch]:
         """The rows of a split, what is read and mapped one batch at a time; no empty batches."""
@@ -46,21 +46,21 @@ class Mapper:
             if rows.num_rows:
                 yield rows
 
-    def sampled(self, split: Split) -> pa.RecordBatch | None:
+    def sample(self, split: Split) -> pa.RecordBatch | None:
         """Some keys of what a split begins with."""
         for batch in self._reader.batches(_beginning(split)):
-            return sampled(self._mapped(split, batch.slice(0, SAMPLED_ROWS)), self._key)
+            return sample_keys(self._mapped(split, batch.slice(0, SAMPLED_ROWS)), self._key)
         return None
 
     def _mapped(self, split: Split, batch: pa.RecordBatch) -> pa.RecordBatch:
-        call = called("map", split.input.map or self._function, self._key)
+        call = wrap_function("map", split.input.map or self._function, self._key)
         if call is None:
-            rows = keys.normal(blocks.plain(batch), self._key)
+            rows = keys.normalize(blocks.decode_dictionaries(batch), self._key)
             _refuse_keyless("the input", rows, self._key)
         else:
             rows = call(batch, str(split))
         if rows.num_rows:
-            keys.refuse(rows, self._key)
+            keys.check_key_types(rows, self._key)
             self.schemas.note(rows.schema, split)
         return rows
 
@@ -73,7 +73,7 @@ def _beginning(split: Split) -> Split:
     return replace(split, end=min(end, split.end))
 
 
-def called(name: str, function: Function | None, key: tuple[str, ...]) -> Call | None:
+def wrap_function(name: str, function: Function | None, key: tuple[str, ...]) -> WrappedFunction | None:
     """A user's function, whose errors say what it was called with, and whose rows are looked at."""
     if function is None:
         return None
@@ -86,13 +86,13 @@ def called(name: str, function: Function | None, key: tuple[str, ...]) -> Call |
             said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
             raise core.RunError(said, name, None, None) from why
         if isinstance(given, pa.Table):
-            given = blocks.one_batch(given)
+            given = blocks.to_batch(given)
         if not isinstance(given, pa.RecordBatch):
             said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
             raise core.RunError(said, name, None, None)
         if given.num_rows and key:
             _refuse_keyless(name, given, key)
-        return keys.normal(blocks.plain(given), key)
+        return keys.normalize(blocks.decode_dictionaries(given), key)
 
     return call
 

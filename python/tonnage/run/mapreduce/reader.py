@@ -21,7 +21,7 @@ import pyarrow.json as pjson
 
 from tonnage.base import core
 from tonnage.run.formats import row_groups
-from tonnage.run.mapreduce.blocks import one_batch
+from tonnage.run.mapreduce.blocks import to_batch
 from tonnage.run.mapreduce.inputs import Split, record_bytes
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -40,7 +40,7 @@ BATCH_ROWS = 1 << 16
 """Rows of a Parquet file in a batch, at most."""
 
 
-class Reader:
+class SplitReader:
     """Reads splits, by any thread; what the beginnings of files told is kept."""
 
     def __init__(self, sources: Sources) -> None:
@@ -87,7 +87,7 @@ class Reader:
                 yield _as_lines(text)
             elif text:
                 read = csv_rows if split.format == "csv" else json_rows
-                yield one_batch(read(text, self._schema(split, read)))
+                yield to_batch(read(text, self._schema(split, read)))
 
     def _schema(self, split: Split, read: Any) -> pa.Schema:
         """The columns of a file of text, as given or as its beginning tells."""

@@ -22,12 +22,12 @@ from tonnage.run.mapreduce.shuffle import (
     Bounds,
     MemoryBudget,
     Partitioner,
-    ShuffleOutput,
     RowCounts,
+    ShuffleOutput,
     shuffle,
 )
 from tonnage.run.mapreduce.writer import OutputSchema, PartWriter
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 
 BATCH_ROWS = 1 << 17
 """Rows that reduce gets at once, about: more if a group has more."""
@@ -221,7 +221,7 @@ class PassTwo:
         with self._taking(round, [partition]) as (crew, portions):
 
             def work() -> None:
-                for _, data in crew.share(portions):
+                for _, data in crew.take_from(portions):
                     samples.append(sample_keys(blocks.decode(data, self.schema), self.key))
 
             crew.run(work, lambda: self.on_progress(self._done_bytes))
@@ -238,8 +238,8 @@ class PassTwo:
             own = [leaf for leaf in leaves if leaf.round is round]
             whole = {leaf.partition: leaf for leaf in own if not leaf.unordered}
 
-            def work(crew: Crew, portions: Any, whole: dict[int, Leaf] = whole) -> None:
-                for partition, data in crew.share(portions):
+            def work(crew: WorkerThreads, portions: Any, whole: dict[int, Leaf] = whole) -> None:
+                for partition, data in crew.take_from(portions):
                     self._reduce(crew, whole[partition], data)
                     del data  # Its memory is what is done with the part.
                     on_whole(whole[partition], crew.check)
@@ -254,7 +254,7 @@ class PassTwo:
                 if leaf.unordered:
                     self._copy(leaf)
 
-    def _reduce(self, crew: Crew, leaf: Leaf, data: bytes) -> None:
+    def _reduce(self, crew: WorkerThreads, leaf: Leaf, data: bytes) -> None:
         rows = blocks.decode(data, self.schema)
         count, size = rows.num_rows, len(data)
         del data
@@ -291,7 +291,7 @@ class PassTwo:
         with self._taking(leaf.round, [leaf.partition], workers=1) as (crew, portions):
 
             def work() -> None:
-                for _, data in crew.share(portions):
+                for _, data in crew.take_from(portions):
                     rows = blocks.decode(data, self.schema)
                     part.write(self._agreed.cast(rows, f"partition {leaf.partition}"))
                     self.rows += rows.num_rows
@@ -324,11 +324,11 @@ class _PartitionReader:
         }
         self._of, self._round, self._partitions = of, round, partitions
         self._came: dict[int, BlockStats] = {}  # of partitions in portions
-        self._crew = Crew(workers)
+        self._crew = WorkerThreads(workers)
         self._gate = core.HostOutput()
         self._job = core.BackgroundJob("map_reduce_pass_two", config, self._gate)
 
-    def __enter__(self) -> tuple[Crew, Iterator[tuple[int, bytes]]]:
+    def __enter__(self) -> tuple[WorkerThreads, Iterator[tuple[int, bytes]]]:
         self._job.__enter__()
         return self._crew, self._portions()
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.mapreduce import blocks, keys
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 
 MIN_MEMORY_BYTES = 16 << 20
 MIN_UPLOAD_BYTES = 10 << 20
@@ -239,7 +239,7 @@ class ShuffleBuffer:
 
 
 def send_to_owners(
-    crew: Crew,
+    crew: WorkerThreads,
     things: Iterator[Any],
     rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
     dealing: Partitioner,
@@ -268,7 +268,7 @@ def send_to_owners(
     def work() -> None:
         gathering = ShuffleBuffer(dealing, shares, combine, config["owners"], gate, tally)
         last: object = "the end"
-        for thing in crew.share(things):
+        for thing in crew.take_from(things):
             last = thing
             for rows in rows_of(thing):
                 crew.check()
@@ -282,7 +282,7 @@ def send_to_owners(
 
 
 def shuffle(
-    crew: Crew,
+    crew: WorkerThreads,
     things: Iterator[Any],
     rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
     dealing: Partitioner,

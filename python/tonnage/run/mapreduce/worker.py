@@ -45,8 +45,8 @@ from tonnage.run.mapreduce.shuffle import (
     BlockStats,
     MemoryBudget,
     Partitioner,
-    ShuffleOutput,
     RowCounts,
+    ShuffleOutput,
     send_to_owners,
 )
 from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
@@ -55,7 +55,14 @@ from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
 from tonnage.run.two_pass.output.names import UNFINISHED_PREFIX
 from tonnage.run.two_pass.splits import FileId
-from tonnage.run.two_pass.worker import DeterministicError, OnProgress, WorkerConfig, TwoPassWorker, InputUnreadable, is_system_error
+from tonnage.run.two_pass.worker import (
+    DeterministicError,
+    InputUnreadable,
+    OnProgress,
+    TwoPassWorker,
+    WorkerConfig,
+    is_system_error,
+)
 
 CAME = ".came"
 AGAIN = "again-"

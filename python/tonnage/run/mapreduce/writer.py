@@ -20,7 +20,7 @@ SUFFIXES = {"parquet": ".parquet", "arrow": ".arrow", "csv": ".csv", "json": ".j
 """What names of parts end with, by format."""
 
 
-class Agreed:
+class OutputSchema:
     """The columns of the output: those of what came first, to which the rest is cast."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Agreed:
             ) from why
 
 
-class Part:
+class PartWriter:
     """A part that is written; its file is made when its first rows come."""
 
     def __init__(self, path: Path, format: str) -> None:

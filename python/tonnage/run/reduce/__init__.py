@@ -13,7 +13,7 @@ After MATE-EC2 (docs/reproduction): a chunk is processed at once into the reduct
 whoever took it, and these objects are merged at the end.
 """
 
-from tonnage.run.reduce.aggregate_reduction import Combined
+from tonnage.run.reduce.aggregate_reduction import AggregateReduction
 from tonnage.run.reduce.reduction import Reduction
 
-__all__ = ["Combined", "Reduction"]
+__all__ = ["AggregateReduction", "Reduction"]

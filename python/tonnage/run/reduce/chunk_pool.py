@@ -13,29 +13,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+
+from tonnage.run.formats.format import Chunk
 
 SELECTIVE, SEQUENTIAL = "selective", "sequential"
+ASSIGNMENTS = (SELECTIVE, SEQUENTIAL)
 LEFT_SHARE = 2
 """What is left makes so many chunks for each who takes them, at least."""
-LEAST_BYTES = 1 << 20
+MIN_CHUNK_BYTES = 1 << 20
 """Shorter ones are not made: a request is to be worth it, and so is the call that reduces them."""
 
 
-class Chunk(NamedTuple):
-    """Whole rows of a file."""
-
-    file: int
-    """The file's place in the index."""
-    offset: int
-    bytes: int
-    rows: int | None
-    """``None`` where that takes reading them."""
-    part: int = 0
-    """Which row group of Parquet."""
-
-
-class Pool:
+class ChunkPool:
     """Chunks that nobody has yet, and those that are under way. One thread's.
 
     Files wait on levels, by how many of their chunks are under way, on each in turn.
@@ -91,7 +80,7 @@ class Pool:
         return self._left_bytes
 
     @property
-    def rest(self) -> list[Chunk]:
+    def left(self) -> list[Chunk]:
         """Chunks that nobody has."""
         return [self.chunks[number] for left in self._left.values() for number in left]
 
@@ -100,7 +89,7 @@ class Pool:
         if self._climbs:
             self._move(self.chunks[number].file, -1)
 
-    def again(self, number: int) -> None:
+    def put_back(self, number: int) -> None:
         """Whoever had it is lost, with what was made of it: it is to be done again."""
         file = self.chunks[number].file
         self._left[file].appendleft(number)
@@ -110,7 +99,7 @@ class Pool:
     def _shorten(self, number: int) -> None:
         """Cuts a chunk that is long for what is left; its rest is a chunk that nobody has."""
         whole = self.chunks[number]
-        most = max(self._left_bytes // (LEFT_SHARE * self._takers), LEAST_BYTES)
+        most = max(self._left_bytes // (LEFT_SHARE * self._takers), MIN_CHUNK_BYTES)
         if whole.rows is None or whole.bytes <= most:
             return
         first = self._beginning(whole, max(whole.rows * most // whole.bytes, 1))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
-class Working:
+class ComputeFlag:
     """Those who compute, in any threads.
 
     Args:
@@ -24,7 +24,7 @@ class Working:
         self._count, self._last = 0, float("-inf")
 
     @contextmanager
-    def at_it(self) -> Iterator[None]:
+    def computing(self) -> Iterator[None]:
         """Somebody computes meanwhile."""
         with self._lock:
             self._count += 1

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tonnage.base import core
 from tonnage.run.formats import Format, format_named
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -72,7 +72,7 @@ class Index:
         return None if None in counts else sum(count or 0 for count in counts)
 
 
-def build(
+def build_index(
     files: Sequence[InputFile],
     format: Format,
     chunk_bytes: int,
@@ -124,7 +124,7 @@ def build(
     return Index(format, files, chunks, len(files) - len(new))
 
 
-def joined(indexes: Sequence[Index]) -> Index | None:
+def join_indexes(indexes: Sequence[Index]) -> Index | None:
     """Those that are of one format with the first, as one; ``None`` if there is none."""
     if not indexes:
         return None

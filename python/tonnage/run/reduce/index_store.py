@@ -15,7 +15,7 @@ from pathlib import Path
 from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.run.formats import Format, format_of
-from tonnage.run.reduce.index import NAME, Index, build, from_bytes, joined, to_bytes
+from tonnage.run.reduce.index import NAME, Index, build_index, from_bytes, join_indexes, to_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects, is_url, split_url
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -23,7 +23,7 @@ CHUNK_BYTES = 16 << 20
 """Of an index, which does not know who will use it."""
 
 
-def place_of(given: str, files: list[InputFile]) -> str:
+def index_path(given: str, files: list[InputFile]) -> str:
     """Where the index of a file, a directory or a folder is.
 
     Args:
@@ -37,7 +37,7 @@ def place_of(given: str, files: list[InputFile]) -> str:
     return f"{given.rstrip('/')}/{NAME}"
 
 
-def read(place: str, sources: Sources, volumes: ObjectStoreOptions) -> Index | None:
+def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -> Index | None:
     """The index that is there; ``None`` if there is none.
 
     Raises:
@@ -51,14 +51,14 @@ def read(place: str, sources: Sources, volumes: ObjectStoreOptions) -> Index | N
         here = [replace(each, name=str(path.parent / each.name)) for each in found.files]
         return replace(found, files=here)
     try:
-        (about,) = find_objects([place], volumes)
+        (about,) = find_objects([place], object_store)
     except (core.UsageError, ValueError):
         return None
     with sources.open(InputFile(place, about.bytes, about.etag)) as opened:
         return from_bytes(opened.read(), place)
 
 
-def write(place: str, index: Index, volumes: ObjectStoreOptions) -> None:
+def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> None:
     """Writes it, whole or not at all.
 
     Raises:
@@ -78,7 +78,7 @@ def write(place: str, index: Index, volumes: ObjectStoreOptions) -> None:
         path.write_bytes(to_bytes(index))
         config = {
             "path": str(path),
-            "place": {"store": volumes.store(bucket), "folder": folder},
+            "place": {"store": object_store.store(bucket), "folder": folder},
             "name": name,
             "memory_bytes": 32 << 20,
             "requests": 2,
@@ -86,7 +86,7 @@ def write(place: str, index: Index, volumes: ObjectStoreOptions) -> None:
         core.run("upload", config)
 
 
-def as_before(
+def choose_format(
     files: Sequence[InputFile],
     before: Index | None,
     format: str | None,
@@ -105,13 +105,13 @@ def as_before(
     return format_of(files, before.format.NAME, before.format.row, sources)
 
 
-def indexed(
+def find_chunks(
     places: Sequence[str],
-    volumes: ObjectStoreOptions,
+    object_store: ObjectStoreOptions,
     chunk_bytes: int | None = None,
     format: str | None = None,
     dtype: str | None = None,
-    usual: Callable[[int], int] = lambda _: CHUNK_BYTES,
+    default_chunk_bytes: Callable[[int], int] = lambda _: CHUNK_BYTES,
     look: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
     """The chunks of what places mean: of the index next to them, as far as that is true.
@@ -129,20 +129,20 @@ def indexed(
     Raises:
         UsageError: A file is in two of the places, or none of its format, or not as its index says.
     """
-    sources = Sources(volumes, 1)
+    sources = Sources(object_store, 1)
     found = {place: list(sources.find(place)) for place in places}
     files = [file for of_place in found.values() for file in of_place]
     _refuse_twice(found)
-    at = {each: place_of(each, found[each]) for each in places}
-    known = {place: read(place, sources, volumes) for place in at.values()}
-    before = joined([each for each in known.values() if each is not None])
-    wanted = as_before(files, before, format, dtype, sources)
+    at = {each: index_path(each, found[each]) for each in places}
+    known = {place: read_index(place, sources, object_store) for place in at.values()}
+    before = join_indexes([each for each in known.values() if each is not None])
+    wanted = choose_format(files, before, format, dtype, sources)
     if format is not None or dtype is not None:
         for place, each in known.items():
             _refuse_otherwise(place, each, files, wanted)
     total = sum(file.bytes for file in files)
     chunks = None if chunk_bytes else before
-    return build(files, wanted, chunk_bytes or usual(total), sources, chunks, look)
+    return build_index(files, wanted, chunk_bytes or default_chunk_bytes(total), sources, chunks, look)
 
 
 def _refuse_otherwise(

@@ -21,21 +21,22 @@ from typing import Any, Protocol
 
 from tonnage.base import core
 from tonnage.run.formats import Format
-from tonnage.run.reduce.chunk_pool import SELECTIVE, Chunk
-from tonnage.run.reduce.compute_flag import Working
+from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce.chunk_pool import SELECTIVE
+from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 from tonnage.run.storage.sources import InputFile, Sources, is_unchanged
-from tonnage.run.thread_pool import Crew
-from tonnage.run.user_errors import CHANGED, given_back, of_user, place_of
+from tonnage.run.thread_pool import WorkerThreads
+from tonnage.run.user_errors import CHANGED, call_reduction, describe_chunk, user_code
 
 ALIGNMENT = 4096
 """Of a chunk's memory; it has so much room before it, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ReduceSettings:
     """How a reduction is done on a machine.
 
     Attributes:
@@ -54,11 +55,11 @@ class Settings:
     memory_bytes: int
     workers: int
     assignment: str = SELECTIVE
-    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
+    object_store: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
     measured: int | None = None
 
     @property
-    def most_ahead(self) -> int:
+    def max_ahead(self) -> int:
         """Chunks that memory holds."""
         return max(self.memory_bytes // self.buffer_bytes, 2)
 
@@ -68,13 +69,13 @@ class Settings:
         return (-(-self.chunk_bytes // ALIGNMENT) + 1) * ALIGNMENT
 
 
-Numbered = tuple[int, Chunk]
+NumberedChunk = tuple[int, Chunk]
 
 
-class Supply(Protocol):
+class ChunkSupply(Protocol):
     """Where a round's chunks come from; one thread at a time uses it."""
 
-    def next(self) -> Numbered | None:
+    def next(self) -> NumberedChunk | None:
         """A chunk, with a number of its own; ``None`` if there is none now."""
 
     def came(self, number: int) -> None:
@@ -90,7 +91,7 @@ WAITING = 2
 
 
 @dataclass
-class Worker:
+class WorkerStats:
     """What a thread did."""
 
     chunks: int = 0
@@ -103,7 +104,7 @@ class Worker:
     """It waited for the others, and objects were merged."""
 
 
-class Machine:
+class LocalReducer:
     """What this machine does in all rounds.
 
     Args:
@@ -119,29 +120,29 @@ class Machine:
         reduction: Reduction[Any],
         files: Sequence[InputFile],
         format: Format,
-        settings: Settings,
-        working: Working | None = None,
+        settings: ReduceSettings,
+        working: ComputeFlag | None = None,
     ) -> None:
-        self.working = working or Working()
+        self.working = working or ComputeFlag()
         self.reduction, self.files, self.format = reduction, files, format
-        with of_user("allow", f"{settings.memory_bytes} bytes"):
+        with user_code("allow", f"{settings.memory_bytes} bytes"):
             allowed = int(reduction.allow(settings.memory_bytes, settings.workers))
         _refuse_long(settings, allowed, format)
         self.settings = settings = replace(settings, memory_bytes=allowed)
-        self.sources = Sources(settings.volumes, settings.workers)
-        self.workers = [Worker() for _ in range(settings.workers)]
+        self.sources = Sources(settings.object_store, settings.workers)
+        self.workers = [WorkerStats() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self._read: set[InputFile] = set()
         self.clients = core.ConnectionPool()
         self.tuner: Tuner | None = None
-        if settings.volumes.requests is None:
+        if settings.object_store.requests is None:
             of_stores = any(is_url(file.name) for file in files)
             self.tuner = Tuner(
                 settings.workers,
                 settings.chunk_bytes,
                 measured=settings.measured if of_stores else None,
-                asked="requests" if of_stores else "reads",
+                noun="requests" if of_stores else "reads",
             )
 
     @property
@@ -169,30 +170,30 @@ class Machine:
     def tuned(self) -> tuple[int, str]:
         """How many requests at once there were in the end, and why."""
         if self.tuner is None:
-            return self.settings.volumes.concurrency, "as given"
-        return self.tuner.at_once, self.tuner.why
+            return self.settings.object_store.concurrency, "as given"
+        return self.tuner.concurrency, self.tuner.why
 
     @property
     def fetched(self) -> int:
         """Chunks that keep all requests busy."""
         settings = self.settings
-        at_once = settings.volumes.concurrency if self.tuner is None else self.tuner.at_once
-        return min(-(-at_once * settings.range_bytes // settings.chunk_bytes), settings.most_ahead)
+        at_once = settings.object_store.concurrency if self.tuner is None else self.tuner.concurrency
+        return min(-(-at_once * settings.range_bytes // settings.chunk_bytes), settings.max_ahead)
 
     @property
     def ahead(self) -> int:
         """Chunks that are asked for and not reduced yet."""
         waiting = WAITING * self.settings.workers
-        return min(self.fetched + waiting, self.settings.most_ahead)
+        return min(self.fetched + waiting, self.settings.max_ahead)
 
     @property
-    def volumes(self) -> ObjectStoreOptions:
+    def object_store(self) -> ObjectStoreOptions:
         """With as many requests at once as there may come to be."""
-        volumes = self.settings.volumes
-        return volumes if self.tuner is None else replace(volumes, requests=self.tuner.most)
+        volumes = self.settings.object_store
+        return volumes if self.tuner is None else replace(volumes, requests=self.tuner.max_requests)
 
 
-class Round:
+class LocalRound:
     """A round.
 
     Args:
@@ -205,15 +206,15 @@ class Round:
 
     def __init__(
         self,
-        machine: Machine,
+        machine: LocalReducer,
         known: Any,
-        supply: Supply,
+        supply: ChunkSupply,
         reduced: Callable[[int, int, Any], None] = lambda *_: None,
     ) -> None:
         self._machine, self._known = machine, known
         self._supply, self._reduced = supply, reduced
         self._retrieval = core.Retrieval(machine.clients)
-        self._crew = Crew(machine.settings.workers, self._stop)
+        self._crew = WorkerThreads(machine.settings.workers, self._stop)
         self._under_way: dict[int, Chunk] = {}
         self._seen: list[core.Chunk] = []  # Reduced chunks, of which there still were views.
         self._lock, self._is_closed = threading.Lock(), False
@@ -264,11 +265,11 @@ class Round:
             "chunk_bytes": machine.settings.chunk_bytes,
             "range_bytes": machine.settings.range_bytes,
             "memory_bytes": machine.settings.memory_bytes,
-            "volumes": machine.volumes.to_json(),
+            "volumes": machine.object_store.to_json(),
         }
         if machine.tuner is not None:
             machine.tuner.begin(time.monotonic())
-            self._retrieval.set_at_once(machine.tuner.at_once)
+            self._retrieval.set_at_once(machine.tuner.concurrency)
         places, lock = iter(range(len(machine.workers))), threading.Lock()
 
         def work() -> None:
@@ -287,9 +288,9 @@ class Round:
         machine.phases += job.outcome["phases"]
         machine.requests.append(job.outcome["requests"])
         whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
-        with machine.working.at_it(), of_user("merge", "the objects of this machine's workers"):
+        with machine.working.computing(), user_code("merge", "the objects of this machine's workers"):
             for other in others:
-                whole = given_back(machine.reduction.merge, whole, other)
+                whole = call_reduction(machine.reduction.merge, whole, other)
         now = time.monotonic()
         for place, (_, at) in self._wholes.items():
             machine.workers[place].synchronisation_seconds += now - at
@@ -300,7 +301,7 @@ class Round:
         """What one thread makes of the chunks that it gets."""
         machine, worker = self._machine, self._machine.workers[place]
         reduction = machine.reduction
-        with machine.working.at_it(), of_user("begin", "a worker"):
+        with machine.working.computing(), user_code("begin", "a worker"):
             whole = reduction.begin(self._known)
         while True:
             began = time.monotonic()
@@ -320,12 +321,12 @@ class Round:
                 del chunk
                 continue
             file = machine.files[of.file]
-            where = place_of(file, of)
-            with machine.working.at_it():
-                with of_user("rows", where):
+            where = describe_chunk(file, of)
+            with machine.working.computing():
+                with user_code("rows", where):
                     rows = machine.format.rows(chunk, file, of, machine.sources)
-                with of_user("local", where, rows):
-                    whole = given_back(reduction.local, rows, whole)
+                with user_code("local", where, rows):
+                    whole = call_reduction(reduction.local, rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
@@ -335,7 +336,7 @@ class Round:
                 with self._lock:
                     self._seen.append(chunk)
             del chunk
-            with machine.working.at_it():
+            with machine.working.computing():
                 self._reduced(place, number, whole)
 
     def _stop(self) -> None:
@@ -347,7 +348,7 @@ class Round:
         """With views of as many chunks as there is memory for nothing would ever come any more."""
         with self._lock:
             self._seen = [chunk for chunk in self._seen if chunk.views]
-            if len(self._seen) < self._machine.settings.most_ahead:
+            if len(self._seen) < self._machine.settings.max_ahead:
                 return
         raise core.RunError(
             f"local has kept rows of {len(self._seen)} chunks, which is all that memory holds: "
@@ -365,7 +366,7 @@ class Round:
             waited = sum(worker.retrieval_seconds for worker in machine.workers)
             with self._lock:
                 under_way = len(self._under_way)
-            at_once = tuner.saw(
+            at_once = tuner.update(
                 time.monotonic(),
                 self.received_bytes,
                 waited,
@@ -377,7 +378,7 @@ class Round:
             self.ask()
 
 
-def _refuse_long(settings: Settings, allowed: int, format: Format) -> None:
+def _refuse_long(settings: ReduceSettings, allowed: int, format: Format) -> None:
     """Two chunks have to be there at once: one that comes, and one that is reduced.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tonnage.api.aggregates import Distribution
 from tonnage.run.reduce.reduction import Reduction
-from tonnage.run.user_errors import of_user
+from tonnage.run.user_errors import user_code
 
 
 def summary(reduction: Reduction[Any], result: Any) -> Any:
@@ -20,7 +20,7 @@ def summary(reduction: Reduction[Any], result: Any) -> Any:
     Raises:
         RunError: The reduction cannot say.
     """
-    with of_user("summary", "the result"):
+    with user_code("summary", "the result"):
         return as_json(reduction.summary(result))
 
 

@@ -11,19 +11,19 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.formats import Rows
-from tonnage.run.mapreduce.blocks import one_batch
+from tonnage.run.mapreduce.blocks import to_batch
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
-from tonnage.run.user_errors import of_user, place_of
+from tonnage.run.user_errors import describe_chunk, user_code
 
 SAMPLED_CHUNKS = 16
 
 
-def sampled(
+def sample_rows(
     index: Index,
-    volumes: ObjectStoreOptions,
+    object_store: ObjectStoreOptions,
     count: int,
     look: Callable[[int], None] = lambda _: None,
 ) -> Rows:
@@ -39,7 +39,7 @@ def sampled(
         UsageError: There are none.
         RunError: They are not what they should be.
     """
-    sources, chunks = Sources(volumes, 1), [each for each in index.chunks if each.bytes]
+    sources, chunks = Sources(object_store, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
         raise core.UsageError("the inputs hold no rows")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
@@ -50,7 +50,7 @@ def sampled(
         with sources.open(file) as opened:
             opened.seek(part.offset)
             data = opened.read(part.bytes)
-        with of_user("rows", place_of(file, part)):
+        with user_code("rows", describe_chunk(file, part)):
             rows = index.format.rows(data, file, part, sources)
         # Copies: a part of a chunk would keep all of it.
         if isinstance(rows, np.ndarray):
@@ -60,11 +60,11 @@ def sampled(
         look(len(found))
     if isinstance(found[0], np.ndarray):
         return np.concatenate(found)
-    return one_batch(pa.Table.from_batches(found))
+    return to_batch(pa.Table.from_batches(found))
 
 
 @dataclass(frozen=True)
-class Sampled:
+class FromSample:
     """A reduction that is made of some rows of its input, as k-means is of its first centres.
 
     Attributes:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.base.records import fsync_directory
 from tonnage.run.formats import Format, format_of
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -55,7 +55,7 @@ def parts_for(workers: int, total: int) -> int:
     return workers * max(-(-total // (workers * PART_BYTES)), 1)
 
 
-def divided(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
+def group_chunks(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
     """Chunks that follow one another in so many groups, of about the same bytes, none empty.
 
     Raises:
@@ -115,10 +115,10 @@ def split(
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
         raise core.UsageError(f"--output {output}: {why.strerror}: give another directory") from why
-    with core.workspace("--output", output.absolute().parent, UNFINISHED) as room:
+    with core.workspace("output", output.absolute().parent, UNFINISHED) as room:
         core.require_free_space([(room, file.bytes)], "the parts")
         try:
-            written = _written(divided(chunks, parts), of, file, room, sources, moved)
+            written = _written(group_chunks(chunks, parts), of, file, room, sources, moved)
             _refuse_changed(file, sources)
             fsync_directory(room)
             room.rename(output)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-FIRST = 8
+INITIAL_REQUESTS = 8
 """Requests at once to begin with."""
 FAR_SECONDS = 0.02
 FAR = 4
@@ -33,7 +33,7 @@ FAR = 4
 FAR_SHARE = 0.1
 """if what an answer takes is that in good part: else it waits for bytes, as on a slow link, and so
 do all that are asked beside it."""
-MOST = 64
+MAX_REQUESTS = 64
 """Requests at once, at most: more connections of one machine seldom give more."""
 GAIN = 1.05
 """What twice as many have to bring, or it was enough."""
@@ -71,7 +71,7 @@ def chunk_bytes(total: int, memory_bytes: int, workers: int) -> int:
     return max(least, min(most, by_memory, by_share))
 
 
-def why_chunks(chunk: int, asked: int | None) -> str:
+def explain_chunk_bytes(chunk: int, asked: int | None) -> str:
     """Why chunks are as large as they are, in words.
 
     Args:
@@ -109,9 +109,9 @@ class Tuner:
 
     workers: int
     chunk_bytes: int
-    most: int = MOST
+    max_requests: int = MAX_REQUESTS
     measured: int | None = None
-    asked: str = "requests"
+    noun: str = "requests"
     settled: str | None = None
     """Why it stays, once it does."""
     tried: list[tuple[int, float]] = field(default_factory=list)
@@ -142,10 +142,10 @@ class Tuner:
     _begun: tuple[float, int, float] | None = None
 
     def __post_init__(self) -> None:
-        self._found = min(self.measured or FIRST, self.most)
+        self._found = min(self.measured or INITIAL_REQUESTS, self.max_requests)
 
     @property
-    def at_once(self) -> int:
+    def concurrency(self) -> int:
         """How many requests there are to be."""
         return self._found if self._allowed is None else min(self._found, self._allowed)
 
@@ -159,7 +159,7 @@ class Tuner:
         self._throttled = 0
         self._begun = self._coming = None
 
-    def saw(
+    def update(
         self,
         now: float,
         received: int,
@@ -183,24 +183,24 @@ class Tuner:
         if received and now > self._began_at:
             self._overall = received / (now - self._began_at)
         if self.settled is not None or self._allowed is not None:
-            return self.at_once
+            return self.concurrency
         if self._begun is None:
             self._leap(now, received, first_byte)
             # What came first was waited for as connections were made.
-            if received >= FIRST * self.chunk_bytes:
+            if received >= INITIAL_REQUESTS * self.chunk_bytes:
                 self._begun, self._is_near = (now, received, waited), True
-            return self.at_once
+            return self.concurrency
         if not is_full:
             self._begun = (now, received, waited)
-            return self.at_once
+            return self.concurrency
         seconds, bytes_, waiting = (
             here - there for here, there in zip((now, received, waited), self._begun, strict=True)
         )
         if seconds < WINDOW_SECONDS or bytes_ < WINDOW_CHUNKS * self.chunk_bytes:
-            return self.at_once
+            return self.concurrency
         self._begun = (now, received, waited)
         rate, best = bytes_ / seconds, max((each for _, each in self.tried), default=0.0)
-        self.tried.append((self.at_once, rate))
+        self.tried.append((self.concurrency, rate))
         if waiting < WAITING * seconds * self.workers:
             self.settled = "workers wait for next to no chunk"
         elif rate <= GAIN * best:
@@ -208,11 +208,11 @@ class Tuner:
             self.settled = "more brought no more"
         elif best and rate <= PROMISE * best:
             self.settled = "twice as many again would bring next to no more"
-        elif self._found >= self.most:
+        elif self._found >= self.max_requests:
             self.settled = "there may be no more"
         else:
-            self._found = min(2 * self._found, self.most)
-        return self.at_once
+            self._found = min(2 * self._found, self.max_requests)
+        return self.concurrency
 
     def _leap(self, now: float, received: int, first_byte: float | None) -> None:
         """While the first chunks come: if the store is far, there are more requests at once."""
@@ -226,7 +226,7 @@ class Tuner:
         answer = first_byte + min(self.chunk_bytes, RANGE_BYTES) / each
         self._way = f"first bytes after {first_byte * 1e3:.0f} ms, then {each / 1e6:.0f} MB/s each"
         if first_byte > max(FAR_SECONDS, FAR_SHARE * answer):
-            self._found, self._is_near = min(FAR * self._found, self.most), True
+            self._found, self._is_near = min(FAR * self._found, self.max_requests), True
             self._way += f": the store is far, so {self._found} at once"
 
     def _heed(self, now: float, throttled: int) -> None:
@@ -242,8 +242,8 @@ class Tuner:
                 again = self._unchanged_seconds < self._quiet_seconds
                 more = min(2 * self._quiet_seconds, MOST_QUIET_SECONDS)
                 self._quiet_seconds = more if again else QUIET_SECONDS
-            self._refused[self.at_once] = None
-            self._allowed = min(self.at_once, max(self.at_once // 2, self.workers))
+            self._refused[self.concurrency] = None
+            self._allowed = min(self.concurrency, max(self.concurrency // 2, self.workers))
         elif self._allowed is not None and self._unchanged_seconds >= self._quiet_seconds:
             more = 2 * self._allowed
             self._allowed = more if more < self._found else None
@@ -258,13 +258,13 @@ class Tuner:
         tried = ", ".join(f"{count}: {rate / 1e6:.0f} MB/s" for count, rate in self.tried)
         parts = [self._way] if self._way else []
         if tried:
-            parts.append(f"{self.asked} at once tried: {tried}")
+            parts.append(f"{self.noun} at once tried: {tried}")
             parts.append(self.settled or "it was over before more was")
         else:
             rate = "" if self._overall is None else f", {self._overall / 1e6:.0f} MB/s"
             settled = self.settled or "it was over before another number was tried"
-            parts.append(f"{self._found} {self.asked} at once{rate}: {settled}")
+            parts.append(f"{self._found} {self.noun} at once{rate}: {settled}")
         if self._refused:
             said = ", ".join(map(str, self._refused))
-            parts.append(f"the store said that there are too many of {said}: now {self.at_once}")
+            parts.append(f"the store said that there are too many of {said}: now {self.concurrency}")
         return "; ".join(parts)

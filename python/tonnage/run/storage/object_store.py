@@ -77,13 +77,13 @@ class ObjectInfo:
     etag: str | None
 
 
-def find_objects(urls: Sequence[str], volumes: ObjectStoreOptions) -> list[ObjectInfo]:
+def find_objects(urls: Sequence[str], options: ObjectStoreOptions) -> list[ObjectInfo]:
     """The objects that urls mean: the one of that name, or all of a folder, in the order of names.
 
     Raises:
         UsageError: A url means none, or a part of an output only, or the store lets nobody in.
     """
-    outcome = core.run("object_find", {"urls": list(urls), "volumes": volumes.to_json()})
+    outcome = core.run("object_find", {"urls": list(urls), "volumes": options.to_json()})
     return [ObjectInfo(**each) for each in outcome["objects"]]
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from tonnage.base import core
 from tonnage.run.storage import object_store
 from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url, split_url
-from tonnage.run.thread_pool import Crew
+from tonnage.run.thread_pool import WorkerThreads
 
 CACHED_FILES = 4096
 """Files of which it is remembered what they say of themselves."""
@@ -55,10 +55,10 @@ class Sources:
         readers: Threads that read at the same time: each has its share of the requests at once.
     """
 
-    def __init__(self, reached: ObjectStoreOptions, readers: int) -> None:
-        self._volumes, self.concurrency = reached, reached.concurrency
+    def __init__(self, options: ObjectStoreOptions, readers: int) -> None:
+        self._volumes, self.concurrency = options, options.concurrency
         each = max(self.concurrency // readers, 1)
-        self._ranges = core.RangeReader(json.dumps(reached.store("")), each)
+        self._ranges = core.RangeReader(json.dumps(options.store("")), each)
         self._told: dict[tuple[Any, InputFile], Any] = {}
 
     def find(self, place: str) -> Iterator[InputFile]:
@@ -124,10 +124,10 @@ class Sources:
             look: Called now and then with how many are done; what it raises ends it.
         """
         made: dict[int, Made] = {}
-        crew = Crew(min(self.concurrency, len(things)), self.stop)
+        crew = WorkerThreads(min(self.concurrency, len(things)), self.stop)
 
         def some() -> None:
-            for place, thing in crew.share(iter(enumerate(things))):
+            for place, thing in crew.take_from(iter(enumerate(things))):
                 made[place] = work(thing)
 
         crew.run(some, lambda: look(len(made)))

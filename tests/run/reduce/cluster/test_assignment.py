@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from tonnage.cluster.step_worker import StepResult, Heartbeat
-from tonnage.cluster.worker_pool import Crew
-from tonnage.run.reduce.chunk_pool import SELECTIVE, Chunk
-from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, Dealing
-from tonnage.run.reduce.cluster.chunk_ledger import Ledger
-from tonnage.run.reduce.local_round import Numbered
+from tonnage.cluster.step_worker import Heartbeat, StepResult
+from tonnage.cluster.worker_pool import WorkerPool
+from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce.chunk_pool import SELECTIVE
+from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
+from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
+from tonnage.run.reduce.local_round import NumberedChunk
 
 ROW_BYTES, MIB = 64, 1 << 20
 TICK = 0.05
@@ -29,7 +30,7 @@ class Node:
 
     rate: Rate
     at_once: int
-    has: list[Numbered] = field(default_factory=list)
+    has: list[NumberedChunk] = field(default_factory=list)
     left: dict[int, float] = field(default_factory=dict)
     done: list[int] = field(default_factory=list)
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -49,7 +50,7 @@ class Node:
         for method, arguments in heard:
             getattr(self, method)(*arguments)
 
-    def more(self, _: int, start: int, chunks: Sequence[Numbered], last: bool) -> None:
+    def more(self, _: int, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Takes what it does not have."""
         assert start <= len(self.has)
         for number, chunk in chunks[len(self.has) - start :]:
@@ -102,10 +103,10 @@ def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> l
     def beginning(of: Chunk, rows: int) -> Chunk:
         return of._replace(bytes=rows * ROW_BYTES, rows=rows)
 
-    ledger = Ledger(chunks, [None] * objects, SELECTIVE, len(rates), beginning)
+    ledger = ChunkLedger(chunks, [None] * objects, SELECTIVE, len(rates), beginning)
     nodes = {f"node-{place}": Node(rate, at_once) for place, rate in enumerate(rates)}
-    crew, now = cast("Crew", SimpleNamespace(members=nodes)), [0.0]
-    dealing = Dealing(crew, ledger, [*nodes], ON_THE_WAY, lambda: None, lambda: now[0])
+    crew, now = cast("WorkerPool", SimpleNamespace(members=nodes)), [0.0]
+    dealing = ChunkAssignment(crew, ledger, [*nodes], ON_THE_WAY, lambda: None, lambda: now[0])
     for name, asked in dealing.asked(0, b"").items():
         nodes[name].more(0, 0, list(asked["chunks"]), asked["last"])
     while any(node.ended_at is None for node in nodes.values()):

@@ -21,11 +21,10 @@ from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from support.sorters import Killed, killed
 from tonnage.base import core
-from tonnage.cluster.step_worker import StepResult, Part, Steps
+from tonnage.cluster.step_worker import Part, StepResult, Steps
 from tonnage.run.formats.fixed_width import FixedWidth
-from tonnage.run.formats.format import Format
+from tonnage.run.formats.format import Chunk, Format
 from tonnage.run.reduce.builtin.kmeans import KMeans
-from tonnage.run.reduce.chunk_pool import Chunk
 from tonnage.run.reduce.cluster import driver
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
@@ -62,7 +61,7 @@ def test_machines_share_objects_and_each_has_some(tmp_path: Path, s3: Bucket) ->
 def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: int) -> None:
     rows = put(s3)
     cluster = ReduceMachines(*NODES, deaths=4, seed=seed, gone=("b",) if seed % 2 else ())
-    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=[0.0, 60.0][seed // 2 % 2])
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=[0.0, 60.0][seed // 2 % 2])
     result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, 3)
     assert cluster.died
@@ -102,7 +101,7 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
         (tmp_path / node).mkdir()
         rows_of(seed, 5000).tofile(tmp_path / node / "rows")
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
-    job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], keep_seconds=60.0)
+    job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], checkpoint_seconds=60.0)
     with pytest.raises(core.RunError, match=r"of input nobody can read any more, first .*/rows at"):
         reduce_on_cluster(cluster, tmp_path / "job", job)
     (died,) = cluster.died

@@ -61,7 +61,7 @@ def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> LocalRed
         range_bytes=draw.randrange(500, 3000),
         memory_bytes=4 * (chunk_bytes + (8 << 10)),
         workers=draw.randrange(1, 4),
-        volumes=volumes,
+        object_store=volumes,
         **more,
     )
     return LocalReduction(reduction, index, settings)
@@ -111,7 +111,7 @@ def test_each_row_counts_once_on_a_fleet_whoever_dies_and_whatever_the_store_ans
     rows, cluster = put(faulty, OBJECTS, ROWS), machines(seed, deaths=3)
     kept = [0.0, 60.0][seed // 2 % 2]
     job = asked(
-        Checksum(2), [f"s3://{BUCKET}/in/"], faulty, keep_seconds=kept, patience_seconds=60.0
+        Checksum(2), [f"s3://{BUCKET}/in/"], faulty, checkpoint_seconds=kept, patience_seconds=60.0
     )
     result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, rounds=2)

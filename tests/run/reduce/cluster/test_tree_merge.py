@@ -18,16 +18,16 @@ from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.cluster.step_worker import Heartbeat
-from tonnage.cluster.worker_pool import Crew
+from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.formats import format_named
 from tonnage.run.reduce import index_store
 from tonnage.run.reduce.cluster import tree_merge
-from tonnage.run.reduce.cluster.driver import reduce_fleet
-from tonnage.run.reduce.cluster.tree_merge import MERGINGS, MERGINGS_SECONDS, Mergings
-from tonnage.run.reduce.cluster.worker import ReducePlace
-from tonnage.run.reduce.cluster.worker_actor import Reducer
-from tonnage.run.reduce.compute_flag import Working
-from tonnage.run.reduce.index import build, to_bytes
+from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.cluster.tree_merge import ATTEMPTS_SECONDS, MAX_ATTEMPTS, MergeAttempts
+from tonnage.run.reduce.cluster.worker import ReduceConfig
+from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
+from tonnage.run.reduce.compute_flag import ComputeFlag
+from tonnage.run.reduce.index import build_index, to_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -53,14 +53,14 @@ class Dying(ReduceMachines):
 def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Whom a driver gives up."""
     found: list[str] = []
-    lose = Crew.lose
+    lose = WorkerPool.lose
 
-    def noted(crew: Crew, node: str, why: str) -> None:
-        if crew.members[node].gone is None:
+    def noted(crew: WorkerPool, node: str, why: str) -> None:
+        if crew.workers[node].gone is None:
             found.append(node)
         lose(crew, node, why)
 
-    monkeypatch.setattr(Crew, "lose", noted)
+    monkeypatch.setattr(WorkerPool, "lose", noted)
     return found
 
 
@@ -71,7 +71,7 @@ def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
     rows = put(s3)
     cluster = Dying(lambda name, method, _: method == "held" and not cluster.died)
     job = asked(Checksum(2), [f"s3://{BUCKET}/in/"], s3)
-    result, record = reduce_fleet(cluster, tmp_path / "job", job)
+    result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, 2)
     assert lost == cluster.died and len(lost) == 1
     assert record.lost == {}  # It takes part again.
@@ -80,16 +80,16 @@ def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
 def test_an_agent_that_cannot_give_what_it_has_is_lost_and_not_the_other(
     tmp_path: Path, s3: Bucket, lost: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, held, failed = put(s3), Reducer.held, threading.Event()
+    rows, held, failed = put(s3), ReduceStepWorker.held, threading.Event()
 
-    def fails(self: Reducer, attempt: int) -> bytes:
+    def fails(self: ReduceStepWorker, attempt: int) -> bytes:
         if not failed.is_set():
             failed.set()
             raise MemoryError
         return held(self, attempt)
 
-    monkeypatch.setattr(Reducer, "held", fails)
-    result, _ = reduce_fleet(
+    monkeypatch.setattr(ReduceStepWorker, "held", fails)
+    result, _ = reduce_on_cluster(
         Machines(*NODES), tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
     )
     assert result == total(rows)
@@ -103,13 +103,13 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     monkeypatch.setattr(tree_merge, "MERGINGS_SECONDS", 0.0)
     rows, second = put(s3), tmp_path / "job" / "round.pickle"
     cluster = Dying(lambda _, method, __: method == "held" and second.exists())
-    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, keep_seconds=60.0)
+    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=60.0)
     with pytest.raises(core.RunError) as raised:
-        reduce_fleet(cluster, tmp_path / "job", job)
+        reduce_on_cluster(cluster, tmp_path / "job", job)
     said = raised.value.args[0]
-    assert f"each of {MERGINGS} mergings of round 2 has lost a machine, the last " in said
+    assert f"each of {MAX_ATTEMPTS} mergings of round 2 has lost a machine, the last " in said
     assert "what 1 round came to stays" in said and "less --memory or fewer --workers" in said
-    result, record = reduce_fleet(Machines(*NODES), tmp_path / "job", job)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)
     assert record.rounds_here == 2
 
@@ -119,16 +119,16 @@ def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
 ) -> None:
     clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(tree_merge, "time", clock)
-    mergings = Mergings(1)
-    for _ in range(4 * MERGINGS):
-        clock.now += MERGINGS_SECONDS / (4 * MERGINGS)
+    mergings = MergeAttempts(1)
+    for _ in range(4 * MAX_ATTEMPTS):
+        clock.now += ATTEMPTS_SECONDS / (4 * MAX_ATTEMPTS)
         mergings.again("b")
-    clock.now = 1.1 * MERGINGS_SECONDS
+    clock.now = 1.1 * ATTEMPTS_SECONDS
     with pytest.raises(core.RunError, match="what 0 rounds came to stays"):
         mergings.again("b")
-    few = Mergings(1)
-    for _ in range(MERGINGS - 1):
-        clock.now += 10 * MERGINGS_SECONDS
+    few = MergeAttempts(1)
+    for _ in range(MAX_ATTEMPTS - 1):
+        clock.now += 10 * ATTEMPTS_SECONDS
         few.again("b")
 
 
@@ -140,7 +140,7 @@ class Unhurried(Checksum):
         return super().merge(one, other)
 
 
-class Answering(Reducer):
+class Answering(ReduceStepWorker):
     """Agents that say how far they are while somebody is held up."""
 
     def tell(self, known: int, seconds: float) -> Heartbeat:
@@ -154,7 +154,7 @@ def test_who_merges_answers_meanwhile(tmp_path: Path, s3: Bucket, lost: list[str
     held_up.clear()
     rows = put(s3)
     job = asked(Unhurried(), [f"s3://{BUCKET}/in/"], s3, workers=1)
-    result, _ = reduce_fleet(Machines(*NODES), tmp_path / "job", job, kind=Answering)
+    result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job, kind=Answering)
     assert result == total(rows)
     assert lost == []
     assert held_up.BEGUN.is_set()
@@ -174,11 +174,11 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     rows_of(1, 10).tofile(tmp_path / "rows")
     job = asked(Busy(), [str(tmp_path / "rows")], workers=1)
     place = job.place("a")
-    assert isinstance(place, ReducePlace)
+    assert isinstance(place, ReduceConfig)
     sources = Sources(ObjectStoreOptions(), 1)
     files = list(sources.find(str(tmp_path / "rows")))
-    index = build(files, format_named("rows", f"{COLUMNS}f8"), 4096, sources)
-    reducer = Reducer()
+    index = build_index(files, format_named("rows", f"{COLUMNS}f8"), 4096, sources)
+    reducer = ReduceStepWorker()
     reducer.take(place)
     learnt = {
         "reduction": job.code.packed(job.reduction),
@@ -209,11 +209,11 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
 
 def test_at_work_is_who_computes_and_was_until_then() -> None:
     clock = [1.0]
-    working = Working(lambda: clock[0])
+    working = ComputeFlag(lambda: clock[0])
     assert working.last < 0
-    with working.at_it():
+    with working.computing():
         clock[0] = 5.0
-        with working.at_it():
+        with working.computing():
             assert working.last == 5.0
         clock[0] = 7.0
         assert working.last == 7.0

@@ -25,7 +25,7 @@ LARGE = "squared distances are larger than 64-bit numbers: scale columns, like t
 """From where about 1e154 lies between two numbers."""
 
 
-class Sums(TypedDict):
+class CentreSums(TypedDict):
     """What points come to."""
 
     centres: Points
@@ -37,7 +37,7 @@ class Sums(TypedDict):
 
 
 @dataclass(frozen=True)
-class Found:
+class Centres:
     """Where centres are, and how far points are from them.
 
     Attributes:
@@ -53,7 +53,7 @@ class Found:
     moved: float
 
 
-class KMeans(Reduction[Sums]):
+class KMeans(Reduction[CentreSums]):
     """k-means over rows of numbers.
 
     Args:
@@ -74,7 +74,7 @@ class KMeans(Reduction[Sums]):
         self._first = np.ascontiguousarray(centres, np.float64)
         self._rounds, self._tolerance = rounds, tolerance
 
-    def begin(self, known: Found | None) -> Sums:
+    def begin(self, known: Centres | None) -> CentreSums:
         """No point yet."""
         centres = self._first if known is None else known.centres
         return {
@@ -84,7 +84,7 @@ class KMeans(Reduction[Sums]):
             "inertia": 0.0,
         }
 
-    def local(self, rows: Rows, into: Sums) -> Sums:
+    def local(self, rows: Rows, into: CentreSums) -> CentreSums:
         """Adds points.
 
         Raises:
@@ -108,26 +108,26 @@ class KMeans(Reduction[Sums]):
             _add(into, np.frombuffer(of_centres).reshape(into["sums"].shape), inertia)
         return into
 
-    def merge(self, one: Sums, other: Sums) -> Sums:
+    def merge(self, one: CentreSums, other: CentreSums) -> CentreSums:
         """Adds them up."""
         one["rows"] += other["rows"]
         _add(one, other["sums"], other["inertia"])
         return one
 
-    def finish(self, whole: Sums, known: Found | None) -> Found:
+    def finish(self, whole: CentreSums, known: Centres | None) -> Centres:
         """Centres are the means of their points."""
         before = self._first if known is None else known.centres
         rows = whole["rows"][:, None]
         centres = np.where(rows > 0, whole["sums"] / np.maximum(rows, 1), before)
         moved = float(np.sqrt(((centres - before) ** 2).sum(axis=1)).max(initial=0.0))
-        return Found(centres, whole["rows"], whole["inertia"], moved)
+        return Centres(centres, whole["rows"], whole["inertia"], moved)
 
-    def until(self, result: Found, known: Any, rounds: int) -> bool:
+    def until(self, result: Centres, known: Any, rounds: int) -> bool:
         """When there were enough rounds, or nothing moves any more."""
         return rounds >= self._rounds or result.moved <= self._tolerance
 
 
-def _add(into: Sums, sums: Points, inertia: float) -> None:
+def _add(into: CentreSums, sums: Points, inertia: float) -> None:
     """Adds sums.
 
     Raises:
@@ -196,7 +196,7 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
     return min(tried, key=lambda each: each.inertia).centres
 
 
-def _moved(points: Points, centres: Points) -> Found:
+def _moved(points: Points, centres: Points) -> Centres:
     """Centres after some rounds over these points."""
     means, known = KMeans(centres, ROUNDS), None
     for rounds in range(1, ROUNDS + 1):

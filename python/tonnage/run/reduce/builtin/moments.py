@@ -23,7 +23,7 @@ from tonnage.run.reduce.reduction import Reduction
 Array = npt.NDArray[np.float64]
 
 
-class Sums(TypedDict):
+class MomentSums(TypedDict):
     """What rows come to."""
 
     rows: int
@@ -33,7 +33,7 @@ class Sums(TypedDict):
     """(columns, columns)."""
 
 
-class Moments(Reduction[Sums | None]):
+class Moments(Reduction[MomentSums | None]):
     """Rows, mean and scatter.
 
     Args:
@@ -43,11 +43,11 @@ class Moments(Reduction[Sums | None]):
     def __init__(self, columns: Sequence[str] | None = None) -> None:
         self.columns = columns
 
-    def begin(self, known: Any) -> Sums | None:
+    def begin(self, known: Any) -> MomentSums | None:
         """No row yet, nor any columns."""
         return None
 
-    def local(self, rows: Rows, into: Sums | None) -> Sums | None:
+    def local(self, rows: Rows, into: MomentSums | None) -> MomentSums | None:
         """Adds rows.
 
         Raises:
@@ -57,7 +57,7 @@ class Moments(Reduction[Sums | None]):
             into = self.merge(into, self._of(points, first))
         return into
 
-    def _of(self, points: Array, begin: int) -> Sums:
+    def _of(self, points: Array, begin: int) -> MomentSums:
         """What points come to, of which the first has this number."""
         with np.errstate(over="ignore", invalid="ignore"):  # It is told below.
             mean = points.mean(axis=0)
@@ -74,7 +74,7 @@ class Moments(Reduction[Sums | None]):
                 scatter += apart.T @ apart
         return _finite({"rows": len(points), "mean": mean, "scatter": scatter})
 
-    def merge(self, one: Sums | None, other: Sums | None) -> Sums | None:
+    def merge(self, one: MomentSums | None, other: MomentSums | None) -> MomentSums | None:
         """Adds them up."""
         if one is None or other is None:
             return one or other
@@ -90,7 +90,7 @@ class Moments(Reduction[Sums | None]):
             )
 
 
-def _finite(sums: Sums) -> Sums:
+def _finite(sums: MomentSums) -> MomentSums:
     """Sums that are numbers.
 
     Raises:
@@ -105,7 +105,7 @@ def _finite(sums: Sums) -> Sums:
 
 
 @dataclass(frozen=True)
-class Components:
+class PrincipalComponents:
     """Principal components.
 
     Attributes:
@@ -136,7 +136,7 @@ class PCA(Moments):
         super().__init__(columns)
         self._components = components
 
-    def finish(self, whole: Sums | None, known: Any) -> Components:
+    def finish(self, whole: MomentSums | None, known: Any) -> PrincipalComponents:
         """Eigenvectors.
 
         Raises:
@@ -153,7 +153,7 @@ class PCA(Moments):
         largest = np.abs(found).argmax(axis=1)
         found = found * np.sign(found[np.arange(len(found)), largest])[:, None]
         total = variances.sum()
-        return Components(
+        return PrincipalComponents(
             whole["rows"],
             whole["mean"],
             found,
@@ -163,7 +163,7 @@ class PCA(Moments):
 
 
 @dataclass(frozen=True)
-class Line:
+class LinearFit:
     """A linear regression by least squares.
 
     Attributes:
@@ -191,7 +191,7 @@ class Regression(Moments):
         super().__init__(columns)
         self._target = target
 
-    def finish(self, whole: Sums | None, known: Any) -> Line:
+    def finish(self, whole: MomentSums | None, known: Any) -> LinearFit:
         """Solves the normal equations of rows less their mean.
 
         Raises:
@@ -208,7 +208,7 @@ class Regression(Moments):
         found, *_ = np.linalg.lstsq(scatter[np.ix_(others, others)], scatter[others, target], None)
         spread = scatter[target, target]
         left = spread - found @ scatter[others, target]
-        return Line(
+        return LinearFit(
             whole["rows"],
             found.astype(np.float64),
             float(whole["mean"][target] - found @ whole["mean"][others]),

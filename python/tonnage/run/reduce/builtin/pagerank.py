@@ -24,9 +24,9 @@ from tonnage.run.formats import Rows, column_of, names_of
 from tonnage.run.reduce.reduction import Reduction
 
 Ranks = npt.NDArray[np.float64]
-FIRST = 10
+TOP_NODES = 10
 """So many nodes a record tells."""
-NODES_AT_MOST = 1 << 31
+MAX_NODES = 1 << 31
 """As 32 bits have them."""
 _SHARES = threading.Lock()
 
@@ -43,7 +43,7 @@ def node_bytes(workers: int) -> int:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class PageRanks:
     """Where a round has led to.
 
     Attributes:
@@ -74,7 +74,7 @@ class Ranked:
 
 
 @dataclass
-class Counted:
+class EdgeCounts:
     """Edges of a worker: the object of the first round.
 
     Attributes:
@@ -92,7 +92,7 @@ class Counted:
 
 
 @dataclass
-class Given:
+class RankSums:
     """Rank that a worker's edges give: the object of any other round.
 
     Attributes:
@@ -108,7 +108,7 @@ class Given:
         return {"share": np.zeros(0), "rank": self.rank}
 
 
-class PageRank(Reduction[Counted | Given]):
+class PageRank(Reduction[EdgeCounts | RankSums]):
     """PageRank.
 
     Args:
@@ -135,20 +135,20 @@ class PageRank(Reduction[Counted | Given]):
         self._most_bytes, self._workers = memory_bytes // 2, workers
         return memory_bytes - self._most_bytes
 
-    def begin(self, known: Ranked | None) -> Counted | Given:
+    def begin(self, known: PageRanks | None) -> EdgeCounts | RankSums:
         """No edge yet."""
         if known is None:
-            return Counted(np.zeros(0, np.int64), np.zeros(0, np.bool_))
-        return Given(known.share, np.zeros(len(known.ranks)))
+            return EdgeCounts(np.zeros(0, np.int64), np.zeros(0, np.bool_))
+        return RankSums(known.share, np.zeros(len(known.ranks)))
 
-    def local(self, rows: Rows, into: Counted | Given) -> Counted | Given:
+    def local(self, rows: Rows, into: EdgeCounts | RankSums) -> EdgeCounts | RankSums:
         """Adds edges.
 
         Raises:
             ValueError: A row is no edge, or one that was not there before.
         """
         found = edges(rows, self._columns)
-        if isinstance(into, Given):
+        if isinstance(into, RankSums):
             bad = core.assign_rank(found, into.share, into.rank)
             if bad is not None:
                 said = f"row {bad} of these is {found[bad].tolist()}"
@@ -157,10 +157,10 @@ class PageRank(Reduction[Counted | Given]):
         if not len(found):
             return into
         count = int(found.max()) + 1
-        if found.min() < 0 or count > NODES_AT_MOST:
-            bad = int(((found < 0) | (found >= NODES_AT_MOST)).any(axis=1).argmax())
+        if found.min() < 0 or count > MAX_NODES:
+            bad = int(((found < 0) | (found >= MAX_NODES)).any(axis=1).argmax())
             said = f"row {bad} of these is {found[bad].tolist()}"
-            raise ValueError(f"{said}: nodes are numbers from 0 to {NODES_AT_MOST - 1}")
+            raise ValueError(f"{said}: nodes are numbers from 0 to {MAX_NODES - 1}")
         if count > len(into.out):
             self._refuse_large(count)
             into.grow(count)
@@ -182,10 +182,10 @@ class PageRank(Reduction[Counted | Given]):
                 f"without gaps, or give --memory {2 * most}MiB"
             )
 
-    def merge(self, one: Counted | Given, other: Counted | Given) -> Counted | Given:
+    def merge(self, one: EdgeCounts | RankSums, other: EdgeCounts | RankSums) -> EdgeCounts | RankSums:
         """Adds them up."""
-        if isinstance(one, Given) or isinstance(other, Given):
-            assert isinstance(one, Given) and isinstance(other, Given)
+        if isinstance(one, RankSums) or isinstance(other, RankSums):
+            assert isinstance(one, RankSums) and isinstance(other, RankSums)
             one.rank += other.rank
             return one
         longer, shorter = (one, other) if len(one.out) >= len(other.out) else (other, one)
@@ -193,17 +193,17 @@ class PageRank(Reduction[Counted | Given]):
         longer.into[: len(shorter.into)] |= shorter.into
         return longer
 
-    def finish(self, whole: Counted | Given, known: Ranked | None) -> Ranked:
+    def finish(self, whole: EdgeCounts | RankSums, known: PageRanks | None) -> PageRanks:
         """What each node has.
 
         Raises:
             UsageError: There is no edge.
         """
-        if isinstance(whole, Counted):
+        if isinstance(whole, EdgeCounts):
             nodes = (whole.out > 0) | whole.into
             if not nodes.any():
                 raise core.UsageError("PageRank: there is no edge")
-            return Ranked(nodes / nodes.sum(), whole.out, nodes, 1.0, 0)
+            return PageRanks(nodes / nodes.sum(), whole.out, nodes, 1.0, 0)
         assert known is not None
         count = known.nodes.sum()
         nothing = known.ranks[known.out == 0].sum()
@@ -214,11 +214,11 @@ class PageRank(Reduction[Counted | Given]):
         ranks[~known.nodes] = 0.0
         apart = ranks - known.ranks
         moved = float(np.abs(apart, out=apart).sum())
-        return Ranked(ranks, known.out, known.nodes, moved, known.rounds + 1)
+        return PageRanks(ranks, known.out, known.nodes, moved, known.rounds + 1)
 
-    def summary(self, result: Ranked) -> dict[str, Any]:
+    def summary(self, result: PageRanks) -> dict[str, Any]:
         """How many nodes and edges there are, and the nodes that have most."""
-        first = np.argsort(result.ranks, kind="stable")[::-1][:FIRST]
+        first = np.argsort(result.ranks, kind="stable")[::-1][:TOP_NODES]
         return {
             "nodes": int(result.nodes.sum()),
             "edges": int(result.out.sum()),
@@ -228,7 +228,7 @@ class PageRank(Reduction[Counted | Given]):
             ],
         }
 
-    def until(self, result: Ranked, known: Any, rounds: int) -> bool:
+    def until(self, result: PageRanks, known: Any, rounds: int) -> bool:
         """When next to nothing moves any more, or there were enough rounds."""
         return result.moved <= self._tolerance or result.rounds >= self._rounds
 

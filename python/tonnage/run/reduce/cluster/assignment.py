@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tonnage.cluster.step_worker import Heartbeat
-from tonnage.cluster.worker_pool import Crew
-from tonnage.run.reduce.cluster.chunk_ledger import Ledger
-from tonnage.run.reduce.local_round import Numbered
+from tonnage.cluster.worker_pool import WorkerPool
+from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
+from tonnage.run.reduce.local_round import NumberedChunk
 
 ON_THE_WAY = 4
 """Chunks that a node has reduced before it can be sent others."""
@@ -39,7 +39,7 @@ RECENT_SECONDS = 5.0
 
 
 @dataclass
-class Share:
+class NodeQueue:
     """What a node has of a step.
 
     Attributes:
@@ -50,7 +50,7 @@ class Share:
 
     ahead: int
     began: float
-    dealt: list[Numbered] = field(default_factory=list)
+    dealt: list[NumberedChunk] = field(default_factory=list)
     dealt_bytes: int = 0
     came: int = 0
     came_bytes: int = 0
@@ -118,7 +118,7 @@ class Share:
         return of * passed / moved if moved else float("inf")
 
 
-class Dealing:
+class ChunkAssignment:
     """One step ``reduce`` of all nodes.
 
     Args:
@@ -132,8 +132,8 @@ class Dealing:
 
     def __init__(
         self,
-        crew: Crew,
-        ledger: Ledger,
+        crew: WorkerPool,
+        ledger: ChunkLedger,
         nodes: Sequence[str],
         ahead: int,
         on_came: Callable[[], None],
@@ -141,7 +141,7 @@ class Dealing:
     ) -> None:
         self._crew, self._ledger, self._on_came = crew, ledger, on_came
         self._clock = clock
-        self._shares = {node: Share(ahead, clock()) for node in nodes}
+        self._shares = {node: NodeQueue(ahead, clock()) for node in nodes}
         self._least = max(ledger.left_bytes // (EARLY * len(self._shares)), 1)
         self._kept: dict[str, dict[int, tuple[bytes, list[int]]]] = {}
         self._ends = False
@@ -190,7 +190,7 @@ class Dealing:
             self.ended_at[node] = now
             return
         # Who is lost can take part again, if all come to an end first.
-        members = self._crew.members
+        members = self._crew.workers
         self._ends = self._ends or any(members[each].gone is not None for each in self._shares)
         self._serve(node, told.number, now)
         if len(share.back) > before:  # Others wait for these.
@@ -220,7 +220,7 @@ class Dealing:
         last = self._say_last(node)
         if share.has < len(share.dealt) or last != share.knows:
             more = share.dealt[share.has :]
-            self._crew.members[node].ask("more", number, share.has, more, last)
+            self._crew.workers[node].ask("more", number, share.has, more, last)
 
     def _wants(self, node: str) -> bool:
         """Whether it has fewer chunks than it is to have."""
@@ -248,7 +248,7 @@ class Dealing:
         others = {
             each: share.seconds_left(now)
             for each, share in self._shares.items()
-            if each != node and share.may_give(now) and self._crew.members[each].gone is None
+            if each != node and share.may_give(now) and self._crew.workers[each].gone is None
         }
         slowest = max(others, key=lambda each: others[each], default=node)
         share = self._shares[slowest]
@@ -257,9 +257,9 @@ class Dealing:
         own = self._shares[node].seconds_for(share.dealt[-1][1].bytes)
         if others[slowest] > max(SOON_SECONDS, SOONER * own):
             share.gives, share.asked_at = True, now
-            self._crew.members[slowest].ask("give_back", number, (share.have + 1) // 2)
+            self._crew.workers[slowest].ask("give_back", number, (share.have + 1) // 2)
 
-    def _take_back(self, share: Share, numbers: Sequence[int]) -> None:
+    def _take_back(self, share: NodeQueue, numbers: Sequence[int]) -> None:
         """A node has given chunks back: others may have them."""
         share.asked_at = None
         for number in numbers:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from tonnage.run.reduce.chunk_pool import SELECTIVE, Chunk, Pool
+from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce.chunk_pool import SELECTIVE, ChunkPool
 
 
 @dataclass
-class Out:
+class HandedOut:
     """A chunk that was handed out.
 
     Attributes:
@@ -29,14 +30,14 @@ class Out:
 
     chunk: Chunk
     node: str
-    _pool: Pool
+    _pool: ChunkPool
     _number: int
     came: bool = False
     kept: bool = False
     back: bool = False
 
 
-class Ledger:
+class ChunkLedger:
     """The chunks of a round.
 
     Args:
@@ -61,10 +62,10 @@ class Ledger:
             groups.setdefault(None if of is None else frozenset(of), []).append(chunk)
         self._bytes = sum(chunk.bytes for group in groups.values() for chunk in group)
         self._pools = [
-            (of, Pool(groups[of], assignment, takers, beginning))
+            (of, ChunkPool(groups[of], assignment, takers, beginning))
             for of in sorted(groups, key=lambda of: (of is None, len(of or ()), sorted(of or ())))
         ]
-        self.out: list[Out] = []
+        self.out: list[HandedOut] = []
         """All that were handed out, by the numbers that they have there."""
         self._of: dict[str, list[int]] = {}
         self.came_bytes = 0
@@ -80,7 +81,7 @@ class Ledger:
             if of is not None and node not in of:
                 continue
             if (number := pool.next()) is not None:
-                out = Out(pool.chunks[number], node, pool, number)
+                out = HandedOut(pool.chunks[number], node, pool, number)
                 self.out.append(out)
                 self._of.setdefault(node, []).append(len(self.out) - 1)
                 return len(self.out) - 1, out.chunk
@@ -112,7 +113,7 @@ class Ledger:
         if not out.back:
             out._pool.done(out._number)
             out.back = True
-            out._pool.again(out._number)
+            out._pool.put_back(out._number)
 
     def lost(self, node: str) -> list[Chunk]:
         """What a machine had that is lost is handed out again; gives it."""
@@ -126,7 +127,7 @@ class Ledger:
             else:
                 out._pool.done(out._number)
             out.back = True
-            out._pool.again(out._number)
+            out._pool.put_back(out._number)
             found.append(out.chunk)
         return found
 
@@ -141,7 +142,7 @@ class Ledger:
             if of is None or of.intersection(nodes):
                 there = there or pool.has_more
             else:
-                unread += pool.rest
+                unread += pool.left
         return there, unread
 
     @property

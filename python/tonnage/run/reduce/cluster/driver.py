@@ -30,7 +30,7 @@ from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, StepRes
 from tonnage.cluster.worker_pool import LOST, WorkerPool, raise_refusal
 from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
-from tonnage.run.reduce.cluster.inputs import ClusterInput, input_from_json, find_input
+from tonnage.run.reduce.cluster.inputs import ClusterInput, find_input, input_from_json
 from tonnage.run.reduce.cluster.job_dir import INDEX, REDUCTION, ROUND, ReduceJobDir, open_job_dir
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
 from tonnage.run.reduce.cluster.run_record import NodeReports, make_record
@@ -129,7 +129,7 @@ class _Driver:
             with _over("until", f"round {rounds}"):
                 over = reduction.until(result, known, rounds)
             known = result
-            self._home.write(ROUND, self._code.packed((rounds, known, over)))
+            self._home.write(ROUND, self._code.pickled((rounds, known, over)))
         with _over("summary", "the result"):
             told = summary(reduction, known)
         record = make_record(
@@ -171,25 +171,25 @@ class _Driver:
         made = self._asked.reduction
         if isinstance(made, FromSample):
             node, index = self._found.node_with_most(self._crew.nodes)
-            ended = self._crew.do("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
+            ended = self._crew.run_step("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
             raise_refusal(ended, REFUSED)
             if (kind := ended[node].kind) is not None:
                 failed = FatalJobError if kind == DETERMINISTIC else core.RunError
-                raise failed(f"{node}: {ended[node].why}")
+                raise failed(f"{node}: {ended[node].reason}")
             with _over("sample", "the rows that are looked at first"):
-                made = made.make(ended[node].answer)
-        self._home.write(REDUCTION, self._code.packed(made))
+                made = made.make(ended[node].value)
+        self._home.write(REDUCTION, self._code.pickled(made))
         return made
 
     def _learn(self, nodes: Collection[str]) -> None:
         """Tells nodes what stays the same in all rounds."""
         asked = {
-            "reduction": self._code.packed(self._reduction),
+            "reduction": self._code.pickled(self._reduction),
             "index": to_bytes(self._found.index),
             "chunk_bytes": self._found.chunk_bytes,
             "keep_bytes": CHECKPOINT_BYTES // max(self._found.workers, 1),
         }
-        for node, end in self._crew.do("learn", dict.fromkeys(nodes, asked)).items():
+        for node, end in self._crew.run_step("learn", dict.fromkeys(nodes, asked)).items():
             if end.kind is not None:
                 self._lose(node, end, None)
 
@@ -199,7 +199,7 @@ class _Driver:
         Raises:
             RunError: There are chunks that nobody can read any more, or nobody is left.
         """
-        found, packed = self._found, self._code.packed(known)
+        found, packed = self._found, self._code.pickled(known)
         ledger = ChunkLedger(
             found.index.chunks,
             found.holders,
@@ -231,10 +231,10 @@ class _Driver:
             on_came=lambda: self._on_round(number + 1, ledger.came_bytes, found.index.bytes),
         )
         self._dealings.append(dealing)
-        ended = crew.do("reduce", dealing.asked(number, known), dealing.told)
+        ended = crew.run_step("reduce", dealing.asked(number, known), dealing.told)
         for node, end in sorted(ended.items()):
             if end.kind is None:
-                if {*end.answer["chunks"]} != dealing.numbers(node):
+                if {*end.value["chunks"]} != dealing.numbers(node):
                     raise core.RunError(
                         f"{node} has reduced other chunks than it was given: nothing is called done"
                     )
@@ -302,7 +302,7 @@ class _Driver:
         nodes = [node for node in sorted(self._lost) if self._renewed.get(node) not in (-1, done)]
         for node in nodes:
             self._renewed[node] = done
-        there = self._crew.renew(nodes, self._asked.place)
+        there = self._crew.restart(nodes, self._asked.place)
         for node in nodes:
             if node in there:
                 del self._lost[node]

@@ -10,7 +10,7 @@ from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
 from tonnage.cluster.worker_pool import LOST, WorkerPool, first_failure, raise_refusal
 from tonnage.run.formats import Format
-from tonnage.run.reduce.chunk_pool import Chunk
+from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
 from tonnage.run.reduce.index import Index, from_bytes, to_bytes
 from tonnage.run.storage.object_store import is_url
@@ -78,22 +78,22 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     """
     nodes = crew.nodes
     if not nodes:
-        first = next(iter(crew.members.values()))
+        first = next(iter(crew.workers.values()))
         raise core.UsageError(f"{first.node} {first.gone}: mend it, or take it out of the cluster")
     config = {
         node: {"urls": asked.urls if node == nodes[0] else [], "nodes": len(nodes)}
         for node in nodes
     }
-    ended = crew.do("index", config)
+    ended = crew.run_step("index", config)
     raise_refusal(ended, REFUSED)
     if found := first_failure(ended, LOST, DISK, FAILED):
         node, why = found
         raise core.UsageError(
-            f"{node} {why.why}: mend it, or take it out of the cluster, before its input is missed"
+            f"{node} {why.reason}: mend it, or take it out of the cluster, before its input is missed"
         )
-    absent = {node: end.answer["absent"] for node, end in ended.items()}
+    absent = {node: end.value["absent"] for node, end in ended.items()}
     admission.refuse_absent([each for each in asked.inputs if not is_url(each)], absent)
-    return _merge_indexes({node: end.answer for node, end in ended.items()})
+    return _merge_indexes({node: end.value for node, end in ended.items()})
 
 
 def _merge_indexes(answers: Mapping[str, Mapping[str, Any]]) -> ClusterInput:

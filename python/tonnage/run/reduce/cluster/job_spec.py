@@ -4,59 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tonnage.cluster.code_shipping import ShippedCode
-from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.cluster.worker import ReduceConfig
-from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import FromSample
-from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
+from tonnage.run.reduce.spec import ReduceSpec
+from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 
-KEEP_SECONDS = 5.0
-"""How often the driver gets what workers have so far."""
+CHECKPOINT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReduceJob:
-    """What is asked of a fleet.
+class ReduceJob(ReduceSpec):
+    """A reduction for a cluster.
 
     Attributes:
-        reduction: What to do.
-        named: What it is called, with what it was told, by name.
-        inputs: Paths on the nodes, with `NODE` in them, and urls.
-        memory_bytes: Of each node, for chunks.
-        workers: Threads that reduce on each; by default as many as it has cores.
-        chunk_bytes: About how large chunks are; by default as the index, or the input, has it.
-        format: Of files; by default by their names.
-        dtype: Of rows of a size.
-        assignment: ``selective`` or ``sequential``.
-        patience_seconds: How long a node may say nothing.
-        keep_seconds: How often at most the driver gets what a worker has so far.
-        instances: On so many nodes; by default on all.
-        command: How it can be repeated.
-        volumes: How nodes reach object storage.
-        measured: Requests at once that were enough when the store was measured.
+        patience_seconds: How long a node may not answer before it is lost.
+        checkpoint_seconds: How often, at most, a worker sends its object so far to the driver.
+        instances: How many nodes run the job; by default all.
     """
 
-    reduction: Reduction[Any] | FromSample
-    named: tuple[str, Mapping[str, Any]]
-    inputs: Sequence[str]
-    memory_bytes: int
     patience_seconds: float
-    command: list[str]
-    workers: int | None = None
-    chunk_bytes: int | None = None
-    format: str | None = None
-    dtype: str | None = None
-    assignment: str = SELECTIVE
-    keep_seconds: float = KEEP_SECONDS
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
     instances: int | None = None
-    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
-    measured: int | None = None
 
     @property
     def code(self) -> ShippedCode:
@@ -79,7 +52,7 @@ class ReduceJob:
             "format": self.format,
             "dtype": self.dtype,
             "instances": self.instances,
-            "endpoint": self.volumes.endpoint,
+            "endpoint": self.object_store.endpoint,
         }
 
     @property
@@ -108,7 +81,7 @@ class ReduceJob:
             chunk_bytes=self.chunk_bytes,
             memory_bytes=self.memory_bytes,
             workers=self.workers,
-            keep_seconds=self.keep_seconds,
-            volumes=self.volumes,
+            checkpoint_seconds=self.checkpoint_seconds,
+            object_store=self.object_store,
             measured=self.measured,
         )

@@ -12,7 +12,7 @@ from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 from tonnage.cluster.step_worker import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.reduce import tuning
-from tonnage.run.reduce.cluster.job_spec import ReduceAsked
+from tonnage.run.reduce.cluster.job_spec import ReduceJob
 from tonnage.run.reduce.index import Index
 from tonnage.run.storage.object_store import sum_requests
 
@@ -20,7 +20,7 @@ SECONDS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
 
 @dataclass
-class Told:
+class NodeReports:
     """What nodes told of their steps, added up."""
 
     workers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
@@ -63,11 +63,11 @@ class Told:
         return sum(int(worker["bytes"]) for worker in self.workers.values())
 
 
-def recorded(
-    asked: ReduceAsked,
+def make_record(
+    asked: ReduceJob,
     began_at: str,
     index: Index,
-    told: Told,
+    told: NodeReports,
     *,
     rounds: int,
     rounds_here: int,
@@ -104,8 +104,8 @@ def recorded(
         | {
             "assignment": asked.assignment,
             "flags": dict(flags),
-            "threads": asked.volumes.requests,
-            "endpoint": asked.volumes.address,
+            "threads": asked.object_store.requests,
+            "endpoint": asked.object_store.address,
         },
         rows=index.rows,
         bytes=index.bytes,
@@ -130,7 +130,7 @@ def recorded(
             chunk_bytes=largest,
             range_bytes=tuning.range_bytes(largest),
             threads=threads,
-            why=f"{tuning.why_chunks(largest, asked.chunk_bytes)}; {first}: {why}",
+            why=f"{tuning.explain_chunk_bytes(largest, asked.chunk_bytes)}; {first}: {why}",
         ),
         requests=sum_requests(told.requests),
         phases=[stage_stats.phase_record(phase) for phase in told.phases],

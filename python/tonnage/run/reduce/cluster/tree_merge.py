@@ -18,17 +18,17 @@ from dataclasses import dataclass, field
 
 from tonnage.base import core, formatting
 from tonnage.cluster.step_worker import StepResult
-from tonnage.cluster.worker_pool import LOST, Crew
+from tonnage.cluster.worker_pool import LOST, WorkerPool
 
-MERGINGS = 5
+MAX_ATTEMPTS = 5
 """A machine that dies whenever it likes seldom does while objects are merged, which takes moments.
 If so many mergings of a round have lost one, merging is what it dies of,"""
-MERGINGS_SECONDS = 120.0
+ATTEMPTS_SECONDS = 120.0
 """unless that was all within so long: who dies every few seconds spares a merging in the end."""
 
 
-def merged(
-    crew: Crew, nodes: Sequence[str], more: Sequence[bytes], attempt: int
+def tree_merge(
+    crew: WorkerPool, nodes: Sequence[str], more: Sequence[bytes], attempt: int
 ) -> bytes | dict[str, StepResult]:
     """The objects of these nodes, and more of them, in one; or who was lost meanwhile, and why.
 
@@ -42,10 +42,10 @@ def merged(
         crew.ask("join", {nodes[place % len(nodes)]: [attempt, each]}, len(each))
     left = list(nodes)
     while not (lost := _gone(crew, nodes)):
-        ended = crew.do("merge", {node: {"attempt": attempt} for node in left})
+        ended = crew.run_step("merge", {node: {"attempt": attempt} for node in left})
         if failed := {node: end for node, end in ended.items() if end.kind is not None}:
             return failed | _gone(crew, nodes)
-        longest = max(end.answer["bytes"] for end in ended.values())
+        longest = max(end.value["bytes"] for end in ended.values())
         if len(left) == 1:
             answer = crew.ask("held", {left[0]: [attempt]}, longest)
             if left[0] in answer:
@@ -59,14 +59,14 @@ def merged(
     return lost
 
 
-def _gone(crew: Crew, nodes: Sequence[str]) -> dict[str, StepResult]:
+def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult]:
     """Those who are not there any more."""
-    gone = {node: crew.members[node].gone for node in nodes}
+    gone = {node: crew.workers[node].gone for node in nodes}
     return {node: StepResult(kind=LOST, reason=why) for node, why in gone.items() if why is not None}
 
 
 @dataclass
-class Mergings:
+class MergeAttempts:
     """Those of a round that have lost somebody.
 
     Attributes:
@@ -88,7 +88,7 @@ class Mergings:
         """
         self.failed.append(time.monotonic())
         took = self.failed[-1] - self.failed[0]
-        if len(self.failed) < MERGINGS or took < MERGINGS_SECONDS:
+        if len(self.failed) < MAX_ATTEMPTS or took < ATTEMPTS_SECONDS:
             return
         done = formatting.several(self.number - 1, "round")
         raise core.RunError(

@@ -22,13 +22,19 @@ from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.run.reduce import index_store, tuning
 from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.index import from_bytes, to_bytes
-from tonnage.run.reduce.local_round import LocalReducer, NumberedChunk, LocalRound, ReduceSettings, WorkerStats
+from tonnage.run.reduce.local_round import (
+    LocalReducer,
+    LocalRound,
+    NumberedChunk,
+    ReduceSettings,
+    WorkerStats,
+)
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import sample_rows
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, sum_requests
 from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass.output.object_store import InputChanged
-from tonnage.run.two_pass.splits import FileId, object_id, file_id
+from tonnage.run.two_pass.splits import FileId, file_id, object_id
 from tonnage.run.two_pass.worker import DeterministicError, is_system_error
 from tonnage.run.user_errors import CHANGED, USER_STAGES, call_reduction, user_code
 
@@ -51,9 +57,9 @@ class ReduceConfig:
     chunk_bytes: int | None
     memory_bytes: int
     workers: int | None
-    keep_seconds: float
+    checkpoint_seconds: float
     """How often at most the driver gets what a worker has so far."""
-    volumes: ObjectStoreOptions
+    object_store: ObjectStoreOptions
     measured: int | None = None
     """Requests at once that were enough when the store was measured."""
 
@@ -113,7 +119,7 @@ class ReduceWorker:
             with self.working.computing() if asked["urls"] else nullcontext():
                 index = index_store.find_chunks(
                     inputs,
-                    place.volumes,
+                    place.object_store,
                     place.chunk_bytes,
                     place.format,
                     place.dtype,
@@ -136,7 +142,7 @@ class ReduceWorker:
         """
         index = from_bytes(asked["index"], "the index")
         with _of_user():
-            return sample_rows(index, self._place.volumes, asked["rows"], on_progress)
+            return sample_rows(index, self._place.object_store, asked["rows"], on_progress)
 
     def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
         """Takes what stays the same in all rounds.
@@ -155,7 +161,7 @@ class ReduceWorker:
             range_bytes=tuning.range_bytes(asked["chunk_bytes"]),
             memory_bytes=place.memory_bytes,
             workers=self._workers,
-            volumes=place.volumes,
+            object_store=place.object_store,
             measured=place.measured,
         )
         with _of_user():
@@ -179,7 +185,7 @@ class ReduceWorker:
         machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
-        keeping = _Checkpoints(self, self._place.keep_seconds, self._keep_bytes, done, self._lock)
+        keeping = _Checkpoints(self, self._place.checkpoint_seconds, self._keep_bytes, done, self._lock)
         with _of_user():
             dealt = self._dealt
             dealt.more(0, asked["chunks"], asked["last"])

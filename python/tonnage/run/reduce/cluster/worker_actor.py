@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tonnage.cluster.step_worker import StepWorker, Heartbeat
-from tonnage.run.reduce.cluster.worker import ReduceSite
-from tonnage.run.reduce.local_round import Numbered
+from tonnage.cluster.step_worker import Heartbeat, StepWorker
+from tonnage.run.reduce.cluster.worker import ReduceWorker
+from tonnage.run.reduce.local_round import NumberedChunk
 
 
-class Reducer(StepWorker):
+class ReduceStepWorker(StepWorker):
     """Does the steps of a reduction."""
 
     def tell(self, known: int, seconds: float) -> Heartbeat:
@@ -21,7 +21,7 @@ class Reducer(StepWorker):
         self._moved = max(self._moved, self._part.working.last)
         return super().tell(known, seconds)
 
-    def more(self, step: int, start: int, chunks: Sequence[Numbered], last: bool) -> None:
+    def more(self, step: int, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Takes chunks for a step, if that is under way (`ReduceSite.more`)."""
         if step == self._number:
             self._part.more(start, chunks, last)
@@ -40,6 +40,6 @@ class Reducer(StepWorker):
         return self._part.held(attempt)
 
     @property
-    def _part(self) -> ReduceSite:
-        assert isinstance(self._site, ReduceSite)
+    def _part(self) -> ReduceWorker:
+        assert isinstance(self._site, ReduceWorker)
         return self._site
