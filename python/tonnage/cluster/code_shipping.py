@@ -31,6 +31,11 @@ class ShippedCode:
     def __init__(self, callables: Iterable[Called]) -> None:
         self._modules = list(_own_modules(callables))
 
+    @property
+    def module_names(self) -> list[str]:
+        """The user's modules that are sent along."""
+        return [module.__name__ for module in self._modules]
+
     def pickled(self, thing: object) -> bytes:
         """Something as it is sent; pickle unpacks it.
 

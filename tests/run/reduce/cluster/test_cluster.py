@@ -119,7 +119,7 @@ def test_a_driver_that_died_goes_on_from_the_last_round(
     def dies(home: ReduceJobDir, name: str, content: bytes) -> None:
         nonlocal rounds
         write(home, name, content)
-        rounds += name == "round.pickle"
+        rounds += name == "round.msgpack"
         if rounds == 2:
             killed()
 

@@ -107,10 +107,10 @@ def test_one_of_ones_own_comes_to_the_same_although_agents_are_killed_and_it_is_
     (disk / "means.py").write_text(SLOW)
     run_it = command(f"{disk}/means.py:Means", disk / "job", cluster, s3)
     with started([tonnage.path, *run_it], env=cluster.env) as run:
-        run.until((disk / "job" / "round.pickle").exists)
+        run.until((disk / "job" / "round.msgpack").exists)
         os.kill(cluster.agent("beta", "Reducer"), signal.SIGKILL)
-        before = (disk / "job" / "round.pickle").stat().st_mtime_ns
-        run.until(lambda: (disk / "job" / "round.pickle").stat().st_mtime_ns != before)
+        before = (disk / "job" / "round.msgpack").stat().st_mtime_ns
+        run.until(lambda: (disk / "job" / "round.msgpack").stat().st_mtime_ns != before)
         code, _, stderr = run.end(signal.SIGINT)
     assert code == 130 and "the same command goes on" in stderr
     done = json.loads(tonnage.run(*run_it, env=cluster.env, check=True).stdout)
@@ -126,7 +126,7 @@ def test_k_means_goes_on_although_a_machine_is_gone(
     flags = ["--k", "5", "--iterations", "60"]
     run_it = command("kmeans", disk / "job", cluster, s3, *flags)
     with started([tonnage.path, *run_it], env=cluster.env) as run:
-        run.until((disk / "job" / "round.pickle").exists)
+        run.until((disk / "job" / "round.msgpack").exists)
         cluster.kill("gamma")
         stdout, stderr = run.process.communicate(timeout=PATIENCE_SECONDS)
         assert run.process.returncode == 0, stderr

@@ -101,7 +101,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
 ) -> None:
     """It says what stays, and what to do; it began anew for ever."""
     monkeypatch.setattr(tree_merge, "MERGINGS_SECONDS", 0.0)
-    rows, second = put(s3), tmp_path / "job" / "round.pickle"
+    rows, second = put(s3), tmp_path / "job" / "round.msgpack"
     cluster = Dying(lambda _, method, __: method == "held" and second.exists())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=60.0)
     with pytest.raises(core.RunError) as raised:

@@ -31,8 +31,9 @@ from tonnage.cluster.worker_pool import LOST, WorkerPool, raise_refusal
 from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.inputs import ClusterInput, find_input, input_from_json
-from tonnage.run.reduce.cluster.job_dir import INDEX, REDUCTION, ROUND, ReduceJobDir, open_job_dir
+from tonnage.run.reduce.cluster.job_dir import INDEX, ROUND, SAMPLE, ReduceJobDir, open_job_dir
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.round_state import RoundStateCodec
 from tonnage.run.reduce.cluster.run_record import NodeReports, make_record
 from tonnage.run.reduce.cluster.tree_merge import MergeAttempts, tree_merge
 from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
@@ -77,8 +78,9 @@ def reduce_on_cluster(
     """
     with open_job_dir(out, asked.settings) as kept:
         if kept.record.exists():
-            _, result, _ = pickle.loads(kept.read(ROUND) or b"")
-            return result, ReductionRecord.read(kept.record)
+            done = kept.read_state(ROUND, _codec(asked, asked.reduction))
+            if done is not None:  # Otherwise its result cannot be stored, so it is done again.
+                return done[1], ReductionRecord.read(kept.record)
         try:
             machines = admission.machines(cluster, asked.instances)
             with WorkerPool(cluster, machines, asked.patience_seconds, kind) as crew:
@@ -118,8 +120,9 @@ class _Driver:
         self._found = self._look()
         self._reduction = self._made()
         self._learn(self._crew.nodes)
-        before = self._home.read(ROUND)
-        rounds, known, over = (0, None, False) if before is None else pickle.loads(before)
+        codec = _codec(self._asked, self._reduction)
+        before = self._home.read_state(ROUND, codec)
+        rounds, known, over = before or (0, None, False)
         reduction, began, here = self._reduction, time.monotonic(), 0
         while not over:
             whole = self._round(rounds, known)
@@ -129,7 +132,7 @@ class _Driver:
             with _over("until", f"round {rounds}"):
                 over = reduction.until(result, known, rounds)
             known = result
-            self._home.write(ROUND, self._code.pickled((rounds, known, over)))
+            self._home.write_state(ROUND, codec, (rounds, known, over))
         with _over("summary", "the result"):
             told = summary(reduction, known)
         record = make_record(
@@ -164,22 +167,25 @@ class _Driver:
         return replace(before, workers=found.workers)
 
     def _made(self) -> Reduction[Any]:
-        """What is done: as it was when the job began, if it was made of sampled rows."""
-        if (before := self._home.read(REDUCTION)) is not None:
-            kept: Reduction[Any] = pickle.loads(before)
-            return kept
+        """The reduction; if it is made of sampled rows, of those of the job's first command."""
         made = self._asked.reduction
-        if isinstance(made, FromSample):
+        if not isinstance(made, FromSample):
+            return made
+        codec = RoundStateCodec([])
+        rows = self._home.read_state(SAMPLE, codec)
+        if rows is None:
             node, index = self._found.node_with_most(self._crew.nodes)
-            ended = self._crew.run_step("sample", {node: {"index": to_bytes(index), "rows": made.rows}})
+            ended = self._crew.run_step(
+                "sample", {node: {"index": to_bytes(index), "rows": made.rows}}
+            )
             raise_refusal(ended, REFUSED)
             if (kind := ended[node].kind) is not None:
                 failed = FatalJobError if kind == DETERMINISTIC else core.RunError
                 raise failed(f"{node}: {ended[node].reason}")
-            with _over("sample", "the rows that are looked at first"):
-                made = made.make(ended[node].value)
-        self._home.write(REDUCTION, self._code.pickled(made))
-        return made
+            rows = ended[node].value
+            self._home.write_state(SAMPLE, codec, rows)
+        with _over("sample", "the rows that are looked at first"):
+            return made.make(rows)
 
     def _learn(self, nodes: Collection[str]) -> None:
         """Tells nodes what stays the same in all rounds."""
@@ -243,7 +249,9 @@ class _Driver:
                 self._lose(node, end, ledger)
         self._told.waited()
 
-    def _merged(self, ledger: ChunkLedger, known: Any, mergings: MergeAttempts) -> tuple[Any] | None:
+    def _merged(
+        self, ledger: ChunkLedger, known: Any, mergings: MergeAttempts
+    ) -> tuple[Any] | None:
         """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
         nodes = [node for node in self._crew.nodes if ledger.had(node)]
         if not nodes:
@@ -322,6 +330,11 @@ class _Driver:
             f"{first.bytes} bytes of {self._found.index.files[first.file].name} at offset "
             f"{first.offset}{because}"
         )
+
+
+def _codec(asked: ReduceJob, reduction: object) -> RoundStateCodec:
+    """What encodes results: their classes are the reduction's module's, or sent along with it."""
+    return RoundStateCodec({*asked.code.module_names, type(reduction).__module__})
 
 
 @contextmanager

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec.msgpack import Ext
 
-TUPLE, DICT, SET, FROZEN_SET, LONG, ARRAY, SCALAR, BATCH, TABLE, SINGLE, INSTANCE, NAMED_TUPLE = range(
-    1, 13
+TUPLE, DICT, SET, FROZEN_SET, LONG, ARRAY, SCALAR, BATCH, TABLE, SINGLE, INSTANCE, NAMED_TUPLE = (
+    range(1, 13)
 )
 OWN_MODULES = ("tonnage.run.reduce.builtin.", "tonnage.api.aggregates.")
 _PLAIN = (type(None), bool, float, str, bytes)
@@ -118,15 +118,8 @@ class RoundStateCodec:
         if (read := _READERS.get(tree.code)) is not None:
             return read(content)
         values = self._from_tree(msgspec.msgpack.decode(content))
-        match tree.code:
-            case 1:
-                return tuple(values)
-            case 2:
-                return dict(values)
-            case 3:
-                return set(values)
-            case 4:
-                return frozenset(values)
+        if (build := _BUILDERS.get(tree.code)) is not None:
+            return build(values)
         module, name, state = values
         kind = self._find_class(module, name)
         if kind is None:
@@ -135,7 +128,7 @@ class RoundStateCodec:
             return tuple.__new__(kind, state)
         if tree.code != INSTANCE or issubclass(kind, tuple):
             raise ValueError(f"no extension {tree.code}")
-        made = object.__new__(kind)
+        made: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
         made.__dict__.update(state)
         return made
 
@@ -203,6 +196,12 @@ def _bytes_to_batch(content: bytes) -> pa.RecordBatch:
     return batch
 
 
+_BUILDERS: dict[int, Callable[[Any], Any]] = {
+    TUPLE: tuple,
+    DICT: dict,
+    SET: set,
+    FROZEN_SET: frozenset,
+}
 _READERS: dict[int, Callable[[bytes], Any]] = {
     LONG: int,
     ARRAY: _bytes_to_array,
