@@ -47,7 +47,7 @@ from tonnage.base.records import write_atomically
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system import activity
 from tonnage.cli.options.types import parse_size
-from tonnage.measure.net.endpoint import Place
+from tonnage.measure.net.endpoint import EndpointHost
 from tonnage.measure.net.namespaces import namespaces
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
@@ -165,7 +165,7 @@ def cases(options: argparse.Namespace, stack: ExitStack) -> list[Case]:
         for name, case in options.files:
             sides = [partial(side, case, room) for side in (files.ours, files.ior)]
             found.append(Case(f"files, {name}", "files", *sides))
-    loopback = (Place(network.LOOPBACK),) * 2
+    loopback = (EndpointHost(network.LOOPBACK),) * 2
     networks = [
         (f"{streams} streams", network.Case(loopback, streams, False, *how(options)))
         for streams in options.streams

@@ -21,8 +21,8 @@ from pathlib import Path
 from child import Command, run
 
 from tonnage.cli.measure.net import BLOCK_BYTES
-from tonnage.measure.net.endpoint import Place
-from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations, one_to_all
+from tonnage.measure.net.endpoint import EndpointHost
+from tonnage.measure.net.endpoint_round import RoundSpec, all_to_all, core_configs, one_to_all
 from tonnage.measure.trial.trial import trial_from_phase
 
 STREAMS = (1, 4)
@@ -48,7 +48,7 @@ class Sample:
 class Case:
     """What both sides do."""
 
-    places: tuple[Place, ...]
+    places: tuple[EndpointHost, ...]
     """Where endpoints are, on loopback twice the same."""
     streams: int
     """From each to each that it sends to."""
@@ -67,15 +67,15 @@ def ours(case: Case, seconds: float) -> Sample:
     """Tonnage; in no time it goes on for a moment."""
     lasts = case.warm_up + seconds if seconds else NO_TIME_SECONDS
     block = case.block or BLOCK_BYTES
-    together = Round(0, case.sends_to, case.streams, block, lasts)
+    together = RoundSpec(0, case.sends_to, case.streams, block, lasts)
     hosts = [place.host for place in case.places]
     ports = [OUR_PORT] * len(hosts) if case.everyone else _ports(len(hosts))
     addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
-    configs = configurations(addresses, together, PATIENCE_SECONDS)
+    configs = core_configs(addresses, together, PATIENCE_SECONDS)
     done = run(
         *(
             Command(
-                [*place.enter, sys.executable, str(JOB), "net_bench"], json.dumps(config).encode()
+                [*place.command_prefix, sys.executable, str(JOB), "net_bench"], json.dumps(config).encode()
             )
             for place, config in zip(case.places, configs, strict=True)
         )
@@ -100,11 +100,11 @@ def iperf3(case: Case, seconds: float) -> Sample:
             where = ["--port", str(port)]
             servers.append(
                 [
-                    *(*place.enter, "iperf3", "--server", "--one-off", "--forceflush"),
+                    *(*place.command_prefix, "iperf3", "--server", "--one-off", "--forceflush"),
                     *("--bind", host, *where),
                 ]
             )
-            client = [*case.places[sender].enter, "iperf3", "--client", host, "--json", *where]
+            client = [*case.places[sender].command_prefix, "iperf3", "--client", host, "--json", *where]
             client += ["--parallel", str(case.streams)]
             if case.block:
                 client += ["--length", str(case.block)]

@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
-from tonnage.base.system.loop_devices import loop_devices, mount_steps
+from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.base.system.procfs import core_seconds
 from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
-from tonnage.provision.lab.config import Disk
+from tonnage.provision.lab.config import DiskConfig
 from tonnage.provision.lab.nodes import Node
 from tonnage.provision.lab.throttling import controllers, number_of, throttled
 
@@ -113,8 +113,8 @@ class Fleet:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        record = labs.standing(labs.ROOM, LAB)
-        self.nodes = record.nodes(labs.ROOM)
+        record = labs.require_up(labs.STATE_DIR, LAB)
+        self.nodes = record.nodes(labs.STATE_DIR)
         self._volume = self.nodes[0].devices[1]
         self.input = self._volume.mount / "in"
         self.records = int(options.gigabytes_per_node * GB) // RECORD_BYTES * options.nodes
@@ -125,7 +125,7 @@ class Fleet:
     def _hold(self, device: str) -> None:
         """Every node reads the volume at its disk's rate."""
         rate = round(self._options.disk_mb_per_s * 1e6)
-        disk = Disk(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
+        disk = DiskConfig(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
         for node in self.nodes:
             for step in throttled(controllers()["io"], node.group, number_of(device), disk, 1.0):
                 subprocess.run(step.command, check=True)
@@ -194,7 +194,7 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
         RuntimeError: It failed, or what came out is not what went in.
     """
     fleet.clear()
-    disk = str(labs.ROOM / LAB / "{node}.disk-0")
+    disk = str(labs.STATE_DIR / LAB / "{node}.disk-0")
     (victim,) = [node for node in fleet.nodes if node.name == VICTIM]
     killed: float | None = None
     copies = 2 if options.durability == "replicated" else 1

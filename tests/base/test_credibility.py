@@ -1,4 +1,4 @@
-"""Cloud Truth: what passes each of the six rules, what falls short, and what cannot be known."""
+"""Which measurements pass each of the six rules, which fall short, and what is unknown."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -56,7 +56,7 @@ def imported(*readings: Metric) -> Measurement:
 
 
 def verdict(rule: int, *measurements: Measurement) -> tuple[str, str]:
-    """How a rule is kept, and why."""
+    """A rule's verdict and its reason."""
     found = scorecard(measurements)[rule]
     return found.verdict, found.reason
 
@@ -76,23 +76,23 @@ def test_basic_properties() -> None:
     assert verdict(BASIC, measurement("m", {"rw": [1.0]}))[0] == PASS
     assert verdict(BASIC, measurement("m", {}))[0] == UNKNOWN
     assert verdict(BASIC, measured(readings=[reading(operation="other")]))[0] == UNKNOWN
-    went_by = imported(reading(operation="device read"))
-    assert verdict(BASIC, went_by)[0] == SHORT
-    assert verdict(BASIC, measured(), went_by)[0] == SHORT
+    observed = imported(reading(operation="device read"))
+    assert verdict(BASIC, observed)[0] == SHORT
+    assert verdict(BASIC, measured(), observed)[0] == SHORT
     half = measured(readings=[reading(), reading(cached="too fast")])
-    assert verdict(BASIC, half) == (SHORT, "only a cache can have given 1 of 2 figures")
+    assert verdict(BASIC, half) == (SHORT, "only a cache can have served 1 of 2 figures")
     unwatched = reading(details={NOT_PROVED: "nobody looked"})
     assert verdict(BASIC, measured(readings=[reading(), unwatched])) == (
         UNKNOWN,
-        "a cache may have given 1 of 2 figures: nobody looked",
+        "a cache may have served 1 of 2 figures: nobody looked",
     )
 
 
 def test_many_instances() -> None:
-    fleet = [measured(f"host-{number}") for number in range(MANY_INSTANCES)]
-    assert verdict(INSTANCES, *fleet) == (PASS, f"{MANY_INSTANCES} machines")
-    assert verdict(INSTANCES, *fleet[1:])[0] == SHORT
-    # Measured twice, a machine is still one.
+    machines = [measured(f"host-{number}") for number in range(MANY_INSTANCES)]
+    assert verdict(INSTANCES, *machines) == (PASS, f"{MANY_INSTANCES} machines")
+    assert verdict(INSTANCES, *machines[1:])[0] == SHORT
+    # A machine measured twice counts once.
     assert "single machine" in verdict(INSTANCES, measured(), measured(hours=[5.0]))[1]
     assert verdict(INSTANCES, imported(reading()))[0] == UNKNOWN
     assert verdict(INSTANCES, measured(), imported(reading()))[0] == UNKNOWN
@@ -104,23 +104,23 @@ def test_a_substantial_time() -> None:
     ten_minutes = measured(seconds=600.0)
     assert verdict(TIME, ten_minutes) == (
         SHORT,
-        "10 min from the first to the last, in 1 hour of it; a day of which 12 hours were seen "
+        "10 min from first to last trial, with trials in 1 hour; a day with trials in 12 hours "
         "would do, since load follows the time of day",
     )
-    # Two looks, a month apart, are two moments.
+    # Two trials a month apart do not cover the time between.
     assert verdict(TIME, measured(hours=[0.0, 720.0]))[0] == SHORT
     # Parts of a day on several machines are a day.
     assert verdict(TIME, measured("a", day[:7]), measured("b", day[7:]))[0] == PASS
-    # When it was imported says nothing.
+    # The time of the import says nothing.
     assert verdict(TIME, imported(reading()))[0] == UNKNOWN
     assert verdict(TIME, measured(began_at="yesterday", trials=[]))[0] == UNKNOWN
 
 
 def test_trials_without_a_time_follow_one_another() -> None:
-    whole = measured(hours=[0.0, 0.0, 0.0], seconds=3600.0)
-    trials = [replace(each, began_at=None) for each in whole.trials]
-    said = verdict(TIME, replace(whole, trials=trials))[1]
-    assert said.startswith("3.0 h from the first to the last")
+    base = measured(hours=[0.0, 0.0, 0.0], seconds=3600.0)
+    trials = [replace(each, began_at=None) for each in base.trials]
+    reason = verdict(TIME, replace(base, trials=trials))[1]
+    assert reason.startswith("3.0 h from first to last trial")
 
 
 def test_reproducible() -> None:
@@ -136,8 +136,8 @@ def test_reproducible() -> None:
         "no command, or no version, of m-a",
     )
     assert verdict(REPRODUCIBLE, imported(reading()))[0] == UNKNOWN
-    told = reading(source=Source(tool="ior", version="4.0"), details={"command": "ior -t 1m"})
-    assert verdict(REPRODUCIBLE, imported(told))[0] == PASS
+    complete = reading(source=Source(tool="ior", version="4.0"), details={"command": "ior -t 1m"})
+    assert verdict(REPRODUCIBLE, imported(complete))[0] == PASS
 
 
 def test_explained() -> None:
@@ -151,7 +151,7 @@ def test_aggregated() -> None:
     assert verdict(AGGREGATED, measured(hours=[0.0, 1.0, 2.0])) == (
         PASS,
         "medians of 3 trials each, too few for an interval; stopping rule, raw samples and all "
-        "trials kept",
+        "trials recorded",
     )
     assert "too few" not in verdict(AGGREGATED, measured(hours=[float(n) for n in range(6)]))[1]
     assert verdict(AGGREGATED, measured(stopping_rule=""))[0] == SHORT

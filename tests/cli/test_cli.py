@@ -705,10 +705,10 @@ def test_buffers_beyond_memory_are_refused(
     ("command", "kind"),
     [
         ("ops", suite.RandomIoSettings),
-        ("stream", stream.Settings),
+        ("stream", stream.StreamSettings),
         ("over-time", over_time.OverTimeSettings),
-        ("net", net.Settings),
-        ("layouts", layouts.Settings),
+        ("net", net.NetSettings),
+        ("layouts", layouts.LayoutSettings),
         ("disk", measure_disk.DiskSettings),
         ("object", store.Settings),
     ],

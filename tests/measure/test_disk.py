@@ -102,24 +102,28 @@ def test_what_counted_for_less_than_a_second_need_not_last() -> None:
         replace(trial_from_phase(reported(every(0.05, ended), ended), seconds=ended), reading=told)
         for ended in (1.0, 2.0)
     )
-    assert short_trial_warnings([long]) == short_trial_warnings([replace(brief, reading=None)]) == []
+    assert (
+        short_trial_warnings([long]) == short_trial_warnings([replace(brief, reading=None)]) == []
+    )
     [said] = short_trial_warnings([long, brief, brief])
     assert said.startswith("Less than a second of a trial counted (read only): ")
 
 
 @pytest.mark.parametrize(
-    ("modes", "said"),
+    ("modes", "text"),
     [
         ([[], []], "untouched: no file was read or written"),
         ([[], [{"direct": True}]], "bypassed: "),
         ([[{"direct": True}], [{"direct": False}]], "in the way: "),
     ],
 )
-def test_what_is_said_of_the_page_cache(modes: list[list[dict[str, Any]]], said: str) -> None:
-    assert page_cache_use([{"disk_modes": each} for each in modes]).startswith(said)
+def test_the_use_of_the_page_cache_is_stated(modes: list[list[dict[str, Any]]], text: str) -> None:
+    assert page_cache_use([{"disk_modes": each} for each in modes]).startswith(text)
 
 
-def test_cores_are_those_that_the_core_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_counts_the_cores_that_the_core_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert environment.capture([]).cores == core.workers()
     # Which may be fewer than those that the process may run on.
     monkeypatch.setattr(core, "workers", lambda: 7)
@@ -169,22 +173,21 @@ def test_devices_below_a_file_system_without_one_are_those_of_its_source(
         assert block_devices.devices_of(disk) == found
 
 
-def test_what_was_stolen_is_a_share_of_the_time_between() -> None:
+def test_stolen_time_is_a_share_of_the_time_since_then() -> None:
     before = procfs.CoreSeconds(user=1.0, system=1.0, idle=5.0, waiting=1.0, stolen=2.0)
     after = procfs.CoreSeconds(user=2.0, system=2.0, idle=7.0, waiting=1.0, stolen=3.0)
     assert after.stolen_share_since(before) == pytest.approx(0.2)
     assert after.stolen_share_since(after) == 0
 
 
-def test_counters_of_devices_are_added_up(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
-    (disk / "counters").write_text(
-        " 8 0 sda 1 0 2 0 3 0 4 0 5 6 0\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60 0 0 0\n"
+def test_counters_of_devices_are_added_up(disk: Path) -> None:
+    (disk / "diskstats").write_text(
+        " 8 0 sda 1 0 2 0 3 0 4 0 5 6000 7000\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60000 0 0 0\n"
     )
-    monkeypatch.setattr(procfs, "DISKS", disk / "counters")
-    assert procfs.disk_totals(["sda"]) == (1, 2 * 512, 3, 4 * 512, 5, 6)
-    assert procfs.disk_totals(["sda", "sdb"]) == (11, 22 * 512, 33, 44 * 512, 55, 66)
-    assert procfs.disk_totals(["sda", "0:45"]) is None
-    assert procfs.disk_totals([]) is None
+    assert procfs.disk_totals(["sda"], disk) == (1, 2 * 512, 3, 4 * 512, 5, 6.0, 7.0)
+    assert procfs.disk_totals(["sda", "sdb"], disk) == (11, 22 * 512, 33, 44 * 512, 55, 66.0, 7.0)
+    assert procfs.disk_totals(["sda", "0:45"], disk) is None
+    assert procfs.disk_totals([], disk) is None
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
 from tonnage.base.system import RunError
 from tonnage.base.system.cgroups import kill_all, processes_in
-from tonnage.base.system.loop_devices import loop_devices, mount_steps
+from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.provision import lab
-from tonnage.provision.lab import ROOM
+from tonnage.provision.lab import STATE_DIR
 from tonnage.provision.lab.enter_node import enter, inside
 from tonnage.provision.lab.faults import FILLER
 from tonnage.provision.lab.nodes import Node, switch_of
@@ -82,14 +82,14 @@ class Faulty:
     """The lab; node 0 is Ray's head."""
 
     def __init__(self) -> None:
-        self.nodes = lab.standing(ROOM, LAB).nodes(ROOM)
+        self.nodes = lab.require_up(STATE_DIR, LAB).nodes(STATE_DIR)
         attached = loop_devices()
         self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
 
     @property
     def disk(self) -> str:
         """Where a node's disk is, with its name to be filled in."""
-        return str(ROOM / LAB / "{node}.disk-0")
+        return str(STATE_DIR / LAB / "{node}.disk-0")
 
     @property
     def written_bytes(self) -> int:
@@ -107,7 +107,7 @@ class Faulty:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=os.environ | environment(lab.standing(ROOM, LAB)),
+            env=os.environ | environment(lab.require_up(STATE_DIR, LAB)),
             preexec_fn=partial(enter, _groups(head)),
         )
         with process:
@@ -231,7 +231,7 @@ def faulty(room: Path) -> Iterator[Faulty]:
     file, program = room / "lab.toml", room / "ray"
     file.write_text(FILE)
     beside = str(Path(sys.executable).parent / "ray")
-    program.write_text(ALONE.replace("DISKS", str(ROOM / LAB)).replace("PROGRAM", beside))
+    program.write_text(ALONE.replace("DISKS", str(STATE_DIR / LAB)).replace("PROGRAM", beside))
     program.chmod(0o755)
     before = dict(os.environ)
     with untouched():

@@ -22,7 +22,7 @@ from typing import Any
 
 from tonnage.base.records import Metric
 from tonnage.base.records.base import to_builtins
-from tonnage.measure.importers import OPERATIONS, Unreadable, read
+from tonnage.measure.importers import OPERATIONS, UnreadableFile, read
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
 
@@ -78,7 +78,7 @@ def check(path: Path) -> str:
     """Reads a file; "read" or "refused", or an AssertionError for anything else."""
     try:
         found = read(path)
-    except Unreadable as why:
+    except UnreadableFile as why:
         message = str(why)
         assert message.isprintable() and message.startswith(str(path)[:20]), repr(message)
         return "refused"

@@ -7,21 +7,21 @@ from msgspec import structs
 from support.measurements import PHASE, measurement
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.network_rounds import ALONE, RECEIVE, SEND, UNEVENLY
-from tonnage.measure.net.cluster import Settings, Wanted, agenda
-from tonnage.measure.net.shuffle_analysis import shuffle
+from tonnage.measure.net.cluster import ClusterNetSettings, NetworkTest, round_tests
+from tonnage.measure.net.shuffle_analysis import analyse_shuffle
 
 FAULTS = ("died",)
 """Why nodes are lost that are faulty; others lack what could not be done with them."""
 Links = Mapping[str, tuple[float, float]]
 """What each node can send and receive."""
-SETTINGS = Settings(
+SETTINGS = ClusterNetSettings(
     connections=(1,), sizes=None, block_bytes=1 << 20, seconds=1.0, rounds=2, seed=1
 )
 
 
 def network(
     links: Links,
-    settings: Settings = SETTINGS,
+    settings: ClusterNetSettings = SETTINGS,
     lost: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
 ) -> ClusterMeasurement:
@@ -30,7 +30,7 @@ def network(
     trials: dict[str, list[Trial]] = {name: [] for name in names}
     for number in range(settings.rounds):
         order = [*names[number % len(names) :], *names[: number % len(names)]]
-        for each in agenda(number, order, settings):
+        for each in round_tests(number, order, settings):
             for node, made in _trials(each, links):
                 trials[node].append(made)
     rows = []
@@ -49,20 +49,20 @@ def network(
                 measurement=whole,
             )
         )
-    return shuffle(
+    return analyse_shuffle(
         ClusterMeasurement(id="n", kind="net", began_at="now", command=[], settings={}, nodes=rows)
     )
 
 
-def _trials(wanted: Wanted, links: Links) -> Iterator[tuple[str, Trial]]:
+def _trials(wanted: NetworkTest, links: Links) -> Iterator[tuple[str, Trial]]:
     for place, (node, ways) in enumerate(zip(wanted.nodes, wanted.ways, strict=True)):
         for way in ways:
             yield node, trial(wanted, place, way, links)
 
 
-def _rate(wanted: Wanted, place: int, way: str, links: Links) -> float:
+def _rate(wanted: NetworkTest, place: int, way: str, links: Links) -> float:
     """A link is full where each sends as much as others take; else the slowest's share is all's."""
-    together = wanted.together
+    together = wanted.spec
     own = links[wanted.nodes[place]][(SEND, RECEIVE).index(way)]
     if wanted.pattern in (ALONE, UNEVENLY):
         return own
@@ -73,14 +73,14 @@ def _rate(wanted: Wanted, place: int, way: str, links: Links) -> float:
     return min(*sending, *receiving) * together.peers(place, way)
 
 
-def trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
+def trial(wanted: NetworkTest, place: int, way: str, links: Links) -> Trial:
     """What the node in this place keeps of one way of its part."""
     rate = _rate(wanted, place, way, links)
     details = {
         "attempt": f"{wanted.key} {wanted.ways}",
         "pattern": wanted.pattern,
         "node_names": list(wanted.nodes),
-        "connections_per_pair": wanted.together.connections,
+        "connections_per_pair": wanted.spec.connections,
     }
     return Trial(
         name=f"{way}, {wanted.pattern}",
@@ -89,6 +89,6 @@ def trial(wanted: Wanted, place: int, way: str, links: Links) -> Trial:
         warm_up_seconds=0.0,
         rates=[rate],
         phase=PHASE,
-        step=TrialSpec(operation=way, outstanding=1, round=wanted.together.number, suite="net"),
+        step=TrialSpec(operation=way, outstanding=1, round=wanted.spec.number, suite="net"),
         reading=Metric(source=Source(tool="test"), operation=way, details=details),
     )

@@ -1,10 +1,10 @@
-"""Cloud Truth: six rules for results that can be believed, and how far measurements keep them.
+"""Score measurements by six rules for credible results.
 
-The rules are those of "A Systematic Look at EC2 I/O": measure basic properties directly, on many
-instances, over a substantial time, by methods that can be repeated, and say clearly what was
-measured and how it was aggregated. A rule is passed, or the result falls short of it, or it is
-unknown, since the tool that measured does not say. One measurement that falls short is enough to
-fall short together. To fall short is no failure: it says what a figure cannot be used for.
+The rules are those of "A Systematic Look at EC2 I/O" (Cloud Truth): measure basic properties
+directly, on many instances, over a substantial time, by reproducible methods, and state clearly
+what was measured and how it was aggregated. The verdict is "pass", "short" (the result falls short)
+or "unknown" (the measuring tool does not say). One measurement that falls short makes all of them
+fall short. That is not a failure: it says what a figure cannot be used for.
 """
 
 from __future__ import annotations
@@ -18,74 +18,74 @@ from tonnage.base.records import Measurement, Metric, ScorecardItem
 PASS, SHORT, UNKNOWN = "pass", "short", "unknown"
 
 MANY_INSTANCES = 30
-"""A fault that one machine in ten has is met among 30 in 96 of 100 cases; the rules' own study had
+"""With 30 machines, a fault of one machine in ten shows in 96 of 100 cases; the rules' own study had
 30, and 45."""
 SUBSTANTIAL_SECONDS = 24 * 3600.0
-"""A day: what others do on a shared host follows the time of day. Ten minutes fell short, said the
-study itself."""
+"""A day: load on a shared host follows the time of day. The study calls its own ten minutes too
+short."""
 SUBSTANTIAL_HOURS = 12
-"""Hours of that time in which there was a trial: two looks a day apart are not a day."""
+"""Hours of that time with a trial: two trials a day apart do not cover a day."""
 FEW_TRIALS = 6
 """Below this many values a median has no interval at 95 %, whatever their distribution."""
 PASSED_BY = ("device ", "interface ")
-"""Operations so called are what went by while a tool looked on, not what something can do."""
+"""Prefixes of operations that a tool only observed: traffic, not what a device can do."""
 NO_FILES = ("get", "put", "send", "receive")
-"""Operations that no page cache is beside."""
+"""Operations that involve no page cache."""
 OTHER = "other"
 NOT_PROVED = "not_proved"
-"""The detail of a reading that says why a cache may have given it, whatever it says of direct."""
+"""The detail of a metric that says why a cache may have served it, whatever ``direct`` says."""
 
 
 def scorecard(measurements: Sequence[Measurement]) -> list[ScorecardItem]:
-    """How far measurements, taken together as one result, keep the six rules.
-
-    Raises:
-        ValueError: There are none.
-    """
+    """Score measurements, taken together as one result; raises `ValueError` if there are none."""
     if not measurements:
-        raise ValueError("no measurements: there is nothing to believe")
+        raise ValueError("no measurements to score")
     return [
         ScorecardItem(rule=rule, verdict=verdict, reason=reason)
         for rule, (verdict, reason) in (
             ("measures basic properties directly", _basic(measurements)),
             ("has measurements of many instances", _instances(measurements)),
-            ("goes over a substantial time", _time(measurements)),
+            ("covers a substantial time", _time(measurements)),
             ("can be reproduced", _reproducible(measurements)),
-            ("says what was measured, and how", _explained(measurements)),
-            ("says how it was aggregated", _aggregated(measurements)),
+            ("states what was measured, and how", _explained(measurements)),
+            ("states how it was aggregated", _aggregated(measurements)),
         )
     ]
 
 
-Judged = tuple[str, str]
+Verdict = tuple[str, str]
+"""A verdict and its reason."""
 
 
-def _basic(measurements: Sequence[Measurement]) -> Judged:
+def _basic(measurements: Sequence[Measurement]) -> Verdict:
     readings = [reading for each in measurements for reading in each.readings]
     indirect = sorted({each.operation for each in readings if each.operation.startswith(PASSED_BY)})
     if indirect:
-        return SHORT, f"{', '.join(indirect)}: what went by, whatever it was that ran"
+        return (
+            SHORT,
+            f"{', '.join(indirect)}: observed traffic of whatever ran, not what a device can do",
+        )
     if any(each.operation == OTHER for each in readings):
-        return UNKNOWN, "some operations are known to the tool alone"
+        return UNKNOWN, "some operations are known only to the tool"
     cached = sum(1 for each in readings if each.cached)
     figures = formatting.several(len(readings), "figure")
     if cached:
-        return SHORT, f"only a cache can have given {cached} of {figures}"
+        return SHORT, f"only a cache can have served {cached} of {figures}"
     unproved = [each.details[NOT_PROVED] for each in readings if NOT_PROVED in each.details]
     if unproved:
-        return UNKNOWN, f"a cache may have given {len(unproved)} of {figures}: {unproved[0]}"
+        return UNKNOWN, f"a cache may have served {len(unproved)} of {figures}: {unproved[0]}"
     if readings:
         return PASS, f"single operations of one kind each: {_named(readings)}"
     if any(each.trials for each in measurements):
-        return PASS, "stages of the job, each alone: reading, writing, or the work of the cores"
-    return UNKNOWN, "nothing was measured yet"
+        return PASS, "stages of the job, each alone: reading, writing, or CPU work"
+    return UNKNOWN, "nothing has been measured yet"
 
 
 def _named(readings: Sequence[Metric]) -> str:
     return ", ".join(sorted({each.operation for each in readings}))
 
 
-def _instances(measurements: Sequence[Measurement]) -> Judged:
+def _instances(measurements: Sequence[Measurement]) -> Verdict:
     hosts = {each.environment.host for each in measurements if each.environment}
     foreign = sum(1 for each in measurements if each.environment is None)
     if len(hosts) >= MANY_INSTANCES:
@@ -98,49 +98,49 @@ def _instances(measurements: Sequence[Measurement]) -> Judged:
         )
     if len(hosts) == 1:
         return SHORT, "a single machine: another one may be much faster or slower"
-    return SHORT, f"{len(hosts)} machines; {MANY_INSTANCES} would show a fault that one in ten has"
+    return SHORT, f"{len(hosts)} machines; {MANY_INSTANCES} would show a fault of one in ten"
 
 
-def _time(measurements: Sequence[Measurement]) -> Judged:
-    looks = [look for each in measurements for look in _looks(each)]
-    if not looks:
-        return UNKNOWN, "it is not known when it was measured"
-    span = max(ended for _, ended in looks) - min(began for began, _ in looks)
+def _time(measurements: Sequence[Measurement]) -> Verdict:
+    times = [time for each in measurements for time in _trial_times(each)]
+    if not times:
+        return UNKNOWN, "the time of measurement is not known"
+    span = max(ended for _, ended in times) - min(began for began, _ in times)
     hours = {
-        hour for began, ended in looks for hour in range(int(began // 3600), int(ended // 3600) + 1)
+        hour for began, ended in times for hour in range(int(began // 3600), int(ended // 3600) + 1)
     }
-    seen = formatting.several(len(hours), "hour")
-    said = f"{formatting.duration(span)} from the first to the last, in {seen} of it"
+    covered = formatting.several(len(hours), "hour")
+    text = f"{formatting.duration(span)} from first to last trial, with trials in {covered}"
     if span >= SUBSTANTIAL_SECONDS and len(hours) >= SUBSTANTIAL_HOURS:
-        return PASS, said
-    least = f"a day of which {SUBSTANTIAL_HOURS} hours were seen would do"
-    return SHORT, f"{said}; {least}, since load follows the time of day"
+        return PASS, text
+    needed = f"a day with trials in {SUBSTANTIAL_HOURS} hours would do"
+    return SHORT, f"{text}; {needed}, since load follows the time of day"
 
 
-def _looks(measurement: Measurement) -> list[tuple[float, float]]:
-    """When trials began and ended; those that do not say follow one another."""
+def _trial_times(measurement: Measurement) -> list[tuple[float, float]]:
+    """When trials began and ended; trials without a time follow one another."""
     if measurement.environment is None:
-        return []  # It began when it was imported.
+        return []  # Its time is that of the import.
     try:
         moment = datetime.fromisoformat(measurement.began_at).timestamp()
-        looks = []
+        times = []
         for trial in measurement.trials:
             if trial.began_at is not None:
                 moment = datetime.fromisoformat(trial.began_at).timestamp()
-            looks.append((moment, moment + trial.phase.seconds))
+            times.append((moment, moment + trial.phase.seconds))
             moment += trial.phase.seconds
     except ValueError:
         return []
-    return looks
+    return times
 
 
-def _reproducible(measurements: Sequence[Measurement]) -> Judged:
+def _reproducible(measurements: Sequence[Measurement]) -> Verdict:
     ours = [each for each in measurements if each.environment]
     debug = sum(1 for each in ours if each.environment and each.environment.debug_build)
     if debug:
         return (
             SHORT,
-            f"{formatting.several(debug, 'measurement')} with a debug build, whose speeds say nothing",
+            f"{formatting.several(debug, 'measurement')} with a debug build, whose speeds mean nothing",
         )
     nameless = [each.id for each in ours if not each.command or not _version(each)]
     if nameless:
@@ -152,7 +152,7 @@ def _reproducible(measurements: Sequence[Measurement]) -> Judged:
             UNKNOWN,
             f"{formatting.several(silent, 'imported result')} without command or version",
         )
-    return PASS, "the command, all settings and the versions are kept with each measurement"
+    return PASS, "command, settings and versions are recorded with each measurement"
 
 
 def _version(measurement: Measurement) -> str | None:
@@ -160,44 +160,45 @@ def _version(measurement: Measurement) -> str | None:
 
 
 def _repeatable(reading: Metric) -> bool:
-    told = reading.details.get("command") or reading.details.get("options")
-    return bool(reading.source.version and told)
+    command = reading.details.get("command") or reading.details.get("options")
+    return bool(reading.source.version and command)
 
 
-def _explained(measurements: Sequence[Measurement]) -> Judged:
+def _explained(measurements: Sequence[Measurement]) -> Verdict:
     silent = [each.id for each in measurements if each.environment and not each.page_cache]
     if silent:
-        return SHORT, f"nothing is said of the page cache in {', '.join(silent)}"
+        return SHORT, f"the use of the page cache is not stated in {', '.join(silent)}"
     readings = [reading for each in measurements for reading in each.readings]
     vague = sum(1 for each in readings if each.block_bytes is None or _silent_on_cache(each))
     if any(each.environment is None for each in measurements):
-        told = f"; of {vague} not even whether past the page cache, or in which blocks"
-        return UNKNOWN, f"imported: the machine was not told{told if vague else ''}"
+        figures = formatting.several(vague, "figure")
+        missing = f"; {figures} without block size or use of the page cache"
+        return UNKNOWN, f"imported: the machine is not known{missing if vague else ''}"
     if vague:
         figures = formatting.several(vague, "figure")
-        return SHORT, f"{figures} without block size, or silent on the page cache"
-    return PASS, "machine, devices, graph, block size and the page cache's part are told"
+        return SHORT, f"{figures} without block size or use of the page cache"
+    return PASS, "machine, devices, graph, block size and use of the page cache are recorded"
 
 
 def _silent_on_cache(reading: Metric) -> bool:
     return reading.direct is None and reading.operation not in NO_FILES
 
 
-def _aggregated(measurements: Sequence[Measurement]) -> Judged:
+def _aggregated(measurements: Sequence[Measurement]) -> Verdict:
     ours = [each for each in measurements if each.environment]
     silent = [each.id for each in ours if not each.stopping_rule]
     if silent:
         return SHORT, f"no stopping rule in {', '.join(silent)}"
     if len(ours) < len(measurements):
-        return UNKNOWN, "imported: the tool does not say how many runs a figure is made of"
+        return UNKNOWN, "imported: the tool does not say how many runs make a figure"
     counts = [count for each in ours for count in _trials_of_each(each)]
     if not counts:
-        return UNKNOWN, "nothing was measured yet"
+        return UNKNOWN, "nothing has been measured yet"
     least, most = min(counts), max(counts)
     trials = formatting.several(most, "trial") if least == most else f"{least} to {most} trials"
     few = "" if least >= FEW_TRIALS or len(ours) >= FEW_TRIALS else ", too few for an interval"
     made = "a single trial of each" if most == 1 else f"medians of {trials} each"
-    return PASS, f"{made}{few}; stopping rule, raw samples and all trials kept"
+    return PASS, f"{made}{few}; stopping rule, raw samples and all trials recorded"
 
 
 def _trials_of_each(measurement: Measurement) -> list[int]:

@@ -12,11 +12,11 @@ from tonnage.base import core
 from tonnage.base.records import Environment, Measurement
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
-    summaries,
     new_id,
-    utc_now,
     page_cache_use,
+    summaries,
     trial_from_phase,
+    utc_now,
 )
 
 

@@ -32,22 +32,22 @@ from tonnage.base.records import (
     TrialSpec,
 )
 from tonnage.base.system import procfs
-from tonnage.base.system.activity_windows import activity_during
+from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import devices_of
 from tonnage.base.system.sampler import MachineSampler
-from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial import repetition
 from tonnage.measure.trial.cache_detection import unproved_detail
 from tonnage.measure.trial.environment import capture
 from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import (
     STOPPING_RULE,
+    new_id,
+    page_cache_use,
     summaries,
     time_after,
-    new_id,
-    utc_now,
-    page_cache_use,
     trial_from_phase,
+    utc_now,
 )
 
 MODES = ("wo", "ro", "rw", "headroom")
@@ -133,7 +133,7 @@ def measure_disk(
         settings.recorded,
         command=command,
         environment=capture([*settings.read, *settings.write], labels),
-        stopping_rule=f"{STOPPING_RULE}; {rounds.rule(settings.repetition_plan)}",
+        stopping_rule=f"{STOPPING_RULE}; {repetition.stopping_rule(settings.repetition_plan)}",
         page_cache="bypassed where a reading says direct",
     ) as trials:
         watched = on_progress
@@ -209,7 +209,7 @@ def _left(settings: DiskSettings, done: Sequence[Trial], number: int) -> list[st
     modes = [
         mode
         for mode in settings.modes
-        if not rounds.settled([each for each in earlier if each.name == mode], share)
+        if not repetition.is_precise([each for each in earlier if each.name == mode], share)
     ]
     return modes[len(done) - len(earlier) :]
 

@@ -23,10 +23,14 @@ from tonnage.base.records import Measurement, Metric, Source, SystemActivity, Tr
 from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.base.system import activity
-from tonnage.measure.random_io.trial import rates_after_warm_up, latency_from_report, rate_series, warm_up
-from tonnage.measure.trial import environment
-from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.random_io.trial import (
+    latency_from_report,
+    rate_series,
+    rates_after_warm_up,
+    warm_up,
+)
+from tonnage.measure.trial import environment, repetition
+from tonnage.measure.trial.repetition import RepetitionPlan, TrialKind
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import utc_now
 
@@ -38,7 +42,7 @@ LAYING_OUT_THREADS = 4
 
 
 @dataclass(frozen=True)
-class Settings:
+class ObjectSettings:
     """How to measure."""
 
     bucket: str
@@ -60,20 +64,20 @@ class Settings:
     object_bytes: int
     seed: int
 
-    def of_node(self, node: str) -> Settings:
+    def for_node(self, node: str) -> ObjectSettings:
         """The same for one node of a fleet, with a seed of its own."""
-        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
+        return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
-    def laid_out_bytes(self) -> int:
+    def prepared_bytes(self) -> int:
         """What is put to be got."""
         return self.objects * self.object_bytes if "get" in self.operations else 0
 
     @property
-    def tried(self) -> list[Tried]:
+    def trial_kinds(self) -> list[TrialKind]:
         """Each operation with each size of a chunk that it can have, by each number of threads."""
         return [
-            Tried(operation, threads, chunk_bytes)
+            TrialKind(operation, threads, chunk_bytes)
             for operation in self.operations
             for chunk_bytes in self.chunk_bytes
             if operation != "multipart" or chunk_bytes >= LEAST_PART_BYTES
@@ -81,14 +85,14 @@ class Settings:
         ]
 
     @property
-    def repeated(self) -> RepetitionPlan:
+    def repetition_plan(self) -> RepetitionPlan:
         """How often each is tried."""
         return RepetitionPlan(self.rounds, self.until_confidence, self.seed)
 
     @property
-    def most_seconds(self) -> float:
+    def max_duration_seconds(self) -> float:
         """How long all trials take at most."""
-        return self.rounds * len(self.tried) * self.seconds
+        return self.rounds * len(self.trial_kinds) * self.seconds
 
 
 @dataclass(frozen=True)
@@ -101,12 +105,12 @@ class Knee:
     bytes_per_second: float
 
 
-def agenda(settings: Settings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
+def trial_order(settings: ObjectSettings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
     """The trials in their order; what was found in ``done``, which grows, decides what follows."""
-    return rounds.steps("object", settings.tried, settings.repeated, done)
+    return repetition.trial_specs("object", settings.trial_kinds, settings.repetition_plan, done)
 
 
-def memory_bytes(settings: Settings) -> int:
+def buffer_bytes(settings: ObjectSettings) -> int:
     """The most that a trial's buffers take: one for each thread, and some that wait."""
     return (max(settings.threads) + 2) * max(settings.chunk_bytes)
 
@@ -126,7 +130,7 @@ def knees(trials: Sequence[Trial]) -> list[Knee]:
     return found
 
 
-def enough(measured: Iterable[Measurement], chunk_bytes: int) -> int | None:
+def threads_needed(measured: Iterable[Measurement], chunk_bytes: int) -> int | None:
     """The knee of getting chunks of the size that is next to this; ``None`` if none was tried."""
     gets = [each for one in measured for each in knees(one.trials) if each.operation == "get"]
     nearest = min(
@@ -137,7 +141,7 @@ def enough(measured: Iterable[Measurement], chunk_bytes: int) -> int | None:
 
 def measure_object(
     out: Path,
-    settings: Settings,
+    settings: ObjectSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -165,7 +169,7 @@ def measure_object(
         environment=environment.capture([], labels),
         stopping_rule=f"{settings.seconds:g} s each (the first {warm_up(settings.seconds):g} s are "
         "not counted), a thread's last request is waited for; "
-        f"{rounds.rule(settings.repeated)}",
+        f"{repetition.stopping_rule(settings.repetition_plan)}",
         page_cache="untouched: no file was read or written here; what the store caches is unknown",
     ) as trials:
         store = {"bucket": settings.bucket, "endpoint": settings.endpoint}
@@ -173,10 +177,12 @@ def measure_object(
         with _emptied(store, folder):
             # So that a killed command's objects are found by the one that goes on with it.
             trials.start()
-            watched = core.offset_progress(settings.laid_out_bytes, on_progress)
+            watched = core.offset_progress(settings.prepared_bytes, on_progress)
             laid_out = False
-            for _, step in rounds.not_done(agenda(settings, trials.trials), trials.trials):
-                if settings.laid_out_bytes and not laid_out:
+            for _, step in repetition.remaining(
+                trial_order(settings, trials.trials), trials.trials
+            ):
+                if settings.prepared_bytes and not laid_out:
                     _lay_out(store, folder, settings, on_progress)
                     laid_out = True
                 yield trials.add(_run(store, folder, step, settings, watched))
@@ -207,7 +213,7 @@ def _emptied(store: dict[str, Any], folder: str) -> Iterator[None]:
 def _lay_out(
     store: dict[str, Any],
     folder: str,
-    settings: Settings,
+    settings: ObjectSettings,
     on_progress: core.OnProgress | None,
 ) -> None:
     config = {
@@ -224,7 +230,7 @@ def _run(
     store: dict[str, Any],
     folder: str,
     step: TrialSpec,
-    settings: Settings,
+    settings: ObjectSettings,
     on_progress: core.OnProgress | None,
 ) -> Trial:
     got = {"objects": settings.objects, "object_bytes": settings.object_bytes}
@@ -242,10 +248,10 @@ def _run(
         activity.ActivityMonitor() as watch
     ):  # There is no device below a store that this machine could ask.
         outcome = core.run("object_bench", config, on_progress)
-    return trial_of(outcome, config, step, began_at, watch.activity)
+    return build_trial(outcome, config, step, began_at, watch.activity)
 
 
-def trial_of(
+def build_trial(
     outcome: dict[str, Any],
     config: dict[str, Any],
     step: TrialSpec,
@@ -256,7 +262,7 @@ def trial_of(
     phase = stage_stats.phase_record(outcome["phases"][0])
     cpu = sum(stage.cpu_seconds for stage in phase.stages)
     moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
-    reading = reading_of(outcome, config, step)
+    reading = build_metric(outcome, config, step)
     return Trial(
         name=f"{step.operation} {_size(config['chunk_bytes'])} x{step.outstanding}",
         bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
@@ -274,7 +280,7 @@ def trial_of(
     )
 
 
-def reading_of(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec) -> Metric:
+def build_metric(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec) -> Metric:
     """What the core's report of requests comes to, in the vocabulary of all tools.
 
     Of the errors those are ``errors`` that the store or the network made, by their kind; requests

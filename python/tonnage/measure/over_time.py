@@ -18,7 +18,13 @@ from pathlib import Path
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.base.system import block_devices
-from tonnage.measure.random_io.trial import IoMethod, buffer_bytes, write_test_file, run_trial, warm_up
+from tonnage.measure.random_io.trial import (
+    IoMethod,
+    buffer_bytes,
+    run_trial,
+    warm_up,
+    write_test_file,
+)
 from tonnage.measure.trial import environment, repetition
 from tonnage.measure.trial.session import MeasurementSession, open_session
 
@@ -43,7 +49,7 @@ class OverTimeSettings:
 
     def for_node(self, node: str) -> OverTimeSettings:
         """The same for one node of a fleet, with a seed of its own."""
-        return dataclasses.replace(self, seed=repetition.own_seed(self.seed, node))
+        return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
     def slots(self) -> int:
@@ -101,7 +107,7 @@ def measure_over_time(
         began = datetime.fromisoformat(trials.header.began_at).timestamp()
         while (step := next_trial(settings, trials, time.time() - began)) is not None:
             if file is None:
-                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
+                room = stack.enter_context(core.workspace("dir", directory, DATA_PREFIX))
                 file = write_test_file(room, settings.file_bytes, on_progress)
                 continue  # That took a while.
             _sleep_until(began + step.round * settings.every_seconds, watched)
@@ -119,7 +125,9 @@ def measure_over_time(
         yield trials.finish()
 
 
-def next_trial(settings: OverTimeSettings, trials: MeasurementSession, passed: float) -> TrialSpec | None:
+def next_trial(
+    settings: OverTimeSettings, trials: MeasurementSession, passed: float
+) -> TrialSpec | None:
     """The next trial when so many seconds have passed since the beginning; None: no slot is left.
 
     A slot whose time is over is left out, and one that is under way is begun only if it is the

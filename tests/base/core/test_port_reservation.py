@@ -1,4 +1,4 @@
-"""A port that is held is given to nobody else, and whom it is for can listen on it."""
+"""A reserved port is given to nobody else, and its server can listen on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tonnage.base.core import ReservedPort
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_it_is_for_who_listens_there(host: str) -> None:
+def test_only_a_server_with_reuse_can_bind_a_reserved_port(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if ":" in host and not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")
@@ -26,10 +26,10 @@ def test_it_is_for_who_listens_there(host: str) -> None:
     assert str(port) in (f"127.0.0.1:{port.number}", f"[::1]:{port.number}")
 
 
-def test_two_are_never_the_same() -> None:
-    held = [ReservedPort("127.0.0.1") for _ in range(100)]
+def test_reserved_ports_differ() -> None:
+    ports = [ReservedPort("127.0.0.1") for _ in range(100)]
     try:
-        assert len({port.number for port in held}) == len(held)
+        assert len({port.number for port in ports}) == len(ports)
     finally:
-        for port in held:
+        for port in ports:
             port.close()

@@ -1,4 +1,4 @@
-"""The journal of changes: whenever it ends, however often, what is undone is all and no more."""
+"""The undo journal undoes its own changes and nothing else, whenever and however often it ends."""
 
 import json
 import os
@@ -16,26 +16,34 @@ from hypothesis import strategies as some
 
 from support.processes import PATIENCE_SECONDS
 from tonnage.base import core
-from tonnage.base.system import Command, UndoJournal, Change, Undo, locked_room, open_journal, undo_journal
+from tonnage.base.system import (
+    Change,
+    Command,
+    Undo,
+    UndoJournal,
+    locked_room,
+    open_journal,
+    undo_journal,
+)
 from tonnage.measure.layouts import COMMAND, ROOM
-from tonnage.measure.layouts.steps import Manner, arrange
+from tonnage.measure.layouts.steps import Method, plan_layout
 
 HOLDER = """
 import sys
 from pathlib import Path
-from tonnage.base.system import opened
-with opened(Path(sys.argv[1]), "tonnage measure layouts") as noted:
-    noted.execute(("sh", "-c", 'echo $$ > "$0" && exec sleep 600', sys.argv[2]))
+from tonnage.base.system import open_journal
+with open_journal(Path(sys.argv[1]), "tonnage measure layouts") as journal:
+    journal.execute(("sh", "-c", 'echo $$ > "$0" && exec sleep 600', sys.argv[2]))
 """
-"""Holds the journal while a program runs, which tells its number."""
+"""Holds the journal while a program runs, which writes its process id to a file."""
 
 
 class Killed(BaseException):
-    """The process has ended here, as far as can be told from its journal."""
+    """The process ends here, as far as its journal shows."""
 
 
 class Machine:
-    """Things that can be made on top of each other and removed; it dies before a set command."""
+    """Things that can be stacked and removed; the machine dies before a set command."""
 
     def __init__(self, things: list[str], dies_before: int) -> None:
         self.things = things
@@ -51,7 +59,7 @@ class Machine:
                 raise core.RunError("it is there")
             self.things.append(thing)
         elif verb == "remove":
-            # What was made last goes first: another order would pull the ground from under it.
+            # Last made, first removed: another order would pull the ground away.
             if self.things[-1] != thing:
                 raise core.RunError("it is not the last")
             self.things.pop()
@@ -61,7 +69,7 @@ class Machine:
 
 
 def step(thing: str) -> Change:
-    """Makes a thing."""
+    """The change that makes a thing."""
     return Change(("make", thing), (Undo((("remove", thing),), ("is there", thing), (thing,)),))
 
 
@@ -70,7 +78,7 @@ def step(thing: str) -> Change:
     nested=some.integers(0, 5),
     deaths=some.lists(some.integers(0, 40), max_size=4),
 )
-def test_killed_anywhere_and_again_it_ends_as_it_began(
+def test_after_kills_at_any_point_the_machine_is_as_before(
     count: int, nested: int, deaths: list[int]
 ) -> None:
     things = ["theirs"]
@@ -79,13 +87,13 @@ def test_killed_anywhere_and_again_it_ends_as_it_began(
         for number, death in enumerate([*deaths, 1000]):
             machine = Machine(things, death)
             try:
-                noted = UndoJournal(file, machine.execute, COMMAND)
-                noted.undo()
+                journal = UndoJournal(file, machine.execute, COMMAND)
+                journal.undo()
                 assert things == ["theirs"]
                 if number == 0:
                     outer = [step(f"outer {n}") for n in range(count)]
                     inner = [step(f"inner {n}") for n in range(nested)]
-                    with noted.applied(outer), noted.applied(inner):
+                    with journal.applied(outer), journal.applied(inner):
                         assert len(things) == 1 + count + nested
             except Killed:
                 continue
@@ -93,7 +101,7 @@ def test_killed_anywhere_and_again_it_ends_as_it_began(
         assert things == ["theirs"]
 
 
-def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -> None:
+def test_the_undo_of_a_change_is_on_disk_before_the_change_is_made(tmp_path: Path) -> None:
     file = tmp_path / "journal.json"
     seen: list[list[str]] = []
 
@@ -108,7 +116,9 @@ def test_what_undoes_a_step_is_on_disk_before_the_step_is_done(tmp_path: Path) -
     assert json.loads(file.read_text()) == []
 
 
-def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undoing_is_retried_while_something_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.0)
     machine, busy = Machine([], 1000), 3
 
@@ -124,7 +134,7 @@ def test_what_is_busy_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (machine.things, busy) == ([], 0)
 
 
-def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
+def test_a_change_that_cannot_be_undone_stays_in_the_journal_with_all_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.0)
@@ -145,7 +155,7 @@ def test_what_cannot_be_undone_stays_in_the_journal_with_all_before_it(
     assert machine.things == []
 
 
-def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: Path) -> None:
+def test_applied_changes_stay_until_another_process_undoes_them(tmp_path: Path) -> None:
     file, machine = tmp_path / "journal.json", Machine([], 1000)
     UndoJournal(file, machine.execute, COMMAND).apply([step("a"), step("b")])
     with pytest.raises(core.RunError, match="it is there"):
@@ -155,10 +165,10 @@ def test_what_is_made_to_stand_stays_until_another_process_undoes_it(tmp_path: P
     assert machine.things == []
 
 
-def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -> None:
+def test_a_lock_belongs_to_the_existing_room_and_can_be_waited_for(tmp_path: Path) -> None:
     room = tmp_path / "room"
     with locked_room(room, COMMAND) as lock:
-        # Who held it removed it at the end: another one's is another room.
+        # The holder has removed it: the next one locks another room.
         room.rmdir()
         with locked_room(room, COMMAND) as other:
             assert not os.path.samestat(os.fstat(lock), os.fstat(other))
@@ -171,7 +181,7 @@ def test_a_lock_is_waited_for_and_is_of_the_room_that_is_there(tmp_path: Path) -
             assert time.monotonic() >= begin + 0.2
 
 
-def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
+def test_a_room_has_one_process_and_is_removed_with_it(tmp_path: Path) -> None:
     room = tmp_path / "room"
     with open_journal(room, COMMAND):
         assert room.stat().st_mode & 0o777 == 0o700
@@ -183,14 +193,14 @@ def test_a_room_is_one_process_s_and_goes_with_it(tmp_path: Path) -> None:
     assert not room.exists()
 
 
-def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> None:
-    room, told = tmp_path / "room", tmp_path / "told"
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, room, told])
+def test_a_command_that_outlives_its_process_keeps_the_lock(tmp_path: Path) -> None:
+    room, pid_file = tmp_path / "room", tmp_path / "pid"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, room, pid_file])
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (told.exists() and told.read_text().endswith("\n")):
+    while not (pid_file.exists() and pid_file.read_text().endswith("\n")):
         assert holder.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
-    program = int(told.read_text())
+    program = int(pid_file.read_text())
     holder.kill()
     holder.wait()
     with (
@@ -209,31 +219,31 @@ def test_a_program_that_outlives_its_process_is_waited_for(tmp_path: Path) -> No
     assert not room.exists()
 
 
-def noted(file: Path, steps: list[Change]) -> None:
-    """What a killed process left: the changes stand, and how they are undone is on file."""
-    kept = UndoJournal(file, lambda _: "", COMMAND)
-    kept.undo = lambda keep=0: None  # type: ignore[method-assign]  # It is gone by then.
-    with kept.applied(steps):
+def record(file: Path, changes: list[Change]) -> None:
+    """Write the journal of a killed process, whose changes are still in effect."""
+    journal = UndoJournal(file, lambda _: "", COMMAND)
+    journal.undo = lambda keep=0: None  # type: ignore[method-assign]  # It was killed.
+    with journal.applied(changes):
         pass
 
 
-def test_the_journal_outlasts_a_reboot() -> None:
-    # The kernel's own list of what lies in memory alone.
+def test_the_journal_survives_a_reboot() -> None:
+    # The kernel lists which file systems are in memory only.
     mounts = [line.split(" ")[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
     holders = {point: kind for point, kind in mounts if ROOM.is_relative_to(point)}
     assert holders[max(holders, key=len)] != "tmpfs"
     assert not ROOM.is_relative_to("/run") and not ROOM.is_relative_to("/tmp")
 
 
-@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="takes mkfs.ext4")
-def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_else(
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="needs mkfs.ext4")
+def test_after_a_reboot_only_file_systems_made_by_us_are_wiped_from_files(
     tmp_path: Path,
 ) -> None:
     room, ours, theirs = tmp_path / "room", tmp_path / "ours", tmp_path / "theirs"
-    manner = Manner("ext4", "lvm", "", None)
-    # Loop devices are gone by then: these names stand for nothing.
+    manner = Method("ext4", "lvm", "", None)
+    # Loop devices are gone after a reboot: these names do not exist.
     gone = {"/dev/tonnage-gone-1": ours, "/dev/tonnage-gone-2": theirs}
-    steps = arrange("separate", list(gone), manner, room, gone).steps
+    steps = plan_layout("separate", list(gone), manner, room, gone).changes
     makes = [step.command for step in steps if step.command[0] == "mkfs.ext4"]
     for file in gone.values():
         file.touch()
@@ -241,7 +251,7 @@ def test_after_a_reboot_files_are_wiped_of_what_was_made_in_them_and_of_nothing_
     subprocess.run([*makes[0][:-1], ours], check=True)
     subprocess.run(["mkfs.ext4", "-q", theirs], check=True)
     room.mkdir()
-    noted(room / "journal.json", list(steps))
+    record(room / "journal.json", list(steps))
     with open_journal(room, COMMAND):
         pass
     assert [_signatures(file) for file in gone.values()] == ["", "ext4"]

@@ -13,7 +13,9 @@ from tonnage.measure.cluster.store import ClusterMeasurementDir, open_measuremen
 
 def on_file(out: Path, *nodes: str) -> AbstractContextManager[ClusterMeasurementDir]:
     """The directory, for a command on these nodes."""
-    return open_measurement_dir(out, "ops", {}, nodes, command=["test"], labels={}, one_at_a_time=False)
+    return open_measurement_dir(
+        out, "ops", {}, nodes, command=["test"], labels={}, one_at_a_time=False
+    )
 
 
 @pytest.mark.parametrize(

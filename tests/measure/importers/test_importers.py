@@ -16,7 +16,7 @@ from msgspec import structs
 from support.disk import ROOT
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
 from tonnage.base.records import Latency, Metric
-from tonnage.measure.importers import LARGEST_BYTES, Unreadable, fio_bins, read
+from tonnage.measure.importers import LARGEST_BYTES, UnreadableFile, fio_bins, read
 from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY, cache_reason
 
 MIB = 1 << 20
@@ -255,7 +255,7 @@ def test_samples_have_these_answers(name: str, count: int, at: int, answer: dict
 def test_every_sample_is_read_or_refused(path: Path) -> None:
     name = str(path.relative_to(SAMPLES))
     if name in REFUSALS:
-        with pytest.raises(Unreadable) as why:
+        with pytest.raises(UnreadableFile) as why:
             read(path)
         assert REFUSALS[name] in str(why.value) and str(path) in str(why.value)
         return
@@ -388,7 +388,7 @@ def test_logs_of_single_operations_have_percentiles(tmp_path: Path) -> None:
     assert (latency.p50, latency.p99, latency.max) == pytest.approx((50e-6, 99e-6, 100e-6))
     assert (reading.operation, reading.block_bytes) == ("write", 4096)
     assert reading.operations_per_second == 100
-    with pytest.raises(Unreadable, match=r"_bw\.N\.log"):
+    with pytest.raises(UnreadableFile, match=r"_bw\.N\.log"):
         _read(tmp_path, lines, "unnamed.txt")
 
 
@@ -447,7 +447,7 @@ def test_terse_2_has_no_version_and_may_have_no_percentiles(tmp_path: Path) -> N
         "0.00%;0.00%;0.00%;0.00%;0.00%;0.00%;0.01%;0.02%;0.05%;0.16%;6.04%;40.40%;52.68%;0.64%;"
         "0.01%;0.00%;0.01%;0.00%;0.00%;0.00%;0.00%;0.00%"
     )
-    with pytest.raises(Unreadable, match="version 2, whole at line 1"):
+    with pytest.raises(UnreadableFile, match="version 2, whole at line 1"):
         _read(tmp_path, line)  # It lacks the IOPS, which came before version 2 was named so.
     fields = line.split(";")
     fields.insert(6, "30459")
@@ -525,7 +525,7 @@ def test_iozones_excel_output_is_its_table(tmp_path: Path) -> None:
     whole = (SAMPLES / "iozone" / "auto-R.txt").read_text()
     alone = whole[whole.index('"Writer report"') :]
     assert _speeds(_read(tmp_path, alone)) == _speeds(read(SAMPLES / "iozone" / "auto-R.txt"))
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableFile):
         _read(tmp_path, alone[:-30])
 
 
@@ -559,7 +559,7 @@ def test_hdparm_says_what_failed(tmp_path: Path) -> None:
 """
     (reading,) = _read(tmp_path, text)
     assert len(reading.details["warnings"]) == 2
-    with pytest.raises(Unreadable, match="line 5"):
+    with pytest.raises(UnreadableFile, match="line 5"):
         _read(tmp_path, text.replace("read() failed: Input/output error", " 80 MB in  3.0"))
 
 
@@ -638,7 +638,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_what_is_foreign_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         _read(tmp_path, FOREIGN[name], f"{name}\n\x1b[31m")
     message = str(why.value)
     assert message.isprintable() and "expected" in message and str(tmp_path) in message
@@ -646,7 +646,7 @@ def test_what_is_foreign_is_refused_in_one_line(tmp_path: Path, name: str) -> No
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(Unreadable, match="a file that can be read"):
+        with pytest.raises(UnreadableFile, match="a file that can be read"):
             read(path)
 
 
@@ -654,7 +654,7 @@ def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(LARGEST_BYTES + 1)
-    with pytest.raises(Unreadable, match="at most 256 MiB"):
+    with pytest.raises(UnreadableFile, match="at most 256 MiB"):
         read(large)
 
 
@@ -675,7 +675,7 @@ def test_a_refusal_names_the_place(
 ) -> None:
     document = json.loads((SAMPLES / "fio" / "seqread-4m.jsonplus.json").read_text())
     change(document["jobs"][0])
-    with pytest.raises(Unreadable) as why:
+    with pytest.raises(UnreadableFile) as why:
         _read(tmp_path, json.dumps(document))
     assert str(why.value).endswith(f"at {where}")
 
@@ -699,7 +699,7 @@ def test_a_refusal_names_the_place(
 def test_what_is_cut_short_is_refused(tmp_path: Path, name: str) -> None:
     content = (SAMPLES / name).read_bytes().rstrip()
     for part in range(1, 20):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableFile):
             _read(tmp_path, content[: len(content) * part // 20])
 
 

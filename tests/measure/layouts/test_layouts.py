@@ -24,13 +24,13 @@ from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Stage
 from tonnage.base.system import Command, undo_journal
-from tonnage.base.system.activity_windows import activity_during
-from tonnage.base.system.loop_devices import attach_loop_device
+from tonnage.base.system.activity import activity_during
+from tonnage.base.system.block_devices import attach_loop_device
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure import layouts
-from tonnage.measure.layouts import COMMAND, ROOM, Settings, measure_layouts, steps
-from tonnage.measure.layouts.device_checks import look_at
-from tonnage.measure.layouts.steps import Manner, arrange, choose, made_by
+from tonnage.measure.layouts import COMMAND, ROOM, LayoutSettings, measure_layouts, steps
+from tonnage.measure.layouts.device_checks import check_devices
+from tonnage.measure.layouts.steps import Method, choose_method, describe_method, plan_layout
 from tonnage.model.analysis.cpu_cost import layout_costs
 
 MB = 1_000_000
@@ -53,8 +53,8 @@ WORK = Stage(
     memory_bytes=0,
     config={},
 )
-JOINED = Manner("xfs", "lvm", "", 256 << 10)
-ITSELF = Manner("btrfs", "btrfs", "this kernel has no device mapper", None)
+JOINED = Method("xfs", "lvm", "", 256 << 10)
+ITSELF = Method("btrfs", "btrfs", "this kernel has no device mapper", None)
 
 KILLED = """
 import os, signal, sys
@@ -109,8 +109,8 @@ def sums(*paths: Path) -> list[str]:
 
 def test_lvm_makes_volumes_of_devices() -> None:
     room = Path("/room")
-    made = arrange("raid0", ["/dev/a", "/dev/b"], JOINED, room)
-    join_a, join_b, group, volume, format_, *mounted = made.steps
+    made = plan_layout("raid0", ["/dev/a", "/dev/b"], JOINED, room)
+    join_a, join_b, group, volume, format_, *mounted = made.changes
     for step, device in ((join_a, "/dev/a"), (join_b, "/dev/b")):
         identity = step.undos[0].answers[0]
         assert [len(part) for part in identity.split("-")] == [6, 4, 4, 4, 4, 4, 6]
@@ -131,16 +131,16 @@ def test_lvm_makes_volumes_of_devices() -> None:
         f"mount -t xfs -o noatime /dev/{name}/data /room/raid0-0",
     ]
     assert made.mounts == (room / "raid0-0",)
-    assert made_by("raid0", JOINED) == "xfs on LVM, striped by 256 KiB"
-    linear = arrange("jbod", ["/dev/a", "/dev/b"], JOINED, room)
-    assert not any("--stripes" in step.command for step in linear.steps)
-    assert made_by("jbod", JOINED) == "xfs on LVM, linear"
+    assert describe_method("raid0", JOINED) == "xfs on LVM, striped by 256 KiB"
+    linear = plan_layout("jbod", ["/dev/a", "/dev/b"], JOINED, room)
+    assert not any("--stripes" in step.command for step in linear.changes)
+    assert describe_method("jbod", JOINED) == "xfs on LVM, linear"
 
 
 @pytest.mark.parametrize(("layout", "profile"), [("jbod", "single"), ("raid0", "raid0")])
 def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
-    made = arrange(layout, ["/dev/a", "/dev/b"], ITSELF, Path("/room"))
-    format_, _, mount = made.steps
+    made = plan_layout(layout, ["/dev/a", "/dev/b"], ITSELF, Path("/room"))
+    format_, _, mount = made.changes
     identity = format_.undos[0].answers[0]
     assert flags(format_.command) == (
         f"mkfs.btrfs -q -U {identity} -d {profile} -m {profile} /dev/a /dev/b"
@@ -148,7 +148,7 @@ def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
     assert [undo.question[-1] for undo in format_.undos] == ["/dev/a", "/dev/b"]
     options = "noatime,nodatasum,device=/dev/a,device=/dev/b"
     assert flags(mount.command) == f"mount -t btrfs -o {options} /dev/a /room/{layout}-0"
-    assert made_by(layout, ITSELF) == f"btrfs {profile} (this kernel has no device mapper)"
+    assert describe_method(layout, ITSELF) == f"btrfs {profile} (this kernel has no device mapper)"
 
 
 def test_what_is_wiped_is_what_was_made() -> None:
@@ -156,7 +156,7 @@ def test_what_is_wiped_is_what_was_made() -> None:
         undo
         for layout in steps.LAYOUTS
         for manner in (JOINED, ITSELF, replace(JOINED, file_system="ext4"))
-        for step in arrange(layout, ["/dev/a", "/dev/b"], manner, Path("/room")).steps
+        for step in plan_layout(layout, ["/dev/a", "/dev/b"], manner, Path("/room")).changes
         for undo in step.undos
         if any(command[0] == "wipefs" for command in undo.commands)
     ]
@@ -176,9 +176,9 @@ def test_what_is_wiped_is_what_was_made() -> None:
 
 def test_single_takes_one_device_and_separate_each() -> None:
     devices = ["/dev/a", "/dev/b", "/dev/c"]
-    alone = arrange("single", devices, JOINED, Path("/room"))
+    alone = plan_layout("single", devices, JOINED, Path("/room"))
     assert (alone.devices, len(alone.mounts)) == (("/dev/a",), 1)
-    apart = arrange("separate", devices, JOINED, Path("/room"))
+    apart = plan_layout("separate", devices, JOINED, Path("/room"))
     assert (apart.devices, len(apart.mounts)) == (tuple(devices), 3)
 
 
@@ -205,7 +205,7 @@ def test_the_file_system_is_one_that_makes_all_layouts(
     chosen: tuple[str, str, str],
 ) -> None:
     pretend(monkeypatch, programs, has_mapper)
-    manner = choose(steps.LAYOUTS, file_system, None)
+    manner = choose_method(steps.LAYOUTS, file_system, None)
     assert (manner.file_system, manner.joined_by, manner.why_not_lvm) == chosen
 
 
@@ -229,7 +229,7 @@ def test_layouts_that_cannot_be_made_are_refused(
 ) -> None:
     pretend(monkeypatch, programs, has_mapper=False)
     with pytest.raises(core.UsageError, match=told):
-        choose([layout], file_system, stripe)
+        choose_method([layout], file_system, stripe)
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, programs: str, has_mapper: bool) -> None:
@@ -253,7 +253,9 @@ def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -
         "read_bytes": [0, 0, 100, 0, 300, 20],
         "written_bytes": [7] * 6,
     }
-    found = activity_during(replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], watch)
+    found = activity_during(
+        replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], watch
+    )
     assert found.device == "a, b"
     # From half of the first second to half of the next: 50 and 100 of a, 10 of b.
     assert (found.device_read_bytes, found.device_written_bytes) == (160, 0)
@@ -309,7 +311,7 @@ needs_loops = pytest.mark.skipif(bool(root_only()), reason=root_only())
 needs_btrfs = pytest.mark.skipif(
     shutil.which("mkfs.btrfs") is None, reason="mkfs.btrfs is missing (btrfs-progs)"
 )
-needs_lvm = pytest.mark.skipif(bool(steps.why_no_lvm()), reason=steps.why_no_lvm() or "it has")
+needs_lvm = pytest.mark.skipif(bool(steps.lvm_obstacle()), reason=steps.lvm_obstacle() or "it has")
 
 
 @pytest.fixture
@@ -357,9 +359,9 @@ def assert_nothing_is_left(disk: Path, images: Sequence[Path], room: Path = ROOM
     assert [out("wipefs", "--no-act", "--noheadings", image) for image in images] == ["", ""]
 
 
-def settings(devices: Sequence[Path], **changes: Any) -> Settings:
+def settings(devices: Sequence[Path], **changes: Any) -> LayoutSettings:
     """Settings for a look at two layouts."""
-    chosen = Settings(
+    chosen = LayoutSettings(
         devices=tuple(devices),
         layouts=("single", "separate"),
         modes=("wo",),
@@ -636,8 +638,8 @@ def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
 def test_what_was_made_by_others_since_is_not_undone(disk: Path, images: list[Path]) -> None:
     room = disk / "room"
     room.mkdir()
-    made = arrange("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
-    stale = [undo for step in made.steps for undo in step.undos]
+    made = plan_layout("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
+    stale = [undo for step in made.changes for undo in step.undos]
     with undo_journal.open_journal(room, COMMAND) as noted:
         noted._write(stale)  # As if killed, and then someone else made a file system there.
         out("mkfs.ext4", "-q", images[0])
@@ -754,7 +756,7 @@ def test_names_that_cannot_be_used_are_refused(disk: Path, images: list[Path]) -
         ([images[0], disk / "hard"], "is given twice"),
     ):
         with pytest.raises(core.UsageError, match=told):
-            look_at(names, lambda command: on_this_machine(*command), destroy=True)
+            check_devices(names, lambda command: on_this_machine(*command), destroy=True)
     with pytest.raises(core.UsageError, match="give less with --size"):
         measure(disk, images, size_bytes=200 * MB)
     with pytest.raises(core.UsageError, match="--layout separate takes two devices"):

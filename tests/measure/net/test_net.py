@@ -20,14 +20,14 @@ from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.validate import refuse_memory
-from tonnage.measure.net import Settings, is_enough, measure_net
-from tonnage.measure.net.endpoint import Place, run_together
-from tonnage.measure.net.endpoint_round import Round, all_to_all, configurations
+from tonnage.measure.net import NetSettings, are_rounds_precise, measure_net
+from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
+from tonnage.measure.net.endpoint_round import RoundSpec, all_to_all, core_configs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.model.analysis.cpu_cost import NetworkCost, network_cost
 
-SETTINGS = Settings(
+SETTINGS = NetSettings(
     endpoints=2,
     connections=1,
     block_bytes=1 << 16,
@@ -183,11 +183,11 @@ def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: 
     # Five have no interval; six alike have; of six that differ, the slowest is what counts.
     whole, until = Measurement.from_json(found), RepetitionPlan(30, 0.02)
     alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
-    assert not is_enough(rounds_of(whole, alike[:5], 2.0), until)
-    assert is_enough(rounds_of(whole, alike, 2.0), until)
-    assert not is_enough(rounds_of(whole, [*alike[:5], 60.0], 2.0), until)
-    assert is_enough(rounds_of(whole, alike[:2], 2.0), RepetitionPlan(2, 0.02))
-    assert not is_enough(rounds_of(whole, alike, 2.0), RepetitionPlan(30))
+    assert not are_rounds_precise(rounds_of(whole, alike[:5], 2.0), until)
+    assert are_rounds_precise(rounds_of(whole, alike, 2.0), until)
+    assert not are_rounds_precise(rounds_of(whole, [*alike[:5], 60.0], 2.0), until)
+    assert are_rounds_precise(rounds_of(whole, alike[:2], 2.0), RepetitionPlan(2, 0.02))
+    assert not are_rounds_precise(rounds_of(whole, alike, 2.0), RepetitionPlan(30))
 
 
 def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -280,13 +280,13 @@ def test_no_endpoint_outlives_its_command(
 
 def test_what_the_core_says_is_told_with_its_endpoint() -> None:
     # Of a network that this machine is not in.
-    together = Round(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
-    configs = configurations(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
+    together = RoundSpec(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
+    configs = core_configs(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
     with pytest.raises(core.RunError, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
-        run_together([Place("here")] * 2, configs, most_seconds=60)
+        run_endpoints([EndpointHost("here")] * 2, configs, timeout_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0
     with pytest.raises(core.UsageError, match=r"^endpoint \d \(here\): --seconds -1"):
-        run_together([Place("here")] * 2, configs, most_seconds=60)
+        run_endpoints([EndpointHost("here")] * 2, configs, timeout_seconds=60)
 
 
 @pytest.mark.parametrize(

@@ -33,12 +33,12 @@ from tonnage.measure.net.cluster import (
     MOST_ALONE,
     MOST_ALONE_BRIEFLY,
     TRIES,
-    Wanted,
-    _Shuffle,
-    agenda,
+    NetworkTest,
+    _ShuffleRun,
+    round_tests,
 )
-from tonnage.measure.net.cluster_worker import Part
-from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, shuffle
+from tonnage.measure.net.cluster_worker import TestPart
+from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, analyse_shuffle
 from tonnage.model.analysis.analyse import analyse
 
 BRIEF = replace(SETTINGS, brief=True)
@@ -53,13 +53,13 @@ def links(draw: st.DrawFn, least: int = 2, most: int = 7) -> Links:
     return {f"n{number}": each for number, each in enumerate(both)}
 
 
-def wanted(nodes: int, **settings: object) -> list[Wanted]:
+def wanted(nodes: int, **settings: object) -> list[NetworkTest]:
     """A round of so many nodes, called by their numbers."""
     changed = replace(SETTINGS, **settings)  # type: ignore[arg-type]
-    return list(agenda(0, [str(number) for number in range(nodes)], changed))
+    return list(round_tests(0, [str(number) for number in range(nodes)], changed))
 
 
-def of(pattern: str, some: list[Wanted]) -> list[Wanted]:
+def of(pattern: str, some: list[NetworkTest]) -> list[NetworkTest]:
     """Those of a pattern."""
     return [each for each in some if each.pattern.startswith(pattern)]
 
@@ -76,12 +76,12 @@ def test_all_that_is_wanted_can_be_done_and_told_apart(nodes: int, brief: bool) 
     ]
     assert len(set(told)) == len(told)
     for each in some:
-        assert len(set(each.nodes)) == len(each.nodes) == each.together.endpoints
+        assert len(set(each.nodes)) == len(each.nodes) == each.spec.endpoints
         for place, ways in enumerate(each.ways):
             # What is kept of a node's part, it does.
-            assert set(ways) <= set(each.together.ways(place))
+            assert set(ways) <= set(each.spec.ways(place))
         assert any(each.ways)
-        assert each.together.evenly == (each.pattern not in (ALONE, UNEVENLY))
+        assert each.spec.evenly == (each.pattern not in (ALONE, UNEVENLY))
 
 
 @given(nodes=NODES)
@@ -117,7 +117,7 @@ def test_a_brief_look_takes_each_link_and_all_to_all_once(nodes: int) -> None:
 
 def test_sizes_and_connections_are_those_that_are_asked_for() -> None:
     some = of(ALL_TO_ALL, wanted(5, sizes=(3, 5, 9), connections=(1, 4)))
-    assert [(len(each.nodes), each.together.connections) for each in some] == [
+    assert [(len(each.nodes), each.spec.connections) for each in some] == [
         *((3, 1), (3, 4)),
         *((5, 1), (5, 4)),
     ]
@@ -128,7 +128,7 @@ def test_sizes_and_connections_are_those_that_are_asked_for() -> None:
 def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
     known: Links, brief: bool
 ) -> None:
-    found = shuffle(network(known, BRIEF if brief else SETTINGS))
+    found = analyse_shuffle(network(known, BRIEF if brief else SETTINGS))
     told = {
         each.node: (each.send_bytes_per_second, each.receive_bytes_per_second)
         for each in found.links
@@ -158,7 +158,7 @@ def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
 @given(known=links(least=9, most=12))
 @settings(derandomize=True, max_examples=20)
 def test_links_of_many_are_told_all_at_once(known: Links) -> None:
-    found = shuffle(network(known, BRIEF))
+    found = analyse_shuffle(network(known, BRIEF))
     assert found.rounds == {UNEVENLY: 2, f"{ALL_TO_ALL} of {len(known)}, 1 a pair": 2}
     told = {each.node: each.slower_direction for each in found.links}
     assert told == {node: pytest.approx(min(both)) for node, both in known.items()}
@@ -166,7 +166,7 @@ def test_links_of_many_are_told_all_at_once(known: Links) -> None:
 
 def test_both_ways_at_once_tell_whether_a_link_is_full_duplex() -> None:
     same = dict.fromkeys("abc", (100.0, 100.0))
-    found = shuffle(network(same))
+    found = analyse_shuffle(network(same))
     assert found.both_ways_share == pytest.approx(2) and found.full_duplex
     measured = network(same)
     for row in measured.nodes:
@@ -178,7 +178,7 @@ def test_both_ways_at_once_tell_whether_a_link_is_full_duplex() -> None:
             else each
             for each in some
         ]
-    found = shuffle(measured)
+    found = analyse_shuffle(measured)
     assert found.both_ways_share == pytest.approx(1) and found.full_duplex is False
     assert 1 < FULL_DUPLEX < 2
 
@@ -189,7 +189,7 @@ def test_of_which_a_node_was_lost_is_no_shuffle_of_so_many(
     known: Links, data: st.DataObject
 ) -> None:
     gone = data.draw(st.sampled_from(sorted(known)))
-    found = shuffle(network(known, lost={gone: "died"}))
+    found = analyse_shuffle(network(known, lost={gone: "died"}))
     assert len(known) not in [each.nodes for each in found.sizes]
     assert all(gone not in [e.node for e in each.per_node] for each in found.sizes)
     assert gone not in [each.node for each in found.links]
@@ -245,7 +245,9 @@ def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
 
 
 def test_of_nothing_nothing_follows() -> None:
-    found = shuffle(network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0)))
+    found = analyse_shuffle(
+        network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0))
+    )
     assert (found.links, found.sizes, found.pairs, found.slowest_link) == ([], [], [], None)
 
 
@@ -254,7 +256,7 @@ def test_of_nothing_nothing_follows() -> None:
 def test_who_is_called_slowest_was_as_slow_as_is_said(known: Links, rounds: int) -> None:
     """Rounds are of other nodes where not all take part: what lies between two was nobody's."""
     measured = network(known, replace(SETTINGS, rounds=rounds))
-    for size in shuffle(measured).sizes:
+    for size in analyse_shuffle(measured).sizes:
         (row,) = [row for row in measured.nodes if row.node == size.slowest_node]
         assert row.measurement
         own = [
@@ -274,13 +276,13 @@ def test_parts_of_two_attempts_are_no_shuffle() -> None:
         assert each.reading
         other = each.reading.details | {"attempt": f"again {place}"}
         second.trials[place] = replace(each, reading=replace(each.reading, details=other))
-    found = shuffle(measured)
+    found = analyse_shuffle(measured)
     assert found.sizes == [] and len(found.links) == 2
 
 
-def trial_of(part: Part, way: str) -> Trial:
+def trial_of(part: TestPart, way: str) -> Trial:
     """What an endpoint keeps of its part."""
-    wanted = Wanted(part.pattern, part.nodes, ((way,),), part.together)
+    wanted = NetworkTest(part.pattern, part.nodes, ((way,),), part.spec)
     found = trial(wanted, 0, way, dict.fromkeys(part.nodes, (1.0, 1.0)))
     assert found.reading
     details = found.reading.details | {"attempt": part.attempt}
@@ -290,11 +292,11 @@ def trial_of(part: Part, way: str) -> Trial:
 class Failing:
     """A run whose machines all answer: that all went well, or these words."""
 
-    def __init__(self, names: Sequence[str], says: Callable[[str, Part], str | None]) -> None:
+    def __init__(self, names: Sequence[str], says: Callable[[str, TestPart], str | None]) -> None:
         self.left = [MeasuringNode(Machine(name, {}, "198.18.0.1", name)) for name in names]
         self.closed: dict[str, str | None] = {}
         self.tries = 0
-        self._says, self._parts = says, dict[str, Part]()
+        self._says, self._parts = says, dict[str, TestPart]()
 
     def trials(self, _: MeasuringNode) -> list[Trial]:
         return []
@@ -302,7 +304,7 @@ class Failing:
     def answers(self, asked: Mapping[MeasuringNode, Any]) -> Iterator[tuple[MeasuringNode, Any]]:
         yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
 
-    def give(self, member: MeasuringNode, part: Part) -> None:
+    def give(self, member: MeasuringNode, part: TestPart) -> None:
         self._parts[member.node] = part
 
     def hear(self, waiting: Sequence[MeasuringNode]) -> Iterator[Any]:
@@ -323,11 +325,11 @@ class Failing:
         return member.row
 
 
-def failing(says: Callable[[str, Part], str | None]) -> tuple[Failing, dict[str, str]]:
+def failing(says: Callable[[str, TestPart], str | None]) -> tuple[Failing, dict[str, str]]:
     """A round of four machines: what became of them, and who lacks something."""
     run = Failing("abcd", says)
     with patch.object(MeasuringNode, "ask", lambda *_: None):
-        rounds = _Shuffle(run, SETTINGS)  # type: ignore[arg-type]
+        rounds = _ShuffleRun(run, SETTINGS)  # type: ignore[arg-type]
         list(rounds.round(0))
     return run, rounds.lacking
 
@@ -341,7 +343,7 @@ def test_what_fails_between_all_is_nobodys_fault_and_is_told() -> None:
 
 
 def test_whom_the_others_cannot_speak_to_is_given_up() -> None:
-    def says(node: str, part: Part) -> str | None:
+    def says(node: str, part: TestPart) -> str | None:
         if "c" not in part.nodes:
             return None
         peer = "c" if node != "c" else next(each for each in part.nodes if each != "c")

@@ -25,17 +25,17 @@ from support.replacing import replace
 from tonnage.base import formatting
 from tonnage.base.records import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.measure.observe import cgroup
-from tonnage.measure.observe.bottleneck import Machine, limit
-from tonnage.measure.observe.boundary import nonnegative
-from tonnage.measure.observe.launch import Launched
-from tonnage.measure.observe.phases import phases
+from tonnage.measure.observe.bottleneck import MachineCapacity, find_bottleneck
+from tonnage.measure.observe.boundary import nonnegative_least_squares
+from tonnage.measure.observe.launch import RunningCommand
+from tonnage.measure.observe.phases import split_into_phases
 from tonnage.measure.observe.processes import process
 from tonnage.measure.observe.series import DEVICES, SERIES
-from tonnage.measure.observe.to_job import as_job, input_of
+from tonnage.measure.observe.to_job import find_input_size, to_job
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
 SPARK = ROOT / "benches" / ".venv" / "bin" / "python"
-PLACES = cgroup.places(
+PLACES = cgroup.own_groups(
     Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
 )[1]
 
@@ -82,29 +82,29 @@ MOUNTS = """\
 def test_groups_are_made_where_we_are() -> None:
     first = "8:pids:/\n7:blkio:/docker/1/a\n2:cpu,cpuacct:/b\n0::/\n"
     mounted = Path("/sys/fs/cgroup")
-    assert cgroup.places(first, MOUNTS) == (
+    assert cgroup.own_groups(first, MOUNTS) == (
         1,
         [mounted / "blkio/a", mounted / "cpu,cpuacct/b", mounted / "unified"],
     )
-    assert cgroup.places("0::/user.slice\n", MOUNTS) == (2, [mounted / "unified/user.slice"])
-    assert cgroup.places("0::/\n", "") == (2, [])
+    assert cgroup.own_groups("0::/user.slice\n", MOUNTS) == (2, [mounted / "unified/user.slice"])
+    assert cgroup.own_groups("0::/\n", "") == (2, [])
 
 
 def test_a_group_of_version_2_is_read(tmp_path: Path) -> None:
-    group = cgroup.Group(2, (tmp_path,))
+    group = cgroup.MonitoredGroup(2, (tmp_path,))
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
-    assert group.charged() == cgroup.Charged(cpu_seconds=2.5)
+    assert group.usage() == cgroup.GroupUsage(cpu_seconds=2.5)
     (tmp_path / "io.stat").write_text(
         "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n253:0 \n"
     )
-    charged = group.charged()
+    charged = group.usage()
     assert (charged.reads, charged.writes) == (1, 2)
     assert charged.device_bytes == {"254:0": (4096, 8192), "253:0": (0, 0)}
     (tmp_path / "io.pressure").write_text(
         "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
         "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
     )
-    assert group.charged().io_waits_seconds == 1.5
+    assert group.usage().io_waits_seconds == 1.5
 
 
 def test_groups_of_those_that_were_killed_are_removed(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_groups_of_those_that_were_killed_are_removed(tmp_path: Path) -> None:
     foreign = tmp_path / f"{cgroup.PREFIX}-x-y"
     for path in (mine, *others, foreign):
         path.mkdir()
-    cgroup.sweep(tmp_path)
+    cgroup.remove_stale_groups(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([mine, foreign])
 
 
@@ -170,7 +170,7 @@ def seen_in(series: dict[str, list[float]]) -> list[ObservedPhase]:
         }
         for name, value in row.items():
             devices[name].append(value)
-    return phases(series, devices, Machine(cores=2, link_bytes_per_second=None))
+    return split_into_phases(series, devices, MachineCapacity(cores=2, link_bytes_per_second=None))
 
 
 READS = {"read_bytes": 1e9, "reads": 1000.0, "cpu_seconds": 0.5}
@@ -225,9 +225,12 @@ def test_work_on_what_need_not_be_read_grows() -> None:
     work = {"cpu_seconds": 2.0, "seconds": 4.0}
     found = seen_in(made(work, {"written_bytes": 1e9, "cpu_seconds": 0.5, "seconds": 2.0}))
     assert [phase.grows for phase in found] == [True, True]
-    assert input_of(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has written")
+    assert find_input_size(found, None) == (
+        pytest.approx(2e9, rel=0.01),
+        "what phase-2 has written",
+    )
     some = [replace(found[0], read_bytes=1000), found[1]]
-    assert input_of(some, None)[1] == "what phase-2 has written"
+    assert find_input_size(some, None)[1] == "what phase-2 has written"
 
 
 @pytest.mark.parametrize(
@@ -246,15 +249,22 @@ def test_work_on_what_need_not_be_read_grows() -> None:
 )
 def test_what_is_used_most_limits(used: dict[str, float], named: str) -> None:
     counts = {"read_bytes": 1e9, "written_bytes": 0.0}
-    assert limit({"waits for a core": 0.0} | used, counts, Machine(2, None))[0] == named
+    assert (
+        find_bottleneck({"waits for a core": 0.0} | used, counts, MachineCapacity(2, None))[0]
+        == named
+    )
 
 
 def test_what_is_equally_near_is_told() -> None:
     used = {"cpu": 0.4, "one core": 0.75, "waits for a core": 0.0, "vda": 0.8}
-    _, why = limit(used, {"read_bytes": 1e9, "written_bytes": 1e9}, Machine(2, None))
+    _, why = find_bottleneck(
+        used, {"read_bytes": 1e9, "written_bytes": 1e9}, MachineCapacity(2, None)
+    )
     assert "equally near: its busiest thread's core" in why
     held = {"cpu": 0.1, "one core": 0.2, "waits for a core": 0.0, "vda": 0.2, "waits for I/O": 0.9}
-    _, why = limit(held, {"read_bytes": 1e9, "written_bytes": 0.0}, Machine(2, None))
+    _, why = find_bottleneck(
+        held, {"read_bytes": 1e9, "written_bytes": 0.0}, MachineCapacity(2, None)
+    )
     assert "not for the device: a limit or a network in front of it" in why
 
 
@@ -273,8 +283,8 @@ def test_a_beginning_that_moves_nothing_does_not_grow() -> None:
     start = {"cpu_seconds": 0.8, "seconds": 1.0}
     found = seen_in(made(start, READS | {"seconds": 2.0}, {"seconds": 1.0}))
     assert [phase.grows for phase in found] == [False, True, False]
-    assert input_of(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has read")
-    assert input_of(found, 5)[0] == 5
+    assert find_input_size(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has read")
+    assert find_input_size(found, 5)[0] == 5
 
 
 def test_of_one_sample_there_is_one_phase() -> None:
@@ -288,7 +298,7 @@ def test_of_one_sample_there_is_one_phase() -> None:
 def test_a_command_that_ends_at_once_is_told_of_with_its_beginning() -> None:
     """Both are read in one go where the reader comes late."""
     status, release = os.pipe()
-    launched = Launched(os.getpid(), 4711, status, release, "256")
+    launched = RunningCommand(os.getpid(), 4711, status, release, "256")
     assert launched.poll() and launched.exit_code == 1
     launched.close()
 
@@ -633,7 +643,7 @@ def test_a_job_keeps_fixed_what_does_not_grow_and_what_one_core_limits() -> None
     )
     start = replace(work, name="start", grows=False, seconds=3.0)
     end = replace(work, name="end", bottleneck="cpu")
-    job = as_job("j", replace(seen, phases=[start, work, end], input_bytes=10**9))
+    job = to_job("j", replace(seen, phases=[start, work, end], input_bytes=10**9))
     assert job is not None
     assert [(each.name, each.fixed_seconds, each.most_cores) for each in job.phases] == [
         ("start", 3.0, None),
@@ -650,6 +660,6 @@ AMOUNTS = st.integers(0, 1_000).map(lambda value: value / 100)
 def test_non_negative_least_squares_are_those_of_scipy(rows: list[tuple[float, ...]]) -> None:
     *columns, wanted = np.array(rows).T
     both = np.column_stack(columns)
-    mine, (_, theirs) = nonnegative(both, wanted), nnls(both, wanted)
+    mine, (_, theirs) = nonnegative_least_squares(both, wanted), nnls(both, wanted)
     assert np.all(mine >= 0)
     assert np.linalg.norm(both @ mine - wanted) == pytest.approx(theirs, rel=1e-6, abs=1e-6)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tonnage.measure.observe import processes as processes_of_a_tree
-from tonnage.measure.observe.processes import TICKS, Tree, Used
+from tonnage.measure.observe.processes import TICKS, ProcessTree, ResourceUsage
 
 
 def put(
@@ -42,18 +42,18 @@ def remove(proc: Path, pid: int) -> None:
 def test_a_tree_is_all_that_is_below_its_root(tmp_path: Path) -> None:
     for pid, parent in ((10, 1), (11, 10), (12, 11), (20, 1)):
         put(tmp_path, pid, parent, cpu=1, read=100)
-    seen = Tree([10], proc=tmp_path).sample(0.0)
-    assert (seen.processes, seen.used.cpu_seconds, seen.used.read_bytes) == (3, 3.0, 300)
+    seen = ProcessTree([10], proc=tmp_path).sample(0.0)
+    assert (seen.processes, seen.usage.cpu_seconds, seen.usage.read_bytes) == (3, 3.0, 300)
 
 
 def test_what_ended_counts_once_through_whoever_waited_for_it(tmp_path: Path) -> None:
     put(tmp_path, 10, 1, cpu=1, read=100)
     put(tmp_path, 11, 10, cpu=2, read=50)
-    tree = Tree([10], proc=tmp_path)
-    assert tree.sample(0.0).used.read_bytes == 150
+    tree = ProcessTree([10], proc=tmp_path)
+    assert tree.sample(0.0).usage.read_bytes == 150
     remove(tmp_path, 11)
     put(tmp_path, 10, 1, cpu=1, children=2.5, read=160)  # It read 10 more before it ended.
-    used = tree.sample(0.1).used
+    used = tree.sample(0.1).usage
     assert (used.cpu_seconds, used.read_bytes) == (3.5, 160)
 
 
@@ -64,15 +64,15 @@ def test_a_child_that_is_waited_for_meanwhile_counts_once(
     """It was there when the tree was looked at; whoever has it by then was read, or was not."""
     put(tmp_path, 10, 1, read=100)
     put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
+    tree = ProcessTree([10], proc=tmp_path)
     tree.sample(0.0)
-    read = processes_of_a_tree.input_output
+    read = processes_of_a_tree.resource_usage
 
     def ends() -> None:
         remove(tmp_path, 11)
         put(tmp_path, 10, 1, read=150)
 
-    def reads(pid: int, cpu_seconds: float, proc: Path) -> Used:
+    def reads(pid: int, cpu_seconds: float, proc: Path) -> ResourceUsage:
         if pid == 10 and ends_when == "its parent is read" and (tmp_path / "11").exists():
             ends()
         found = read(pid, cpu_seconds, proc)
@@ -81,8 +81,8 @@ def test_a_child_that_is_waited_for_meanwhile_counts_once(
         return found
 
     monkeypatch.setattr(processes_of_a_tree, "input_output", reads)
-    assert tree.sample(0.1).used.read_bytes == 150
-    assert tree.sample(0.2).used.read_bytes == 150
+    assert tree.sample(0.1).usage.read_bytes == 150
+    assert tree.sample(0.2).usage.read_bytes == 150
 
 
 def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
@@ -90,29 +90,29 @@ def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
     put(tmp_path, 10, 1, read=100, ignores=True)
     put(tmp_path, 11, 10, read=50)
     put(tmp_path, 12, 10, read=7)
-    tree = Tree([10], proc=tmp_path)
+    tree = ProcessTree([10], proc=tmp_path)
     tree.sample(0.0)
     remove(tmp_path, 11)
     put(tmp_path, 12, 1, read=7)
-    assert tree.sample(0.1).used.read_bytes == 157
+    assert tree.sample(0.1).usage.read_bytes == 157
     remove(tmp_path, 12)
-    assert tree.sample(0.2).used.read_bytes == 157
+    assert tree.sample(0.2).usage.read_bytes == 157
     remove(tmp_path, 10)
     seen = tree.sample(0.3)
-    assert (seen.used.read_bytes, seen.processes) == (157, 0)
+    assert (seen.usage.read_bytes, seen.processes) == (157, 0)
 
 
 def test_a_pid_that_comes_again_is_another_process(tmp_path: Path) -> None:
     put(tmp_path, 10, 1)
     put(tmp_path, 11, 10, read=50)
-    tree = Tree([10], proc=tmp_path)
+    tree = ProcessTree([10], proc=tmp_path)
     tree.sample(0.0)
     remove(tmp_path, 11)
     put(tmp_path, 10, 1, read=50)
     put(tmp_path, 11, 1, read=10**9)
     stat = tmp_path / "11" / "stat"
     stat.write_text(stat.read_text().replace(" 77 ", " 78 "))
-    assert tree.sample(0.1).used.read_bytes == 50
+    assert tree.sample(0.1).usage.read_bytes == 50
 
 
 def test_processes_that_may_not_be_read_are_told(
@@ -128,15 +128,15 @@ def test_processes_that_may_not_be_read_are_told(
         return really(path, *args, **options)
 
     monkeypatch.setattr(Path, "read_text", refuse)
-    tree = Tree([10], proc=tmp_path)
-    used = tree.sample(0.0).used
+    tree = ProcessTree([10], proc=tmp_path)
+    used = tree.sample(0.0).usage
     assert (used.read_bytes, used.cpu_seconds, tree.unreadable) == (100, 3.0, {11})
 
 
 def test_turns_of_threads_are_what_they_had_and_stood_ready_for(tmp_path: Path) -> None:
     put(tmp_path, 10, 1, cpu=1, waited=0.5)
     put(tmp_path, 11, 10, cpu=2)
-    tree = Tree([10], proc=tmp_path)
+    tree = ProcessTree([10], proc=tmp_path)
     assert tree.sample(0.0).core_waits_seconds == 0  # Before, it was not watched.
     put(tmp_path, 10, 1, cpu=1.3, waited=1.2)
     put(tmp_path, 11, 10, cpu=2.1, waited=0.1)
@@ -148,7 +148,7 @@ def test_turns_of_threads_are_what_they_had_and_stood_ready_for(tmp_path: Path) 
 def test_who_holds_a_socket_may_have_sent(tmp_path: Path) -> None:
     put(tmp_path, 10, 1)
     put(tmp_path, 11, 10)
-    tree = Tree([10], proc=tmp_path)
+    tree = ProcessTree([10], proc=tmp_path)
     (tmp_path / "11" / "fd" / "0").symlink_to("pipe:[1]")
     assert not tree.sample(0.0).is_connected
     (tmp_path / "11" / "fd" / "3").symlink_to("socket:[77]")

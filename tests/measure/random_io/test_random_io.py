@@ -22,15 +22,15 @@ from tonnage.base.system import block_devices
 from tonnage.cli.measure.options import summary
 from tonnage.measure.random_io.suite import (
     RandomIoSettings,
-    trial_order,
-    measure_random_io,
     max_duration_seconds,
+    measure_random_io,
     stopping_rule,
+    trial_order,
 )
 from tonnage.measure.random_io.trial import OPERATIONS
 from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, NOT_PROVED, cache_evidence
 from tonnage.measure.trial.repetition import settled
-from tonnage.measure.trial.trial import summarise, summaries
+from tonnage.measure.trial.trial import summaries, summarise
 
 SETTINGS = RandomIoSettings(
     suite="explore",

@@ -19,10 +19,10 @@ from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
 from tonnage.cluster.peers import BarrierResult
 from tonnage.measure.cluster.aggregate import aggregate_nodes
-from tonnage.measure.stream import Settings, measure_stream
+from tonnage.measure.stream import StreamSettings, measure_stream
 
 MIB = 1 << 20
-SETTINGS = Settings(
+SETTINGS = StreamSettings(
     operations=("write", "read"),
     workers=2,
     block_bytes=MIB,
@@ -85,7 +85,7 @@ class Seat:
 
 def measured(
     disk: Path,
-    settings: Settings,
+    settings: StreamSettings,
     directories: Mapping[str, Path] | None = None,
     on_trial: Callable[[str, Trial], None] = lambda *_: None,
 ) -> dict[str, Measurement | Exception]:

@@ -16,12 +16,12 @@ from support.command import Tonnage
 from support.processes import started
 from tonnage.base import core
 from tonnage.base.records import Measurement
-from tonnage.measure.stream import Settings, drop, measure_stream
+from tonnage.measure.stream import StreamSettings, drop_cached_pages, measure_stream
 
 MIB = 1 << 20
 
 
-def settings(**changed: object) -> Settings:
+def settings(**changed: object) -> StreamSettings:
     """Two workers, two segments, small."""
     values = {
         "operations": ("write", "read"),
@@ -34,10 +34,10 @@ def settings(**changed: object) -> Settings:
         "flush": True,
         "repetitions": 2,
     }
-    return Settings(**(values | changed))  # type: ignore[arg-type]
+    return StreamSettings(**(values | changed))  # type: ignore[arg-type]
 
 
-def measured(disk: Path, wanted: Settings) -> Measurement:
+def measured(disk: Path, wanted: StreamSettings) -> Measurement:
     """The whole measurement."""
     *_, whole = measure_stream(disk, disk / "out", wanted, command=["test"])
     assert isinstance(whole, Measurement)
@@ -79,7 +79,7 @@ def test_what_is_dropped_is_not_in_memory(disk: Path) -> None:
     (disk / "file").write_bytes(os.urandom(MIB))
     (disk / "file").read_bytes()
     assert resident_pages(disk / "file") == MIB // mmap.PAGESIZE
-    drop(disk / "file")
+    drop_cached_pages(disk / "file")
     assert resident_pages(disk / "file") == 0
 
 

@@ -101,7 +101,7 @@ def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path
     assert f"{made.bimodal} alternates" in done.stdout
     assert f"{made.cyclic} rises and falls" in done.stdout
     assert re.search(r"Has measurements of many instances\. Pass: 45 machines\.", done.stdout)
-    assert re.search(r"Goes over a substantial time\. Short: 10 min", done.stdout)
+    assert re.search(r"Covers a substantial time\. Short: 10 min", done.stdout)
     assert sorted(path.name for path in page.parent.iterdir()) == ["fleet.html", "fleet.json"]
     kept = Analysis.read(page.with_suffix(".json"))
     assert only(kept).bad_apples[0].instance == made.slower

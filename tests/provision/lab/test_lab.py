@@ -24,13 +24,13 @@ from support.labs import needs_lab
 from support.processes import PATIENCE_SECONDS, started
 from support.replacing import replace
 from tonnage.base import core
-from tonnage.base.system import loop_devices
+from tonnage.base.system import block_devices
 from tonnage.base.system.cgroups import processes_in
 from tonnage.base.system.netns import NAMESPACES, rate_limit_commands, wire_rate
 from tonnage.catalog import load_catalog
-from tonnage.provision.lab import ROOM, faults, lifecycle, preflight, ray_cluster, record
+from tonnage.provision.lab import STATE_DIR, faults, lifecycle, preflight, ray_cluster, record
 from tonnage.provision.lab.catalog import write
-from tonnage.provision.lab.config import Description, Disk, parse
+from tonnage.provision.lab.config import LabConfig, DiskConfig, parse
 from tonnage.provision.lab.nodes import Node, nodes_of
 from tonnage.provision.lab.ray_cluster import arguments
 from tonnage.provision.lab.steps import steps
@@ -92,7 +92,7 @@ SECOND = {name: Controller(name, 2, Path("/cg")) for name in ("cpu", "io")}
 # What a lab's file may say.
 
 
-def described(text: str = FILE) -> Description:
+def described(text: str = FILE) -> LabConfig:
     return parse(text, "lab.toml")
 
 
@@ -105,11 +105,11 @@ def test_a_file_is_machines_with_defaults() -> None:
     fast, slow = lab.machines
     assert (lab.name, fast.type, fast.count, fast.cpus) == ("test-lab", "fast", 1, CPUS)
     assert fast.link_bytes_per_second == LINK * MB
-    assert fast.disks == (Disk(320 << 20, "xfs", READ * MB, WRITE * MB),)
+    assert fast.disks == (DiskConfig(320 << 20, "xfs", READ * MB, WRITE * MB),)
     assert (slow.cpus, slow.price_usd_per_hour) == (None, 0.25)
     assert slow.disks == (
-        Disk(64 << 20, "ext4", SLOW_DISK * MB, write_operations_per_second=200),
-        Disk(16 << 20, "none"),
+        DiskConfig(64 << 20, "ext4", SLOW_DISK * MB, write_operations_per_second=200),
+        DiskConfig(16 << 20, "none"),
     )
 
 
@@ -180,7 +180,7 @@ def test_a_rate_is_of_payload() -> None:
 
 
 def test_limits_of_both_versions() -> None:
-    disk = Disk(1 << 30, "xfs", 60 * MB, 40 * MB, write_operations_per_second=200)
+    disk = DiskConfig(1 << 30, "xfs", 60 * MB, 40 * MB, write_operations_per_second=200)
     second = [line(step.command) for step in throttled(SECOND["io"], "g", "7:1", disk, 2.0)]
     assert second == ["7:1 rbps=30000000 wbps=20000000 wiops=100 > /cg/g/io.max"]
     first = [line(step.command) for step in throttled(FIRST["io"], "g", "7:1", disk, 1.0)]
@@ -232,7 +232,7 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
 
 
 def test_a_limit_that_stands_is_found_in_the_top_group(tmp_path: Path) -> None:
-    top, disk = Controller("io", 1, tmp_path), Disk(1 << 30, "xfs", None, 40 * MB)
+    top, disk = Controller("io", 1, tmp_path), DiskConfig(1 << 30, "xfs", None, 40 * MB)
     [undo] = [undo for step in throttled(top, "g", "7:1", disk, 1.0) for undo in step.undos]
     for limits, said in (("7:1 40000000\n7:11 3\n", "7:1\n"), ("7:11 40000000\n", ""), ("", "")):
         (tmp_path / "blkio.throttle.write_bps_device").write_text(limits)
@@ -320,18 +320,18 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     record.LabRecord(FILE, 0, record.this_boot(), is_whole=True).write(tmp_path)
-    assert record.standing(tmp_path, None).description == described()
+    assert record.require_up(tmp_path, None).description == described()
     assert record.free_network(tmp_path) == 1
     monkeypatch.setattr(record, "this_boot", lambda: "another")
     with pytest.raises(core.UsageError, match="went with a reboot"):
-        record.standing(tmp_path, None)
+        record.require_up(tmp_path, None)
     record.LabRecord(TINY, 1, "another").write(tmp_path)
     with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
-        record.standing(tmp_path, None)
+        record.require_up(tmp_path, None)
     with pytest.raises(core.UsageError, match="test-tiny is not whole"):
-        record.standing(tmp_path, "test-tiny")
+        record.require_up(tmp_path, "test-tiny")
     with pytest.raises(core.UsageError, match="--lab none: there is no such lab"):
-        record.standing(tmp_path, "none")
+        record.require_up(tmp_path, "none")
 
 
 # What is not the lab's is not touched.
@@ -348,7 +348,7 @@ def test_what_somebody_else_has_mounted_is_not_removed(
     theirs.mkdir()
     mounts = tmp_path / "mounts"
     mounts.write_text(f"7 1 0:3 / {str(theirs).replace(' ', chr(92) + '040')} rw - tmpfs none rw\n")
-    monkeypatch.setattr(loop_devices, "MOUNTS", mounts)
+    monkeypatch.setattr(block_devices, "MOUNT_INFO", mounts)
     with pytest.raises(core.RunError, match=f"{theirs} is mounted in the lab's directory"):
         lifecycle.down("test-tiny", room)
     assert theirs.is_dir()
@@ -629,7 +629,7 @@ def test_interrupted_it_undoes_what_it_made(
         running.until(lambda: (NAMESPACES / "lab.test-tiny.a-0").exists())
         code, out, err = running.end(signal.SIGINT)
     assert (code, out) == (130, "") and "interrupted" in err
-    assert not ROOM.exists()
+    assert not STATE_DIR.exists()
 
 
 @needs_lab
@@ -646,7 +646,7 @@ def test_two_labs_and_one_that_a_crash_has_cut_short(
         assert "say which with --lab" in tonnage.run("lab", "status").stderr
         assert said(tonnage, "status", "--lab", "test-other") == ups[1]
         # As if the machine had been started anew: what is up is made again, whole.
-        noted = ROOM / "test-tiny" / "lab.json"
+        noted = STATE_DIR / "test-tiny" / "lab.json"
         values = json.loads(noted.read_text())
         noted.write_text(json.dumps(values | {"boot": "before"}))
         assert (

@@ -1,33 +1,31 @@
-"""Engine: the compiled core as the rest of the package sees it, and the only importer of it.
+"""The compiled core as the rest of the package sees it; nothing else imports it.
 
-``run`` starts a job and waits for it, ``Progress`` shows how far it is, ``probes`` turns what the
-core reports into the records of `artifacts`. ``refuse_full`` asks devices for room, ``workspace``
-is a directory that goes again, ``Port`` a port that is nobody else's. ``Beside`` is a job that runs
-meanwhile, with a gate (``Given``, ``Taken``) by which this side gives or takes; ``Output`` is one
-whose parts are written here; ``Clients`` are connections that retrievals have one after another;
-``Ranges`` reads objects here and there.
+``run`` runs a job of the core to its end and ``Progress`` shows it. ``BackgroundJob`` is a job that
+runs meanwhile; its gate (``HostInput``, ``HostOutput``) passes blocks to and from this side.
+``OutputFiles`` writes an output part by part, ``RangeReader`` reads ranges of objects, and
+``Retrieval`` fetches chunks over a ``ConnectionPool``.
 """
 
 from tonnage.base.core.disk_space import require_free_space
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 from tonnage.base.core.job import (
     BackgroundJob,
-    NearestCentres,
     Chunk,
     ConnectionPool,
+    GateClosed,
     HostInput,
+    HostOutput,
+    NearestCentres,
     OnProgress,
     OutputFiles,
     RangeReader,
     Retrieval,
-    GateClosed,
-    HostOutput,
-    offset_progress,
+    assign_rank,
     count_edges,
     count_in_bins,
-    assign_rank,
     is_debug_build,
     mix_rows,
+    offset_progress,
     plan,
     run,
     version,
@@ -40,26 +38,26 @@ from tonnage.base.core.workspace import workspace
 __all__ = [
     "BackgroundJob",
     "Cancelled",
-    "NearestCentres",
     "Chunk",
     "ConnectionPool",
+    "GateClosed",
     "HostInput",
+    "HostOutput",
+    "NearestCentres",
     "OnProgress",
     "OutputFiles",
-    "ReservedPort",
     "Progress",
     "RangeReader",
+    "ReservedPort",
     "Retrieval",
     "RunError",
-    "GateClosed",
-    "HostOutput",
     "UsageError",
-    "offset_progress",
+    "assign_rank",
     "count_edges",
     "count_in_bins",
-    "assign_rank",
     "is_debug_build",
     "mix_rows",
+    "offset_progress",
     "plan",
     "require_free_space",
     "run",

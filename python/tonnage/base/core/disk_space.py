@@ -1,4 +1,4 @@
-"""Room on devices, asked for before a job starts: a full disk that is foreseen is no failure."""
+"""Check free disk space before a job starts, so that a full disk stops it early."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from tonnage.base.core.errors import UsageError
 
 
 def require_free_space(needs: Iterable[tuple[Path, int]], purpose: str) -> None:
-    """Refuses if a device has less room than the bytes wanted in its directories together.
+    """Raise `UsageError` if a device has less free space than its directories need together.
 
-    Args:
-        wanted: Directories, each with the bytes wanted there; those that are not there are skipped.
-        what: What wants them, for the message.
-
-    Raises:
-        UsageError: There is too little room.
+    ``needs`` pairs directories with bytes; directories that do not exist are skipped. ``purpose``
+    names the work in the message.
     """
     devices: dict[int, tuple[Path, int]] = {}
     for directory, size in needs:
@@ -25,10 +21,10 @@ def require_free_space(needs: Iterable[tuple[Path, int]], purpose: str) -> None:
             first, sum_of_sizes = devices.get(directory.stat().st_dev, (directory, 0))
             devices[directory.stat().st_dev] = (first, sum_of_sizes + size)
     for directory, size in devices.values():
-        about = os.statvfs(directory)
-        free = about.f_bavail * about.f_frsize
-        if about.f_blocks and free < size:
+        status = os.statvfs(directory)
+        free = status.f_bavail * status.f_frsize
+        if status.f_blocks and free < size:
             raise UsageError(
-                f"{directory} has {free} bytes free, {purpose} needs {size} there: free some, or give "
-                "a directory elsewhere"
+                f"{directory} has {free} bytes free, {purpose} needs {size}: free some space or "
+                "choose another directory"
             )

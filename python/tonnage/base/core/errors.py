@@ -1,8 +1,7 @@
-"""The two ways in which anything of Tonnage fails, and the one in which it is stopped.
+"""Tonnage's errors: wrong usage, a failed run, a cancelled job. The compiled core raises them, too.
 
-The compiled core raises these, too. A message names settings in words; ``setting`` names the one
-that is wrong, and whoever asked says it in their own terms: the command as its flag, the Python API
-as its parameter.
+Messages name settings in words. ``setting`` is the name of the wrong one, which the command shows
+as its flag and the Python API as its parameter.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ class UsageError(Exception):
 
 
 class RunError(Exception):
-    """What ran has failed (the command's exit code 1).
+    """A run failed (the command's exit code 1).
 
-    Where it failed, if known: the stage, the file and the offset in it in bytes.
+    Where it failed, if known: the stage, the file, and the byte offset in it.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Starts jobs of the compiled core, and ends them on Ctrl-C.
+"""Run jobs of the compiled core, and cancel them on Ctrl-C.
 
-The core's threads move the bytes; this thread waits, looks up twenty times a second, and on an
-interrupt, or whatever else is raised here, cancels the job and waits until it has cleaned up.
+The core's threads move the bytes. This thread polls twenty times a second; on an interrupt or any
+other exception it cancels the job and waits until it has cleaned up.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ workers = _core.workers
 POLL_SECONDS = 0.05
 
 OnProgress = Callable[[int], None]
-"""Called with the bytes done, now and then."""
+"""Called now and then with the bytes done so far."""
 
 
 def offset_progress(done: int, on_progress: OnProgress | None) -> OnProgress | None:
-    """What to call with a job's bytes if ``done`` others were moved before it."""
-    return (lambda more: on_progress(done + more)) if on_progress else None
+    """The callback for a job that starts after ``done`` bytes of earlier work."""
+    return (lambda moved: on_progress(done + moved)) if on_progress else None
 
 
 def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
-    """Runs the core's job ``name`` to its end and returns its outcome.
+    """Run the core's job ``name`` to its end and return its outcome.
 
     Raises:
         UsageError: Arguments or input cannot be used; nothing was started.
-        RunError: The job failed; ``args`` is what, the stage, the file, the offset.
-        KeyboardInterrupt: Ctrl-C; the job has ended and cleaned up by then.
+        RunError: The job failed.
+        KeyboardInterrupt: Ctrl-C; the job has cleaned up by then.
     """
     job = _core.Job(name, _as_json(config))
     try:
@@ -67,19 +67,13 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
 class BackgroundJob:
     """A job that runs while this thread does something else, until the context ends.
 
-    If that is by an exception the job is cancelled, and has cleaned up by then; else it is awaited.
-
-    Args:
-        name: The core's job.
-        config: Its configuration.
-        gate: Where blocks come in or partitions go out.
-
-    Raises:
-        UsageError: Arguments or input cannot be used.
-        RunError: The job failed. Both also where its gate was shut for that (`Shut`).
+    If the context ends with an exception, the job is cancelled; otherwise it is awaited. A failure
+    of the job, which closes its gate (`GateClosed`), is raised as `UsageError` or `RunError`.
     """
 
-    def __init__(self, name: str, config: dict[str, Any], gate: HostInput | HostOutput | Retrieval) -> None:
+    def __init__(
+        self, name: str, config: dict[str, Any], gate: HostInput | HostOutput | Retrieval
+    ) -> None:
         self._job = _core.Job(name, _as_json(config), gate)
         self.outcome: dict[str, Any] = {}
 
@@ -101,22 +95,18 @@ class BackgroundJob:
         self.outcome = json.loads(self._job.result())
 
     def done_bytes(self) -> int:
-        """Bytes that its last stage has dealt with so far."""
+        """Bytes that the job's last stage has processed so far."""
         return self._job.done_bytes()
 
 
 def plan(config: dict[str, Any]) -> dict[str, Any]:
-    """How the core would divide memory for a sort.
-
-    Raises:
-        UsageError: The memory is too small.
-    """
+    """How the core would divide memory for a sort; raises `UsageError` if it is too small."""
     planned: dict[str, Any] = json.loads(_core.plan(json.dumps(config)))
     return planned
 
 
 def _end(job: _core.Job) -> None:
-    """Has a job end and clean up, for a reason that says more than how it then ended."""
+    """Cancel a job and ignore its own error: the exception under way says more."""
     job.cancel()
     with suppress(Cancelled, RunError, UsageError):
         job.result()
@@ -127,7 +117,7 @@ def _as_json(config: dict[str, Any]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as why:
-        # A byte of a file's name that Python could only take as it is.
+        # A byte of a file name that Python kept as a lone surrogate.
         path = ascii(text[max(why.start - 40, 0) : why.end])
-        raise UsageError(f"a path is no UTF-8 (at the end of {path}): rename it") from why
+        raise UsageError(f"a path is not UTF-8 (at the end of {path}): rename it") from why
     return text

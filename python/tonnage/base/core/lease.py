@@ -1,10 +1,10 @@
-"""A directory for data that several machines use at once, on a file system that all have mounted.
+"""A directory on a file system that several machines have mounted and use at once.
 
-There, another machine's process numbers and locks mean nothing, and clocks differ. So who uses the
-directory holds a lease, a file in it that is touched every few seconds; the last one that leaves
-removes it all, and what nobody has touched for long the next command removes. Moments are the file
-system's own, as it stamps what is touched, and a file is opened before it is looked at: so a
-network file system asks its server, instead of what it remembers (close-to-open consistency).
+There, another machine's process ids and locks mean nothing, and clocks differ. So each user of the
+directory holds a lease: a file in it that is touched every few seconds. The last user to release
+its lease removes the directory; the next command removes one that nobody has touched for long.
+Times are the file system's own timestamps, and a file is opened before its status is read, which
+makes a network file system ask its server instead of its cache (close-to-open consistency).
 """
 
 from __future__ import annotations
@@ -23,36 +23,35 @@ from tonnage.base.core.errors import UsageError
 
 PREFIX = "lease-"
 RENEW_SECONDS = 3.0
-OVER_SECONDS = 20.0
-"""So long nobody has touched what was left: several touches that a busy server holds up."""
-LOOK_SECONDS = 0.5
+EXPIRE_SECONDS = 20.0
+"""A lease untouched for this long has expired: several renewals, which a busy server may delay."""
+POLL_SECONDS = 0.5
 GONE = (errno.ENOENT, errno.ESTALE)
-"""What there is no more; the second is what NFS says if another machine removed it."""
+"""NFS reports ESTALE for a file that another machine removed."""
 
 
 class Lease:
-    """One user's hold of a directory; made by `held`."""
+    """One user's lease on a directory; see `hold_lease`."""
 
-    def __init__(self, room: Path, who: str) -> None:
-        self._room, self._file = room, room / f"{PREFIX}{who}"
+    def __init__(self, room: Path, holder: str) -> None:
+        self._room, self._file = room, room / f"{PREFIX}{holder}"
         self.known_holders: set[str] | None = None
-        """Who else is known to use it; ``None`` is whoever has a lease."""
+        """The other holders that count; ``None`` counts whoever has a lease."""
         self._ended = threading.Event()
-        self._touching = threading.Thread(target=self._renew, daemon=True)
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
 
     def acquire(self) -> None:
-        """Begins to touch the lease."""
         self._file.touch()
-        self._touching.start()
+        self._renewing.start()
 
     def release(self) -> None:
-        """Gives it back; if no other has any, the directory goes."""
+        """Give the lease back; the last holder removes the directory."""
         self._ended.set()
-        self._touching.join()
-        with suppress(OSError):  # It is gone with the directory; or it ends by itself.
+        self._renewing.join()
+        with suppress(OSError):  # Already gone with the directory, or it will expire.
             self._file.unlink()
-        left = {path.name.removeprefix(PREFIX) for path in _leases(self._room)}
-        if not (left if self.known_holders is None else left & self.known_holders):
+        holders = {path.name.removeprefix(PREFIX) for path in _leases(self._room)}
+        if not (holders if self.known_holders is None else holders & self.known_holders):
             shutil.rmtree(self._room, ignore_errors=True)  # Another may do so at the same time.
 
     def _renew(self) -> None:
@@ -61,39 +60,37 @@ class Lease:
                 os.utime(self._file)
 
 
-def create_leased_dir(flag: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
-    """A new directory under ``parent``, which nobody holds yet; what killed ones left goes.
+def create_leased_dir(setting: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
+    """Create a directory under ``parent`` that nobody holds yet; remove expired ones.
 
     Args:
-        flag: What ``parent`` was given with, for messages.
-        parent: Where; a directory that is there.
-        prefix: What names of such directories begin with.
-        on_wait: Called now and then while it is not sure yet whether one was left.
+        setting: Names ``parent`` in error messages.
+        parent: An existing directory.
+        prefix: Start of the names of such directories.
+        on_wait: Called now and then while it is unclear whether an existing one has expired.
 
     Raises:
-        UsageError: ``parent`` cannot be written to.
+        UsageError: ``parent`` is not writable.
     """
     try:
         room = parent / f"{prefix}{secrets.token_hex(8)}"
         room.mkdir()
         for other in parent.glob(f"{prefix}*"):
-            if other != room and _is_left(other, room, on_wait):
+            if other != room and _has_expired(other, room, on_wait):
                 shutil.rmtree(other, ignore_errors=True)
-    except OSError as why:
-        text = f"{flag} {parent}: {why.strerror}; give a directory to write to"
-        raise UsageError(text) from why
+    except OSError as error:
+        text = f"{parent}: {error.strerror}; choose a writable directory"
+        raise UsageError(text, setting=setting) from error
     return room
 
 
 @contextmanager
-def hold_lease(room: Path, who: str) -> Iterator[Lease]:
-    """Holds a lease of ``room``; whoever leaves last removes it.
+def hold_lease(room: Path, holder: str) -> Iterator[Lease]:
+    """Hold a lease on ``room``, a directory made by `create_leased_dir` on any machine.
 
-    Args:
-        room: As `made` made it, here or on another machine.
-        who: A name that no other user of the room has.
+    ``holder`` is a name that no other user of the directory has.
     """
-    lease = Lease(room, who)
+    lease = Lease(room, holder)
     lease.acquire()
     try:
         yield lease
@@ -101,41 +98,41 @@ def hold_lease(room: Path, who: str) -> Iterator[Lease]:
         lease.release()
 
 
-def _is_left(other: Path, own: Path, on_wait: Callable[[], None]) -> bool:
-    """Whether nobody uses a directory; it may take as long as a lease to be sure."""
-    first = last = _touched(other)
+def _has_expired(other: Path, reference: Path, on_wait: Callable[[], None]) -> bool:
+    """Whether nobody uses a directory; to be sure may take as long as a lease lasts."""
+    first = last = _last_touched(other)
     while last is not None and last == first:
-        os.utime(own)
-        now = _stamp(own)
-        if now is None or now - last > OVER_SECONDS:
+        os.utime(reference)
+        now = _timestamp(reference)
+        if now is None or now - last > EXPIRE_SECONDS:
             return True
         on_wait()
-        time.sleep(LOOK_SECONDS)
-        last = _touched(other)
+        time.sleep(POLL_SECONDS)
+        last = _last_touched(other)
     return False
 
 
-def _touched(room: Path) -> float | None:
-    """When a directory, or a lease in it, was last touched; ``None`` if it is gone."""
-    stamps = [_stamp(room), *map(_stamp, _leases(room))]
-    return max((each for each in stamps if each is not None), default=None)
+def _last_touched(room: Path) -> float | None:
+    """When the directory or a lease in it was last touched; ``None`` if it is gone."""
+    stamps = [_timestamp(room), *map(_timestamp, _leases(room))]
+    return max((stamp for stamp in stamps if stamp is not None), default=None)
 
 
 def _leases(room: Path) -> list[Path]:
-    """The leases in a directory; none if another one that leaves has just removed it."""
+    """The leases in a directory; none if another holder has just removed it."""
     try:
         return [room / name for name in os.listdir(room) if name.startswith(PREFIX)]
-    except OSError as why:
-        if why.errno in GONE:
+    except OSError as error:
+        if error.errno in GONE:
             return []
         raise
 
 
-def _stamp(path: Path) -> float | None:
+def _timestamp(path: Path) -> float | None:
     try:
         handle = os.open(path, os.O_RDONLY)
-    except OSError as why:
-        if why.errno in GONE:
+    except OSError as error:
+        if error.errno in GONE:
             return None
         raise
     try:

@@ -1,8 +1,8 @@
-"""Ports that nobody listens on, held until somebody does.
+"""Reserve a TCP port until its server listens on it.
 
-A port that is only looked for may be given to another before its endpoint listens. So its socket
-stays bound: the kernel gives a bound port to nobody who asks for any, and who listens with
-``SO_REUSEADDR``, as the core does, may do so beside a socket that does not listen.
+A free port that is only looked up may be taken before the server listens. So this socket stays
+bound but does not listen: the kernel gives a bound port to nobody who asks for any free one, and a
+server that sets ``SO_REUSEADDR``, as the core does, can still listen on it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import socket
 
 
 class ReservedPort:
-    """A port of an address of this machine, until it is closed."""
+    """A reserved port on an address of this machine, until it is closed."""
 
     def __init__(self, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # The kernel dials from the other half of its ports: no connection takes this one.
+            # Outgoing connections use the other half of the ports: none of them takes this one.
             self._socket.bind((host, 0))
         except BaseException:
             self._socket.close()
@@ -28,7 +28,6 @@ class ReservedPort:
         return f"[{self.host}]:{self.number}" if ":" in self.host else f"{self.host}:{self.number}"
 
     def close(self) -> None:
-        """Lets go of it."""
         self._socket.close()
 
     def __enter__(self) -> ReservedPort:

@@ -1,4 +1,4 @@
-"""What the core reports of a run, as records: stages, phases, timelines."""
+"""Turn the core's report of a run into records: stages, phases, timelines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tonnage.base.records import Phase, Stage
 
 
 def phase_record(reported: dict[str, Any]) -> Phase:
-    """A phase as the core reports it, without its timeline."""
+    """The record of a reported phase, without its timeline."""
     return Phase(
         name=reported["name"],
         graph=reported["graph"],
@@ -22,7 +22,6 @@ def phase_record(reported: dict[str, Any]) -> Phase:
 
 
 def stage_record(values: dict[str, Any]) -> Stage:
-    """A stage as the core reports it."""
     return Stage(
         name=values["name"],
         kind=values["kind"],
@@ -39,7 +38,7 @@ def stage_record(values: dict[str, Any]) -> Stage:
 
 
 def timeline_table(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """The samples of all phases as columns: one row for each stage and moment."""
+    """The samples of all phases as columns: one row per stage and sample."""
     counters = (
         "bytes",
         "records",
@@ -63,6 +62,6 @@ def timeline_table(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def without_samples(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without its samples over time, which are most of it."""
+    """An outcome without its samples over time, which are most of its size."""
     phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
     return outcome | {"phases": phases}

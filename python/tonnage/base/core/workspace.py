@@ -14,33 +14,34 @@ from tonnage.base.core.errors import UsageError
 
 
 @contextmanager
-def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
-    """A locked directory under ``parent``, gone afterwards; what killed ones left goes too.
+def workspace(setting: str | None, parent: Path, prefix: str) -> Iterator[Path]:
+    """Create a locked directory under ``parent`` and remove it afterwards.
 
-    What is to stay is renamed by whoever made it.
+    Directories that killed commands left behind are removed first. Rename whatever is to stay.
 
     Args:
-        flag: What ``parent`` was given with, for messages.
-        parent: Where; a directory that is there.
-        prefix: What names of such directories begin with; the rest is the process's number.
+        setting: Names ``parent`` in error messages.
+        parent: An existing directory.
+        prefix: Start of the directory's name; the process id follows.
 
     Raises:
-        UsageError: ``parent`` cannot be written to, or another command took the new directory for one
-            that was left.
+        UsageError: ``parent`` is not writable, or another command removed the new directory
+            as a leftover.
     """
     try:
-        for left in parent.glob(f"{glob.escape(prefix)}*"):
-            with _lock(left) as locked:
-                if locked:
-                    shutil.rmtree(left)
+        for leftover in parent.glob(f"{glob.escape(prefix)}*"):
+            with _try_lock(leftover) as is_locked:
+                if is_locked:
+                    shutil.rmtree(leftover)
         room = parent / f"{prefix}{os.getpid()}"
         room.mkdir()
-    except OSError as why:
-        text = f"{flag} {parent}: {why.strerror}; give a directory to write to"
-        raise UsageError(text) from why
-    with _lock(room) as locked:
-        if not locked:
-            raise UsageError(f"{flag} {parent}: another command is cleaning up there; try again")
+    except OSError as error:
+        text = f"{parent}: {error.strerror}; choose a writable directory"
+        raise UsageError(text, setting=setting) from error
+    with _try_lock(room) as is_locked:
+        if not is_locked:
+            text = f"{parent}: another command is cleaning up there; try again"
+            raise UsageError(text, setting=setting)
         try:
             yield room.resolve()
         finally:
@@ -49,8 +50,8 @@ def workspace(flag: str, parent: Path, prefix: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _lock(directory: Path) -> Iterator[bool]:
-    """Holds the lock of ``directory`` if it is there and nobody else does; gives whether it is."""
+def _try_lock(directory: Path) -> Iterator[bool]:
+    """Lock ``directory`` if it exists and nobody else holds it; gives whether that worked."""
     try:
         handle = os.open(directory, os.O_RDONLY)
     except FileNotFoundError:
@@ -59,9 +60,9 @@ def _lock(directory: Path) -> Iterator[bool]:
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = directory.is_dir()  # Who held the lock before may have removed it.
+            is_locked = directory.is_dir()  # The previous holder may have removed it.
         except BlockingIOError:
-            held = False
-        yield held
+            is_locked = False
+        yield is_locked
     finally:
         os.close(handle)

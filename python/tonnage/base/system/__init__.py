@@ -1,21 +1,27 @@
-"""Changes of this machine: how each is made, as commands, and undone whatever happens.
+"""Change this machine and undo it reliably; read the kernel's counters.
 
-``journal`` writes down what undoes a change before it is made; ``files`` makes loop devices of
-files, file systems and mounts, ``switch`` networks of namespaces, ``groups`` finds control groups.
-Devices that are laid out, endpoints in namespaces and labs are made of these. What cannot be done
-ends as the engine's jobs do: `UsageError` before anything is changed, `RunError` after.
+Changes are commands, and the undo journal records how to undo each before it is made. As with the
+core's jobs, `UsageError` is raised before anything is changed, `RunError` after.
 """
 
 from tonnage.base.core import RunError, UsageError
-from tonnage.base.system.undo_journal import Command, Execute, UndoJournal, Change, Undo, locked_room, open_journal
+from tonnage.base.system.undo_journal import (
+    Change,
+    Command,
+    Execute,
+    Undo,
+    UndoJournal,
+    locked_room,
+    open_journal,
+)
 
 __all__ = [
+    "Change",
     "Command",
     "Execute",
-    "UndoJournal",
     "RunError",
-    "Change",
     "Undo",
+    "UndoJournal",
     "UsageError",
     "locked_room",
     "open_journal",

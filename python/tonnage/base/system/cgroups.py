@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tonnage.base.core import RunError
-from tonnage.base.system.undo_journal import Command, Change, Undo
+from tonnage.base.system.undo_journal import Change, Command, Undo
 
 PATIENCE_SECONDS = 30.0
 """How long processes may take to end: one that waits for a device ends when that has answered."""

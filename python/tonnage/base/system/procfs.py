@@ -1,29 +1,42 @@
-"""The kernel's counters of block devices and of cores: read here, for all who watch."""
+"""Counters of the whole machine under /proc: disks, cores, memory pages, network interfaces.
+
+All are cumulative. A device's counters include whoever uses it; the network's are those of a
+network namespace, since the kernel does not count a process's traffic.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-DISKS = Path("/proc/diskstats")
+PROC = Path("/proc")
+SYS = Path("/sys")
 SECTOR_BYTES = 512
+TICKS = os.sysconf("SC_CLK_TCK")
+STACKED = ("loop", "ram", "zram")
+"""Name prefixes of devices that pass I/O on to others, or are memory."""
 
 
 class DiskCounters(NamedTuple):
-    """What a device did since it was there; ``in_flight`` is what it is doing."""
+    """A block device's counters (Documentation/admin-guide/iostats)."""
 
     reads: int
     read_bytes: int
     writes: int
     written_bytes: int
     in_flight: int
-    busy_milliseconds: int
+    """Requests at this moment; not a counter."""
+    busy_seconds: float
+    """Time with anything in flight: a device that serves many at once may be busy and not full."""
+    waited_seconds: float
+    """Summed over requests: divided by ``busy_seconds`` it is the mean queue depth."""
 
 
 class CoreSeconds(NamedTuple):
-    """Core seconds of all cores together; those stolen the hypervisor gave to others."""
+    """Seconds of all cores together; the hypervisor gave stolen ones to other guests."""
 
     user: float
     system: float
@@ -33,41 +46,131 @@ class CoreSeconds(NamedTuple):
 
     @property
     def busy(self) -> float:
-        """Spent on anything."""
         return self.user + self.system
 
     def stolen_share_since(self, earlier: CoreSeconds) -> float:
-        """What part of the time between the hypervisor gave to others; 0 of none."""
+        """The share of the time since ``earlier`` that was stolen; 0 of no time."""
         return (self.stolen - earlier.stolen) / ((sum(self) - sum(earlier)) or 1.0)
 
 
-def disks() -> dict[str, DiskCounters]:
-    """Each block device by the kernel's name (Documentation/admin-guide/iostats)."""
-    found = {}
-    for line in DISKS.read_text().splitlines():
-        _, _, name, *fields = line.split()
-        reads, _, read, _, writes, _, written, _, in_flight, busy = map(int, fields[:10])
-        found[name] = DiskCounters(
-            reads, read * SECTOR_BYTES, writes, written * SECTOR_BYTES, in_flight, busy
+@dataclass(frozen=True)
+class NetworkCounters:
+    """Bytes moved by the interfaces of one network namespace; loopback apart."""
+
+    received_bytes: int = 0
+    sent_bytes: int = 0
+    loopback_bytes: int = 0
+
+    def plus_increase(self, before: NetworkCounters, now: NetworkCounters) -> NetworkCounters:
+        """This plus the increase from ``before`` to ``now``; a decrease adds nothing."""
+        return NetworkCounters(
+            self.received_bytes + max(now.received_bytes - before.received_bytes, 0),
+            self.sent_bytes + max(now.sent_bytes - before.sent_bytes, 0),
+            self.loopback_bytes + max(now.loopback_bytes - before.loopback_bytes, 0),
         )
-    return found
 
 
-def disk_totals(names: Sequence[str]) -> DiskCounters | None:
-    """The counters of these devices added up; None if one of them has none."""
-    known = disks()
+def disks(proc: Path = PROC) -> dict[str, DiskCounters]:
+    """The counters of each block device, by the kernel's name."""
+    counters = {}
+    for line in (proc / "diskstats").read_text().splitlines():
+        _, _, name, *fields = line.split()
+        reads, _, read, _, writes, _, written, _, in_flight, busy, waited = map(int, fields[:11])
+        counters[name] = DiskCounters(
+            reads=reads,
+            read_bytes=read * SECTOR_BYTES,
+            writes=writes,
+            written_bytes=written * SECTOR_BYTES,
+            in_flight=in_flight,
+            busy_seconds=busy / 1e3,
+            waited_seconds=waited / 1e3,
+        )
+    return counters
+
+
+def base_disks(proc: Path = PROC, sys: Path = SYS) -> dict[str, DiskCounters]:
+    """Whole devices that store data themselves: no partitions, none built on other devices."""
+    return {
+        name: counters
+        for name, counters in disks(proc).items()
+        if not name.startswith(STACKED) and _is_base_disk(name, sys)
+    }
+
+
+def disk_totals(names: Sequence[str], proc: Path = PROC) -> DiskCounters | None:
+    """The sum of these devices' counters; None if one of them has none."""
+    known = disks(proc)
     if not names or not known.keys() >= {*names}:
         return None
-    columns = zip(*(known[name] for name in names), strict=True)
-    return DiskCounters(*(sum(column) for column in columns))
+    return DiskCounters(*map(sum, zip(*(known[name] for name in names), strict=True)))
 
 
-def core_seconds() -> CoreSeconds:
-    """What all cores did since the machine was started."""
-    tick = os.sysconf("SC_CLK_TCK")
-    # man proc: user nice system idle iowait irq softirq steal, in ticks over all cores.
-    cpu = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+def core_seconds(proc: Path = PROC) -> CoreSeconds:
+    """The time of all cores since boot."""
+    # proc(5): user nice system idle iowait irq softirq steal, in ticks over all cores.
+    fields = (proc / "stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, idle, waiting, irq, softirq, stolen = (
-        int(value) / tick for value in cpu[:8]
+        int(value) / TICKS for value in fields[:8]
     )
     return CoreSeconds(user + nice, system + irq + softirq, idle, waiting, stolen)
+
+
+def meminfo_bytes(*names: str, proc: Path = PROC) -> int:
+    """The sum of these fields of /proc/meminfo, like ``Dirty``."""
+    fields = tuple(f"{name}:" for name in names)
+    lines = (proc / "meminfo").read_text().splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(fields))
+
+
+def network(pid: int, proc: Path = PROC) -> NetworkCounters | None:
+    """The counters of a process's network namespace; None if the process is gone."""
+    try:
+        lines = (proc / str(pid) / "net" / "dev").read_text().splitlines()[2:]
+    except OSError:
+        return None
+    received = sent = loopback = 0
+    for line in lines:
+        name, _, text = line.partition(":")
+        fields = text.split()
+        if name.strip() == "lo":
+            loopback += int(fields[8])
+        else:
+            received += int(fields[0])
+            sent += int(fields[8])
+    return NetworkCounters(received, sent, loopback)
+
+
+def network_scope(pid: int, proc: Path = PROC) -> str:
+    """In words, whose traffic the counters of a process's namespace include."""
+    try:
+        namespace = os.stat(proc / str(pid) / "ns" / "net").st_ino
+        first = os.stat(proc / "1" / "ns" / "net").st_ino
+    except OSError:
+        return "of all in its network namespace"
+    return "of the whole machine" if namespace == first else "of all in its own network namespace"
+
+
+def link_bytes_per_second(sys: Path = SYS) -> float | None:
+    """The nominal speed of all interfaces together, each way; None if none states one."""
+    total = 0.0
+    interfaces = sys / "class" / "net"
+    for entry in interfaces.iterdir() if interfaces.is_dir() else ():
+        try:
+            megabits = int((entry / "speed").read_text())
+        except (OSError, ValueError):
+            continue  # Virtual interfaces have none.
+        total += max(megabits, 0) * 1e6 / 8
+    return total or None
+
+
+def resident_memory() -> int:
+    """Resident memory of this process, in bytes."""
+    return int((PROC / "self" / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _is_base_disk(name: str, sys: Path) -> bool:
+    block = sys / "block" / name.replace("/", "!")
+    if not block.is_dir():
+        return False
+    below = block / "slaves"
+    return not (below.is_dir() and any(below.iterdir()))

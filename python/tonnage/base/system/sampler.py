@@ -1,7 +1,7 @@
-"""Watches the machine while a job runs: block devices, cores, network, this process's memory.
+"""Sample the machine while a job runs: block devices, cores, network, this process's memory.
 
-What iostat, sar and vnStat showed in the papers, from the same kernel counters, sampled by one
-sleeping thread four times a second.
+These are the kernel counters behind iostat, sar and vnStat, sampled by one thread four times a
+second.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from tonnage.base.system import procfs
@@ -20,17 +19,17 @@ EVERY_SECONDS = 0.25
 class MachineSampler:
     """Samples the kernel's counters between entering and leaving.
 
-    Used as::
+    Use it as::
 
-        with Watch(["vda"]) as watch:
+        with MachineSampler(["vda"]) as sampler:
             ...
-        watch.devices, watch.host    # columns, for `artifacts.write_table`
+        sampler.devices, sampler.host    # columns, for `records.write_table`
     """
 
     def __init__(self, devices: list[str]) -> None:
         self._names = set(devices)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = 0.0
         self.devices: dict[str, list[Any]] = {
             name: []
@@ -60,7 +59,7 @@ class MachineSampler:
 
     def __enter__(self) -> MachineSampler:
         self._began = time.monotonic()
-        self._sample()  # By whoever enters and leaves: the thread may come to run late.
+        self._sample()  # Here, since the thread may start late.
         self._thread.start()
         return self
 
@@ -86,31 +85,21 @@ class MachineSampler:
                     name,
                     disk.read_bytes,
                     disk.written_bytes,
-                    disk.busy_milliseconds / 1e3,
+                    disk.busy_seconds,
                     disk.in_flight,
                 )
                 _append(self.devices, row)
 
     def _sample_host(self, seconds: float) -> None:
-        received = sent = 0
-        for line in Path("/proc/net/dev").read_text().splitlines()[2:]:
-            name, _, fields = line.partition(":")
-            if name.strip() != "lo":
-                received += int(fields.split()[0])
-                sent += int(fields.split()[8])
+        network = procfs.network(os.getpid()) or procfs.NetworkCounters()
         row = (
             seconds,
             *procfs.core_seconds(),
-            received,
-            sent,
-            resident_memory(),
+            network.received_bytes,
+            network.sent_bytes,
+            procfs.resident_memory(),
         )
         _append(self.host, row)
-
-
-def resident_memory() -> int:
-    """Resident memory of this process, in bytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _append(columns: dict[str, list[Any]], row: tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Signals that wait: what has been asked of AWS is heard, and an end is brought to its end."""
+"""Defer signals, so that a request to AWS or a clean-up is not cut short."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-WAITING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+DEFERRED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def signals_deferred(*, discard: bool = False) -> Iterator[None]:
-    """What interrupts meanwhile does so at the end; with ``forgets`` not even then."""
+    """Deliver signals at the end of the context, or never with ``discard``."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in WAITING}
+    pending: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in DEFERRED}
     try:
-        for number in WAITING:
-            signal.signal(number, lambda caught, _: came.append(caught))
+        for number in DEFERRED:
+            signal.signal(number, lambda received, _: pending.append(received))
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        if came and not discard:
-            signal.raise_signal(came[0])
+        if pending and not discard:
+            signal.raise_signal(pending[0])

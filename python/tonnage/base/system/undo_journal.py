@@ -1,15 +1,16 @@
-"""Changes of the machine, each undone whatever happens: what undoes it is written down before.
+"""A write-ahead undo journal: every change of the machine is undone, even after a crash.
 
-A way to undo is data: commands, and a question that tells whether they are needed, which is another
-command and its answers if so. What was never done, or is undone, or is not ours, answers otherwise,
-so undoing is harmless at any time, again, and by another process. It is the undo half of a
-write-ahead log (Mohan et al., ARIES): the journal knows of a change before the machine does.
+How to undo a change is data: commands, and a question that tells whether they are needed: another
+command with the answers that mean yes. A change that was never made, is undone already, or is not
+ours gives another answer. So undoing is safe at any time, repeatedly, and by another process. It is
+the undo half of a write-ahead log (Mohan et al., ARIES): the journal knows of a change before the
+machine does.
 
-    ROOM/journal.json    ways to undo what stands, oldest first
-    ROOM/...             what steps make there, as mount points
+    ROOM/journal.json    how to undo the changes in effect, oldest first
+    ROOM/...             what the changes create there, as mount points
 
-The room is locked by the process and by each command that it starts, so one that outlives a killed
-process is not overtaken, and two at once do not get into each other's way.
+The process and each command that it starts hold the room's lock. So a command that outlives a
+killed process delays the next one, and two processes never interfere.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tonnage.base.records import write_atomically
 
 ATTEMPTS = 40
 PAUSE_SECONDS = 0.25
-"""Between them: what a killed process had open is closed a moment after it is gone."""
+"""Between attempts: files of a killed process are closed a moment after it is gone."""
 LOCK_PAUSE_SECONDS = 0.05
 
 ENVIRONMENT = {
@@ -40,16 +41,16 @@ ENVIRONMENT = {
     "BLKID_FILE": "/dev/null",
     "LVM_SUPPRESS_FD_WARNINGS": "1",
 }
-"""Of commands: no cache of devices that go again, no warning that they hold the lock."""
+"""For commands: no cache of temporary devices, no warning about the inherited lock."""
 
 Command = tuple[str, ...]
 Execute = Callable[[Command], str]
-"""Runs a command and gives what it printed; raises `RunError`."""
+"""Runs a command and returns its output; raises `RunError`."""
 
 
 @dataclass(frozen=True)
 class Undo:
-    """Commands that undo something while a question has one of these answers."""
+    """Commands that undo a change; needed while the question has one of the answers."""
 
     commands: tuple[Command, ...]
     question: Command
@@ -58,16 +59,16 @@ class Undo:
 
 @dataclass(frozen=True)
 class Change:
-    """A command that changes the machine, and all that undoes it, to be undone last to first."""
+    """A command that changes the machine, and how to undo it, last to first."""
 
     command: Command
     undos: tuple[Undo, ...] = ()
 
 
 class UndoJournal:
-    """What stands and how it is undone.
+    """The changes in effect and how to undo them.
 
-    ``owner`` is the command that undoes first what a killed one left, for messages.
+    ``owner`` is the command to run again if undoing fails, for messages.
     """
 
     def __init__(self, file: Path, execute: Execute, owner: str) -> None:
@@ -76,44 +77,44 @@ class UndoJournal:
         self._owner = owner
         self._undos = _read(file)
 
-    def apply(self, steps: Iterable[Change]) -> None:
-        """Does ``steps``, which stand until they are undone, whoever does that.
+    def apply(self, changes: Iterable[Change]) -> None:
+        """Make ``changes``, which stay in effect until they are undone.
 
-        A step is asked for when the one before it is done, so it may depend on that.
+        A change is requested after the one before it was made, so it may depend on it.
 
         Raises:
-            RunError: A step failed; those before it stand.
+            RunError: A change failed; those before it stay in effect.
         """
-        for step in steps:
-            self._write([*self._undos, *step.undos])
-            self.execute(step.command)
+        for change in changes:
+            self._write([*self._undos, *change.undos])
+            self.execute(change.command)
 
     @contextmanager
-    def applied(self, steps: Iterable[Change]) -> Iterator[None]:
-        """What ``steps`` make stands inside, and is gone afterwards; see `make`.
+    def applied(self, changes: Iterable[Change]) -> Iterator[None]:
+        """Make ``changes`` and undo them when the context ends; see `apply`.
 
         Raises:
-            RunError: A step failed, or what was done could not be undone.
+            RunError: A change failed, or could not be undone.
         """
         before = len(self._undos)
         try:
-            self.apply(steps)
+            self.apply(changes)
             yield
         finally:
             self.undo(before)
 
     def undo(self, keep: int = 0) -> None:
-        """Undoes all but the ``keep`` oldest.
+        """Undo all but the ``keep`` oldest changes.
 
         Raises:
-            RunError: Something could not be undone; it stays in the journal, with all before it.
+            RunError: One could not be undone; it stays in the journal, with all before it.
         """
         for undo in reversed(self._undos[keep:]):
             self._undo(undo)
         self._write(self._undos[:keep])
 
     def _undo(self, undo: Undo) -> None:
-        said = ""
+        error = ""
         for attempt in range(ATTEMPTS):
             if not self._is_needed(undo):
                 return
@@ -123,17 +124,17 @@ class UndoJournal:
                 try:
                     self.execute(command)
                 except RunError as why:
-                    said = str(why.args[0])  # What counts is the answer.
+                    error = str(why.args[0])  # The question decides.
         if self._is_needed(undo):
-            text = f"run {self._owner} again, which undoes first what is left"
-            raise RunError(f"cannot undo what was done: {said}; {text}")
+            text = f"run {self._owner} again: it undoes leftovers first"
+            raise RunError(f"cannot undo a change: {error}; {text}")
 
     def _is_needed(self, undo: Undo) -> bool:
         try:
-            said = self.execute(undo.question)
+            answer = self.execute(undo.question)
         except RunError:
             return False
-        return said in [answer.strip() for answer in undo.answers]
+        return answer in [expected.strip() for expected in undo.answers]
 
     def _write(self, undos: list[Undo]) -> None:
         if undos != self._undos:
@@ -144,15 +145,13 @@ class UndoJournal:
 
 @contextmanager
 def open_journal(room: Path, owner: str) -> Iterator[UndoJournal]:
-    """The journal in the directory ``room``, when what a killed process left is undone.
+    """Open the journal in the directory ``room`` after undoing what a killed process left.
 
-    Args:
-        room: Where; gone afterwards.
-        owner: The command whose room it is.
+    The room is removed afterwards; ``owner`` is the command that it belongs to.
 
     Raises:
-        UsageError: Another process is at work there.
-        RunError: What was left could not be undone.
+        UsageError: Another process holds the room.
+        RunError: A leftover change could not be undone.
     """
     with locked_room(room, owner) as lock:
         journal = UndoJournal(room / "journal.json", partial(run_command, lock), owner)
@@ -162,43 +161,43 @@ def open_journal(room: Path, owner: str) -> Iterator[UndoJournal]:
         finally:
             journal.undo()
             for file in room.iterdir():
-                file.unlink()  # No more than the journal, and one that was half written.
+                file.unlink()  # The journal, and perhaps a partly written one.
             room.rmdir()
 
 
 @contextmanager
 def locked_room(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[int]:
-    """Holds the lock of the directory ``room``, which is made if need be: gives its handle.
+    """Lock the directory ``room``, created if need be, and give its descriptor.
 
     Args:
-        room: What is locked. Whoever holds the lock may remove it.
-        owner: The command whose room it is.
-        patience_seconds: How long another one's end is waited for.
+        room: Whoever holds the lock may remove it.
+        owner: The command that the room belongs to.
+        patience_seconds: How long to wait for another process.
 
     Raises:
-        UsageError: Another process is at work there.
+        UsageError: Another process holds the lock.
     """
     deadline = time.monotonic() + patience_seconds
     while True:
         room.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(room, os.O_RDONLY)
         try:
-            if _hold(lock, room):
+            if _try_lock(lock, room):
                 yield lock
                 return
         finally:
             os.close(lock)
         if time.monotonic() >= deadline:
-            raise UsageError(f"another {owner} is at work on this machine: wait until it ends")
+            raise UsageError(f"another {owner} is running on this machine: wait until it ends")
         time.sleep(LOCK_PAUSE_SECONDS)
 
 
-def _hold(lock: int, room: Path) -> bool:
+def _try_lock(lock: int, room: Path) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    # Who held the lock before may have removed it at the end, and another one made it anew.
+    # The previous holder may have removed the directory, and another process recreated it.
     try:
         return os.path.samestat(os.fstat(lock), os.stat(room))
     except FileNotFoundError:
@@ -206,32 +205,32 @@ def _hold(lock: int, room: Path) -> bool:
 
 
 def run_command(lock: int, command: Command) -> str:
-    """Runs a command, which holds the lock too; gives what it printed."""
-    done = subprocess.run(
+    """Run a command, which inherits the lock; returns its output."""
+    result = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         env=os.environ | ENVIRONMENT,
         pass_fds=(lock,),
-        start_new_session=True,  # A Ctrl-C is for this process, which then undoes what there is.
+        start_new_session=True,  # Ctrl-C is for this process, which then undoes its changes.
     )
-    if done.returncode:
-        said = " ".join(done.stderr.split())
-        raise RunError(f"{shlex.join(command)}: {said}")
-    return done.stdout.strip()
+    if result.returncode:
+        output = " ".join(result.stderr.split())
+        raise RunError(f"{shlex.join(command)}: {output}")
+    return result.stdout.strip()
 
 
 def _read(file: Path) -> list[Undo]:
     try:
-        noted = json.loads(file.read_bytes())
+        entries = json.loads(file.read_bytes())
     except FileNotFoundError:
         return []
     return [
         Undo(
-            commands=tuple(map(tuple, each["commands"])),
-            question=tuple(each["question"]),
-            answers=tuple(each["answers"]),
+            commands=tuple(map(tuple, entry["commands"])),
+            question=tuple(entry["question"]),
+            answers=tuple(entry["answers"]),
         )
-        for each in noted
+        for entry in entries
     ]

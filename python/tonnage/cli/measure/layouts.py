@@ -102,7 +102,7 @@ def measure_layouts(
     command, also after a reboot; the same one, with its --output, goes on.
     """
     from tonnage.measure.disk import MODES, OPERATIONS
-    from tonnage.measure.layouts import Settings
+    from tonnage.measure.layouts import LayoutSettings
     from tonnage.measure.layouts import measure_layouts as measure
     from tonnage.measure.layouts.steps import FILE_SYSTEMS, LAYOUTS
 
@@ -114,7 +114,7 @@ def measure_layouts(
     labels = labelled(label)
     out = out or new_directory("tonnage-layouts")
     refuse_files("--output", [out])
-    settings = Settings(
+    settings = LayoutSettings(
         devices=tuple(devices),
         layouts=tuple(dict.fromkeys(layout or (LAYOUTS if len(devices) > 1 else LAYOUTS[:1]))),
         modes=tuple(dict.fromkeys(mode or modes)),

@@ -191,7 +191,7 @@ def measure_net(
             seed=seed,
         )
         return
-    from tonnage.measure.net import Settings
+    from tonnage.measure.net import NetSettings
     from tonnage.measure.net import measure_net as measure
 
     if sizes:
@@ -201,7 +201,7 @@ def measure_net(
     if rate is not None and not namespaces:
         raise core.UsageError("--rate is that of links between namespaces: give --namespaces too")
     block = block or BLOCK_BYTES
-    settings = Settings(
+    settings = NetSettings(
         endpoints=endpoints or ENDPOINTS,
         connections=connections[0] if connections else 1,
         block_bytes=block,
@@ -231,10 +231,10 @@ def _between_machines(at: Where, out: Path, as_json: bool, **told: Any) -> None:
     from tonnage.cli.measure import cluster as fleets
 
     fleets.refuse_without_ray()
-    from tonnage.measure.net.cluster import Settings, measure_net
+    from tonnage.measure.net.cluster import ClusterNetSettings, measure_cluster_net
 
     assert at.fleet is not None
-    measured = partial(measure_net, out=out, settings=Settings(**told), **at.asked)
+    measured = partial(measure_cluster_net, out=out, settings=ClusterNetSettings(**told), **at.asked)
     fleets.show(at.fleet, out, "net", measured, as_json, in_lines=shuffled)
 
 

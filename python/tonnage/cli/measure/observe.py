@@ -68,8 +68,8 @@ def observe(
     The command's input, output and exit code stay its own; a summary goes to standard error. DIR
     gets observation.json, job.json (the demands of each phase) and the series as Parquet.
     """
-    from tonnage.measure.observe.launch import NotStarted
-    from tonnage.measure.observe.monitor import watch_command, watch_processes
+    from tonnage.measure.observe.launch import CommandNotStarted
+    from tonnage.measure.observe.monitor import monitor_command, monitor_processes
     from tonnage.measure.trial import environment
 
     if bool(command) == bool(pid):
@@ -83,22 +83,22 @@ def observe(
     out.mkdir(parents=True, exist_ok=True)
     try:
         if command:
-            watched = watch_command(command, out, interval, to_stderr=as_json)
+            watched = monitor_command(command, out, interval, to_stderr=as_json)
         else:
-            watched = watch_processes(pid or [], out, interval)
+            watched = monitor_processes(pid or [], out, interval)
     except core.UsageError as why:
         for path in out.glob("*.csv"):
             path.unlink()
         if is_new:
             out.rmdir()
-        if isinstance(why, NotStarted):
+        if isinstance(why, CommandNotStarted):
             print(f"tonnage: {why}", file=sys.stderr)
             raise typer.Exit(why.code) from None
         raise
     # Only now: numpy has threads of its own, which would not hold our signals back.
-    from tonnage.measure.observe.observation import conclude
+    from tonnage.measure.observe.observation import write_observation
 
-    done = conclude(
+    done = write_observation(
         watched,
         out,
         command=command or [],

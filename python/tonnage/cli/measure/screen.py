@@ -141,7 +141,7 @@ def measure_screen(
         **at.asked,
         late_seconds=math.inf,  # Its own disks are what they are.
     )
-    network = net.Settings(
+    network = net.ClusterNetSettings(
         connections=(1,),
         sizes=None,
         block_bytes=NET_BLOCK_BYTES,

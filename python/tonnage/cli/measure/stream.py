@@ -9,27 +9,20 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import (
-    MOST_ROUNDS,
-    ROUNDS,
-    ROUNDS_HELP,
     Directory,
-    FleetAddress,
-    Instances,
-    Labels,
-    OneAtATime,
-    Out,
-    Patience,
-    UntilConfidence,
-    carry_out,
-    in_directory,
+    MeasureOptions,
+    RepetitionOptions,
     refuse_directories,
-    where,
+    settings_in,
+    work_in,
 )
-from tonnage.cli.options.types import Json, parse_size, whole_number
-from tonnage.cli.options.validate import refuse_memory, refuse_unknown
+from tonnage.cli.measure.suite import Suite, run_suite
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.types import parse_size, whole_number
+from tonnage.cli.options.validate import refuse_memory, refuse_unknown, refuse_without
 
 TRANSFER_UNIT_BYTES = 4096
-"""What direct I/O moves is a multiple of this."""
+"""Direct I/O moves multiples of this."""
 
 
 def parse_transfer(text: str) -> int:
@@ -41,10 +34,11 @@ def parse_transfer(text: str) -> int:
 
 
 def measure_stream(
+    *,
     directory: Directory = Path(),
     operation: Annotated[
         list[str] | None,
-        typer.Option("--operation", metavar="OPERATION...", help="Of write, read. Default: both."),
+        typer.Option("--operation", metavar="OPERATION...", help="write, read. Default: both."),
     ] = None,
     processes: Annotated[
         int,
@@ -52,92 +46,83 @@ def measure_stream(
             "--processes",
             parser=whole_number(1, 4096),
             metavar="N",
-            help="How many write or read at once: threads, each of which blocks as IOR's processes "
-            "do.",
+            help="How many write or read at once: threads that block, as IOR's processes do.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = default("1"),
     block: Annotated[
         int,
         typer.Option(
-            "--block", parser=parse_size, metavar="SIZE", help="Of a segment, what each one does."
+            "--block",
+            parser=parse_size,
+            metavar="SIZE",
+            help="Bytes of each process in a segment (IOR -b).",
         ),
-    ] = "1GiB",  # type: ignore[assignment]
+    ] = default("1GiB"),
     transfer: Annotated[
         int,
         typer.Option(
-            "--transfer", parser=parse_transfer, metavar="SIZE", help="What one system call moves."
+            "--transfer",
+            parser=parse_transfer,
+            metavar="SIZE",
+            help="Bytes of one system call (IOR -t).",
         ),
-    ] = "1MiB",  # type: ignore[assignment]
+    ] = default("1MiB"),
     segments: Annotated[
         int,
         typer.Option(
             "--segments",
             parser=whole_number(1, 1 << 32),
             metavar="N",
-            help="How often all blocks follow each other in a file.",
+            help="Segments of a file, each with a block of every process (IOR -s).",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = default("1"),
     shared: Annotated[
-        bool, typer.Option("--shared", help="One file for all, instead of one for each.")
+        bool, typer.Option("--shared", help="One file for all processes, not one each.")
     ] = False,
     shared_dir: Annotated[
         bool,
         typer.Option(
             "--shared-dir",
-            help="With --cluster: --dir is one directory, on a file system that all machines have "
-            "mounted. All begin each trial at one moment, and read what another one wrote; with "
-            "--shared, one file is that of all machines.",
+            help="With --cluster: --dir is one directory on a file system that all nodes mount. "
+            "Nodes start each trial together and read what another node wrote; with --shared, all "
+            "use one file.",
         ),
     ] = False,
     buffered: Annotated[
         bool,
         typer.Option(
             "--buffered",
-            help="Through the page cache, which is dropped before it is read, instead of past it.",
+            help="Use the page cache, and drop it before reading, instead of bypassing it.",
         ),
     ] = False,
     flush: Annotated[
         bool,
-        typer.Option(
-            "--flush/--no-flush", help="Whether the time of writing ends when all is durable."
-        ),
+        typer.Option("--flush/--no-flush", help="Count the time until written data is durable."),
     ] = True,
-    repetitions: Annotated[
-        int | None,
-        typer.Option(
-            "--repetitions",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help=ROUNDS_HELP,
-        ),
-    ] = None,
-    until_confidence: UntilConfidence = None,
-    fleet: FleetAddress = None,
-    instances: Instances = None,
-    one_at_a_time: OneAtATime = False,
-    patience: Patience = "60s",  # type: ignore[assignment]
-    label: Labels = None,
-    out: Out = None,
-    as_json: Json = False,
+    repetition: RepetitionOptions,
+    options: MeasureOptions,
 ) -> None:
-    """Measure files written and read in order, as IOR does: blocks, transfers, segments.
+    """Measure files written and read sequentially, as IOR does: blocks, transfers, segments.
 
-    Files are made for it and removed; the file system may be any that is mounted.
+    Test files are made and removed; any mounted file system will do.
+
+    Examples:
+        tonnage measure stream --dir /mnt/nvme0 --processes 4 --block 512MiB
+        tonnage measure stream --cluster auto --dir /mnt/shared --shared-dir --shared
     """
-    from tonnage.measure.stream import OPERATIONS, Settings
+    from tonnage.measure.stream import OPERATIONS, StreamSettings
     from tonnage.measure.stream import measure_stream as measure
 
     refuse_unknown("--operation", operation or [], OPERATIONS)
-    at = where(fleet, instances, one_at_a_time, patience, label)
-    refuse_directories(at, [directory])
-    if shared_dir and at.fleet is None:
-        raise core.UsageError("--shared-dir is for a fleet: give --cluster too")
-    if shared_dir and until_confidence:
+    refuse_directories(options, [directory])
+    if options.cluster is None:
+        refuse_without("--cluster", {"--shared-dir": shared_dir})
+    if shared_dir and repetition.until_confidence:
         raise core.UsageError(
-            "--shared-dir has all machines do the same trials: give --repetitions instead of "
+            "--shared-dir: all nodes do the same trials: give --repetitions instead of "
             "--until-confidence"
         )
-    settings = Settings(
+    settings = StreamSettings(
         operations=tuple(operation or OPERATIONS),
         workers=processes,
         block_bytes=block,
@@ -146,23 +131,22 @@ def measure_stream(
         shared=shared,
         direct=not buffered,
         flush=flush,
-        repetitions=repetitions or (MOST_ROUNDS if until_confidence else ROUNDS),
-        until_confidence=until_confidence,
+        repetitions=repetition.most,
+        until_confidence=repetition.until_confidence,
         shared_dir=shared_dir,
     )
-    if at.fleet is None:
+    if options.cluster is None:
         refuse_memory(
             f"--transfer {formatting.memory(transfer)} for each of --processes needs "
             f"{formatting.memory(settings.memory_bytes)},",
             settings.memory_bytes,
             "give less, or fewer of them",
         )
-    carry_out(
-        "stream",
-        *in_directory(directory, measure, settings),
-        at,
-        out,
-        as_json,
+    suite = Suite(
+        kind="stream",
+        work=work_in(directory, measure, settings),
+        settings=settings_in(directory, settings),
         in_step=shared_dir,
         total_bytes=settings.bytes * len(settings.operations) * settings.repetitions,
     )
+    run_suite(suite, options)

@@ -23,9 +23,16 @@ from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.cluster import clock_sync, version_check
 from tonnage.cluster.barrier import BarrierWait
 from tonnage.cluster.clock_sync import Clock
-from tonnage.cluster.ray_adapter import RemoteWorker, Call, Cluster, WorkerLost, Machine, installed_here
+from tonnage.cluster.ray_adapter import (
+    Call,
+    Cluster,
+    Machine,
+    RemoteWorker,
+    WorkerLost,
+    installed_here,
+)
 from tonnage.cluster.version_check import InstalledVersion
-from tonnage.measure.cluster.measure_worker import MeasureWorker, MeasureTask, Told, Work
+from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, Told, Work
 from tonnage.measure.cluster.store import ClusterMeasurementDir, open_measurement_dir
 
 ASK_SECONDS = 1.0
@@ -152,7 +159,9 @@ class MeasuringNode:
         return NodeStatus(self.node, state, self.trials, told.done_bytes if told else 0, why, waits)
 
 
-def measure_cluster(cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus) -> MeasurementEvents:
+def measure_cluster(
+    cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus
+) -> MeasurementEvents:
     """Has the machines of a fleet measure; gives what is heard of them.
 
     Args:
@@ -174,7 +183,9 @@ def measure_cluster(cluster: Cluster, out: Path, asked: MeasurementRequest, on_r
 
 
 @contextmanager
-def measurement_run(cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus) -> Iterator[MeasurementRun]:
+def measurement_run(
+    cluster: Cluster, out: Path, asked: MeasurementRequest, on_rows: OnStatus
+) -> Iterator[MeasurementRun]:
     """A run on the machines that are left to measure; none of them is at work afterwards.
 
     Args:
@@ -208,7 +219,9 @@ def measurement_run(cluster: Cluster, out: Path, asked: MeasurementRequest, on_r
             machines = machines[: max(asked.instances - len(done), 0)]
         keep.begin()
         begun = {node: row.host for node, row in rows.items() if row.measurement and row.host}
-        run = MeasurementRun(cluster, keep, asked, [MeasuringNode(each) for each in machines], begun, on_rows)
+        run = MeasurementRun(
+            cluster, keep, asked, [MeasuringNode(each) for each in machines], begun, on_rows
+        )
         try:
             yield run
         finally:
@@ -403,7 +416,9 @@ class MeasurementRun:
         elif told.quiet_seconds > patience + self._asked.pause_seconds:
             yield self.close(member, f"hangs: it moved nothing for {told.quiet_seconds:.0f} s")
 
-    def close(self, member: MeasuringNode, why: str | None, error: str | None = None) -> ClusterNode:
+    def close(
+        self, member: MeasuringNode, why: str | None, error: str | None = None
+    ) -> ClusterNode:
         """Writes how it went on a machine: all well, or why not; then it is to end."""
         self._stop(member)
         told, labels = member.told, {**member.machine.labels, **self._asked.labels}

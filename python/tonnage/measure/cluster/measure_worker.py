@@ -21,7 +21,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
-from tonnage.cluster.barrier import WorkerBarrier, BarrierWait
+from tonnage.cluster.barrier import BarrierWait, WorkerBarrier
 
 Work = Callable[..., Iterator[Trial | Measurement]]
 """Measures into a directory; also takes ``command``, ``labels`` and ``on_progress`` by name, and
@@ -112,9 +112,7 @@ class MeasureWorker:
             UsageError: There is no room for its files.
         """
         parent = Path(tempfile.gettempdir())
-        room = self._stack.enter_context(
-            core.workspace("the temporary directory", parent, ROOM_PREFIX)
-        )
+        room = self._stack.enter_context(core.workspace(None, parent, ROOM_PREFIX))
         self._out, self._task = room / "out", task
         self._out.mkdir()
         for name, content in task.files.items():

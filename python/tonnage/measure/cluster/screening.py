@@ -13,7 +13,12 @@ from pathlib import Path
 from tonnage.base.records import ClusterMeasurement
 from tonnage.base.records.network_rounds import NET
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.measure.cluster.driver import MeasurementRequest, MeasurementEvents, OnStatus, measure_cluster
+from tonnage.measure.cluster.driver import (
+    MeasurementEvents,
+    MeasurementRequest,
+    OnStatus,
+    measure_cluster,
+)
 from tonnage.measure.net import cluster as net
 from tonnage.measure.trial.session import locked_parent_dir
 
@@ -22,7 +27,11 @@ DISK = "disk"
 
 
 def screen_cluster(
-    cluster: Cluster, out: Path, disks: MeasurementRequest, network: net.Settings, on_rows: OnStatus
+    cluster: Cluster,
+    out: Path,
+    disks: MeasurementRequest,
+    network: net.ClusterNetSettings,
+    on_rows: OnStatus,
 ) -> MeasurementEvents:
     """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
 
@@ -39,7 +48,7 @@ def screen_cluster(
         there = {machine.name for machine in cluster.machines if machine.name in left}
         if len(there) < 2:
             return
-        found = net.measure_net(
+        found = net.measure_cluster_net(
             cluster,
             out / NET,
             network,

@@ -29,7 +29,7 @@ from tonnage.base.records.cluster_measurement import CLUSTER_BEGUN_FILE, CLUSTER
 from tonnage.base.records.discovery import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.aggregate import aggregate_nodes
-from tonnage.measure.net.shuffle_analysis import shuffle
+from tonnage.measure.net.shuffle_analysis import analyse_shuffle
 from tonnage.measure.trial.session import locked_parent_dir, require_same_settings
 from tonnage.measure.trial.trial import new_id, utc_now
 
@@ -106,7 +106,7 @@ class ClusterMeasurementDir:
             tail_seconds=None if first is None or last is None else last - first,
         )
         if whole.kind == NET:
-            whole = shuffle(whole)
+            whole = analyse_shuffle(whole)
         whole.write(self._out / CLUSTER_FILE)
         return whole
 
@@ -169,7 +169,9 @@ def open_measurement_dir(
                     f"--output {out} holds a measurement of {begun.kind}: give another directory"
                 )
             how = {"one_at_a_time": begun.one_at_a_time}
-            require_same_settings(out, begun.settings | how, wanted | {"one_at_a_time": one_at_a_time})
+            require_same_settings(
+                out, begun.settings | how, wanted | {"one_at_a_time": one_at_a_time}
+            )
         else:
             begun = ClusterMeasurement(
                 id=new_id(f"fleet-{kind}"),

@@ -30,11 +30,16 @@ from tonnage.measure.importers import (
     sysstat,
     warp,
 )
-from tonnage.measure.importers.json_reader import Node, begins, described, documents
-from tonnage.measure.importers.metric import OPERATIONS, Unreadable, one_line
+from tonnage.measure.importers.json_reader import (
+    JsonValue,
+    describe,
+    document_start,
+    parse_documents,
+)
+from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile, one_line
 from tonnage.measure.trial.trial import utc_now
 
-__all__ = ["OPERATIONS", "Unreadable", "imported", "one_line", "read"]
+__all__ = ["OPERATIONS", "UnreadableFile", "one_line", "read", "to_measurement"]
 
 # A file is held in memory, twice if it is compressed.
 LARGEST_BYTES = 256 << 20
@@ -45,7 +50,7 @@ IDENTITY_DIGITS = 16
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _KNOWN = "a result of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or warp"
 
-_OF_JSON: list[tuple[Callable[[Node], bool], Callable[[list[Node]], list[Metric]]]] = [
+_OF_JSON: list[tuple[Callable[[JsonValue], bool], Callable[[list[JsonValue]], list[Metric]]]] = [
     (fio.matches, fio.read),
     (ior.matches_json, ior.read_json),
     (sysstat.matches, sysstat.read),
@@ -81,13 +86,13 @@ def read(path: Path) -> list[Metric]:
     """
     try:
         return _of_text(_text(_content(path)), path)
-    except Unreadable as why:
-        raise why.of(one_line(str(path))) from None
+    except UnreadableFile as why:
+        raise why.in_file(one_line(str(path))) from None
     except RecursionError:
-        raise Unreadable("a reasonable depth", file=one_line(str(path))) from None
+        raise UnreadableFile("a reasonable depth", file=one_line(str(path))) from None
 
 
-def imported(path: Path, readings: list[Metric], *, command: list[str]) -> Measurement:
+def to_measurement(path: Path, readings: list[Metric], *, command: list[str]) -> Measurement:
     """The readings of a file as a measurement; what the tool did not say of itself is not known.
 
     Its name is its content's: the same file, under whatever name and whenever it is imported, is
@@ -116,11 +121,11 @@ def _content(path: Path) -> bytes:
             content = _limited(file.read)
     except (OSError, ValueError) as why:
         reason = why.strerror if isinstance(why, OSError) else str(why)
-        raise Unreadable(f"a file that can be read ({reason})") from None
+        raise UnreadableFile(f"a file that can be read ({reason})") from None
     if content.startswith(_ZSTD):
         content = _uncompressed(content)
     if not content.strip():
-        raise Unreadable(f"{_KNOWN}, not an empty file")
+        raise UnreadableFile(f"{_KNOWN}, not an empty file")
     return content
 
 
@@ -132,7 +137,7 @@ def _limited(read_some: Callable[[int], bytes]) -> bytes:
         parts.append(part)
         total += len(part)
         if total > LARGEST_BYTES:
-            raise Unreadable(f"a file of at most {LARGEST_BYTES >> 20} MiB")
+            raise UnreadableFile(f"a file of at most {LARGEST_BYTES >> 20} MiB")
     return b"".join(parts)
 
 
@@ -143,7 +148,7 @@ def _uncompressed(content: bytes) -> bytes:
         with pa.input_stream(io.BytesIO(content), compression="zstd") as stream:
             return _limited(stream.read)
     except (OSError, ValueError):
-        raise Unreadable("a whole zstd file") from None
+        raise UnreadableFile("a whole zstd file") from None
 
 
 def _text(content: bytes) -> str:
@@ -156,18 +161,20 @@ def _text(content: bytes) -> str:
 def _of_text(text: str, path: Path) -> list[Metric]:
     if fio_logs.matches(text, path.name):
         return fio_logs.read(text, path.name)
-    if begins(text) is not None:
-        held = documents(text)
+    if document_start(text) is not None:
+        held = parse_documents(text)
         for is_its, of_json in _OF_JSON:
             if is_its(held[0]):
                 return of_json(held)
-        raise Unreadable(f"{_KNOWN}, not {described(held[0])}")
+        raise UnreadableFile(f"{_KNOWN}, not {describe(held[0])}")
     for is_text_its, of_text in _OF_TEXT:
         if is_text_its(text):
             return of_text(text)
     for sign, instead in _UNREAD.items():
         if sign in text:
-            raise Unreadable(instead)
+            raise UnreadableFile(instead)
     if fio_logs.looks_like_one(text):
-        raise Unreadable("a name that ends in _bw.N.log, _iops, _lat, _clat, _slat or _clat_hist")
-    raise Unreadable(_KNOWN)
+        raise UnreadableFile(
+            "a name that ends in _bw.N.log, _iops, _lat, _clat, _slat or _clat_hist"
+        )
+    raise UnreadableFile(_KNOWN)

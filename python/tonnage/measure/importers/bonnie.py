@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import lines, number, size, whole
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import integer, lines, number, size_bytes
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "bonnie++"
@@ -65,7 +65,7 @@ def read(text: str) -> list[Metric]:
         if _is_result(line):
             found += list(_of_line(line.split(","), f"line {at}"))
     if not found:
-        raise Unreadable("a test's result of bonnie++")
+        raise UnreadableFile("a test's result of bonnie++")
     return found
 
 
@@ -78,21 +78,21 @@ def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
     layout = _LAYOUTS.get(len(fields))
     if layout is None:
         counts = ", ".join(map(str, _LAYOUTS))
-        raise Unreadable(f"one of {counts} fields of bonnie++, not {len(fields)}", where)
+        raise UnreadableFile(f"one of {counts} fields of bonnie++, not {len(fields)}", where)
     row = dict(zip(layout, fields, strict=True))
     source = Source(tool=TOOL, version=row.get("bonnie_version"))
     processes = row.get("concurrency", "")
-    concurrency = whole(processes, "the concurrency", where) if processes else None
+    concurrency = integer(processes, "the concurrency", where) if processes else None
     # "1G", "1G:4k"; megabytes if it has no unit.
     file_size, _, chunk = row["file_size"].partition(":")
     chunk = row.get("io_chunk_size") or chunk
-    file_bytes = size(f"{file_size}M" if file_size.isdecimal() else file_size)
+    file_bytes = size_bytes(f"{file_size}M" if file_size.isdecimal() else file_size)
     details = {
         "machine": row["name"],
         "file_bytes": file_bytes,
         "format_version": row.get("format_version"),
     }
-    block = (size(chunk) if chunk else _BLOCK) or None
+    block = (size_bytes(chunk) if chunk else _BLOCK) or None
     for name in (*_OPERATIONS, "seeks"):
         yield from _of_file(source, row, name, block, concurrency, details, where)
     files = {"machine": row["name"], "files": row["num_files"] or None}
@@ -101,7 +101,7 @@ def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
         order, _, action = name.partition("_")
         value, more = _rate(row, name, where)
         if value is not None or more:
-            yield reading_of(
+            yield build_metric(
                 source=source,
                 operation=_FILE_OPERATIONS[action],
                 concurrency=concurrency,
@@ -127,11 +127,11 @@ def _of_file(
     latency = _latency(row, name, where)
     if name == "seeks":
         seekers = row.get("seek_processes", "")
-        yield reading_of(
+        yield build_metric(
             source=source,
             operation="seek",
             block_bytes=block,
-            concurrency=whole(seekers, "the processes that seek", where) if seekers else None,
+            concurrency=integer(seekers, "the processes that seek", where) if seekers else None,
             operations_per_second=value,
             latency_seconds=latency,
             details={**details, **more, "test": name},
@@ -139,7 +139,7 @@ def _of_file(
         return
     operation, by = _OPERATIONS[name]
     bandwidth = None if value is None else value * 1024
-    yield reading_of(
+    yield build_metric(
         source=source,
         operation=operation,
         block_bytes=1 if by == "byte" else block,
@@ -169,5 +169,5 @@ def _latency(row: dict[str, str], name: str, where: str) -> Latency:
         return Latency()
     found = _LATENCY.fullmatch(text)
     if not found:
-        raise Unreadable(f"{name}'s latency in us, ms or s", where)
+        raise UnreadableFile(f"{name}'s latency in us, ms or s", where)
     return Latency(max=int(found[1]) * _SECONDS[found[2]])

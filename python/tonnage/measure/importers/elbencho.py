@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.json_reader import Node
-from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.importers.json_reader import JsonValue
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
 from tonnage.measure.importers.text import lines, number
 from tonnage.measure.trial.cache_detection import cache_reason
 
@@ -78,7 +78,7 @@ class _Rates(NamedTuple):
     first_bandwidth: float | None
 
 
-def matches(document: Node) -> bool:
+def matches(document: JsonValue) -> bool:
     """Whether this is elbencho's JSON."""
     return "phase_type" in document and "last_done" in document
 
@@ -88,7 +88,7 @@ def matches_csv(text: str) -> bool:
     return any(line.startswith(_CSV_HEADER) for _, line in lines(text))
 
 
-def read(documents: list[Node]) -> list[Metric]:
+def read(documents: list[JsonValue]) -> list[Metric]:
     """The readings of elbencho's JSON."""
     return _some([reading for document in documents for reading in _of_document(document)])
 
@@ -100,38 +100,38 @@ def read_csv(text: str) -> list[Metric]:
 
 def _some(found: list[Metric]) -> list[Metric]:
     if not found:
-        raise Unreadable("a phase of elbencho that did anything")
+        raise UnreadableFile("a phase of elbencho that did anything")
     return found
 
 
-def _of_document(document: Node) -> Iterator[Metric]:
+def _of_document(document: JsonValue) -> Iterator[Metric]:
     # Its first versions did not write the configuration.
-    config = document.get("config") or Node({}, document.path)
+    config = document.get("config") or JsonValue({}, document.path)
     phase = _Phase(
-        name=document.at("phase_type").text(),
-        version=config.maybe_text("version"),
-        command=config.maybe_text("command"),
-        label=document.maybe_text("label"),
-        path_type=config.maybe_text("path_type") or "",
-        hosts=config.maybe_number("hosts"),
-        threads=config.maybe_number("threads"),
-        depth=config.maybe_number("io_depth"),
-        block=config.maybe_number("block_size"),
-        file_size=config.maybe_number("file_size"),
+        name=document.member("phase_type").text(),
+        version=config.optional_text("version"),
+        command=config.optional_text("command"),
+        label=document.optional_text("label"),
+        path_type=config.optional_text("path_type") or "",
+        hosts=config.optional_number("hosts"),
+        threads=config.optional_number("threads"),
+        depth=config.optional_number("io_depth"),
+        block=config.optional_number("block_size"),
+        file_size=config.optional_number("file_size"),
         direct=_is_set(config, "direct_io") if "direct_io" in config else None,
         random=_is_set(config, "random_offsets"),
     )
-    last, first = document.at("last_done"), document.get("first_done")
+    last, first = document.member("last_done"), document.get("first_done")
     for mixed in (False, True):
         yield from _of_rates(phase, _rates(last, first, mixed), mixed)
 
 
-def _is_set(config: Node, name: str) -> bool:
+def _is_set(config: JsonValue, name: str) -> bool:
     value = config.object().get(name)
     return value is True or str(value).lower() in _YES
 
 
-def _rates(last: Node, first: Node | None, mixed: bool) -> _Rates:
+def _rates(last: JsonValue, first: JsonValue | None, mixed: bool) -> _Rates:
     """What a phase did; of one that mixes, the reads are a part of it of their own."""
     inner = last.get("rwmix_read") if mixed else last
     early = first.get("rwmix_read") if mixed and first else first
@@ -143,14 +143,14 @@ def _rates(last: Node, first: Node | None, mixed: bool) -> _Rates:
         of = of.get("rwmix_read") if mixed and of else of
         if of and "avg_us" in of:
             latency = Latency(
-                mean=of.at("avg_us").number() / 1e6, max=of.at("max_us").number() / 1e6
+                mean=of.member("avg_us").number() / 1e6, max=of.member("max_us").number() / 1e6
             )
     return _Rates(
-        entries=inner.maybe_number("entries/s"),
-        operations=inner.maybe_number("iops"),
-        bandwidth=inner.maybe_number("bytes/s"),
+        entries=inner.optional_number("entries/s"),
+        operations=inner.optional_number("iops"),
+        bandwidth=inner.optional_number("bytes/s"),
         latency=latency,
-        first_bandwidth=early.maybe_number("bytes/s") if early else None,
+        first_bandwidth=early.optional_number("bytes/s") if early else None,
     )
 
 
@@ -164,7 +164,7 @@ def _of_csv(text: str) -> Iterator[Metric]:
             # The command's own commas were made spaces, so there are none but those between.
             fields = line.split(",")
             if len(fields) != len(columns):
-                raise Unreadable(f"{len(columns)} fields, as in the heading", where)
+                raise UnreadableFile(f"{len(columns)} fields, as in the heading", where)
             yield from _of_row(dict(zip(columns, fields, strict=True)), where)
 
 
@@ -174,7 +174,7 @@ def _of_row(row: dict[str, str], where: str) -> Iterator[Metric]:
         return number(text, name, where) if text else None
 
     if "operation" not in row:
-        raise Unreadable('a column "operation"', where)
+        raise UnreadableFile('a column "operation"', where)
     phase = _Phase(
         name=row["operation"],
         version=row.get("version") or None,
@@ -224,7 +224,7 @@ def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Metric]:
         operation = f"rand{operation}"
     network = objects or operation == "send"
     why = None if network or not moves else cache_reason(phase.direct, rates.bandwidth)
-    yield reading_of(
+    yield build_metric(
         source=Source(tool=TOOL, version=phase.version),
         operation=operation,
         block_bytes=round(phase.block) if moves and phase.block else None,

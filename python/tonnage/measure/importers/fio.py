@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio_bins
-from tonnage.measure.importers.json_reader import Node
-from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.importers.json_reader import JsonValue
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "fio"
@@ -106,26 +106,26 @@ class _Job:
         return _size(sizes[min(at, len(sizes) - 1)], self.option("kb_base") or "1024")
 
 
-def matches(document: Node) -> bool:
+def matches(document: JsonValue) -> bool:
     """Whether this is fio's."""
     return "fio version" in document or "client_stats" in document
 
 
-def read(documents: list[Node]) -> list[Metric]:
+def read(documents: list[JsonValue]) -> list[Metric]:
     """The readings of fio's documents; of several states of one run, only the last counts."""
     found = [reading for document in _last_states(documents) for reading in _of_document(document)]
     if not found:
-        raise Unreadable("a job that did I/O", _jobs(documents[-1]).path)
+        raise UnreadableFile("a job that did I/O", _jobs(documents[-1]).path)
     return found
 
 
-def _last_states(documents: list[Node]) -> list[Node]:
+def _last_states(documents: list[JsonValue]) -> list[JsonValue]:
     """What ``--status-interval`` wrote before the run's end is left out."""
     last: dict[str, int] = {}
-    kept: list[Node | None] = []
+    kept: list[JsonValue | None] = []
     for document in documents:
         jobs = _jobs(document).items()
-        key = repr([(job.at("jobname").text(), _options(job)) for job in jobs])
+        key = repr([(job.member("jobname").text(), _options(job)) for job in jobs])
         before = last.get(key)
         if before is not None and _is_later(document, documents[before]):
             kept[before] = None
@@ -134,25 +134,25 @@ def _last_states(documents: list[Node]) -> list[Node]:
     return [document for document in kept if document is not None]
 
 
-def _is_later(document: Node, before: Node) -> bool:
+def _is_later(document: JsonValue, before: JsonValue) -> bool:
     """Whether every job has gone on for longer than before."""
-    now = [job.maybe_number("elapsed") for job in _jobs(document).items()]
-    then = [job.maybe_number("elapsed") for job in _jobs(before).items()]
+    now = [job.optional_number("elapsed") for job in _jobs(document).items()]
+    then = [job.optional_number("elapsed") for job in _jobs(before).items()]
     pairs = list(zip(now, then, strict=True))
     return all(a is not None and b is not None and a >= b for a, b in pairs) and now != then
 
 
-def _jobs(document: Node) -> Node:
-    return document.at("client_stats" if "client_stats" in document else "jobs")
+def _jobs(document: JsonValue) -> JsonValue:
+    return document.member("client_stats" if "client_stats" in document else "jobs")
 
 
-def _options(node: Node, name: str = "job options") -> dict[str, str]:
+def _options(node: JsonValue, name: str = "job options") -> dict[str, str]:
     options = node.get(name)
-    return options.texts() if options else {}
+    return options.text_members() if options else {}
 
 
-def _of_document(document: Node) -> Iterator[Metric]:
-    version = document.maybe_text("fio version")
+def _of_document(document: JsonValue) -> Iterator[Metric]:
+    version = document.optional_text("fio version")
     source = Source(tool=TOOL, version=version.removeprefix("fio-") if version else None)
     general = _options(document, "global options")
     for node in _jobs(document).items():
@@ -160,18 +160,18 @@ def _of_document(document: Node) -> Iterator[Metric]:
         yield from _of_job(source, node, _Job({**general, **_options(node)}, known))
 
 
-def _of_job(source: Source, node: Node, job: _Job) -> Iterator[Metric]:
+def _of_job(source: Source, node: JsonValue, job: _Job) -> Iterator[Metric]:
     details = {
-        "job": node.maybe_text("jobname"),
-        "group": node.maybe_whole("groupid"),
-        "host": node.maybe_text("hostname"),
-        "error": node.maybe_whole("error") or None,
-        "sum_of_all_clients": node.maybe_text("jobname") == "All clients" or None,
+        "job": node.optional_text("jobname"),
+        "group": node.optional_int("groupid"),
+        "host": node.optional_text("hostname"),
+        "error": node.optional_int("error") or None,
+        "sum_of_all_clients": node.optional_text("jobname") == "All clients" or None,
         "file_bytes": job.size("size"),
         "options": job.options,
     }
     if steady := node.get("steadystate"):
-        attained = steady.maybe_whole("attained")
+        attained = steady.optional_int("attained")
         details["steady_state_attained"] = None if attained is None else bool(attained)
     sides = {name: side for name in _DIRECTIONS if (side := node.get(name)) and _has_io(side)}
     if len(sides) > 1:  # unified_rw_reporting=both: the sum is no measurement of its own.
@@ -179,40 +179,40 @@ def _of_job(source: Source, node: Node, job: _Job) -> Iterator[Metric]:
     for direction, side in sides.items():
         yield _of_direction(source, job, direction, side, details)
     sync = node.get("sync")
-    if sync and sync.maybe_whole("total_ios"):
+    if sync and sync.optional_int("total_ios"):
         latency, bins, more = _latency(source, sync)
-        yield reading_of(
+        yield build_metric(
             source=source,
             operation="fsync",
             concurrency=job.concurrency,
             latency_seconds=latency,
             bins=bins,
-            details={**details, **more, "operations": sync.maybe_whole("total_ios")},
+            details={**details, **more, "operations": sync.optional_int("total_ios")},
         )
 
 
-def _has_io(side: Node) -> bool:
-    return bool(side.maybe_number("io_bytes") or side.maybe_whole("total_ios"))
+def _has_io(side: JsonValue) -> bool:
+    return bool(side.optional_number("io_bytes") or side.optional_int("total_ios"))
 
 
 def _of_direction(
-    source: Source, job: _Job, direction: str, side: Node, details: Mapping[str, object]
+    source: Source, job: _Job, direction: str, side: JsonValue, details: Mapping[str, object]
 ) -> Metric:
-    bandwidth = side.maybe_number("bw_bytes")
+    bandwidth = side.optional_number("bw_bytes")
     if bandwidth is None:  # KiB/s, before fio 3.5.
-        bandwidth = side.at("bw").number() * 1024
+        bandwidth = side.member("bw").number() * 1024
     operation = _operation(job.pattern, direction)
     # fio 2 calls KiB bytes until it has both.
-    moved = side.at("io_bytes").number() * (1 if "io_kbytes" in side else 1024)
+    moved = side.member("io_bytes").number() * (1 if "io_kbytes" in side else 1024)
     latency, bins, more = _latency(source, side)
-    return reading_of(
+    return build_metric(
         source=source,
         operation=operation,
         block_bytes=job.block(direction),
         direct=job.direct,
         concurrency=job.concurrency,
         bandwidth_bytes_per_second=bandwidth,
-        operations_per_second=side.at("iops").number(),
+        operations_per_second=side.member("iops").number(),
         latency_seconds=latency,
         cached=_cached(job, direction, bandwidth, moved),
         bins=bins,
@@ -220,8 +220,8 @@ def _of_direction(
             **details,
             **more,
             "bytes": moved,
-            "operations": side.maybe_whole("total_ios"),
-            "seconds": side.at("runtime").number() / 1e3,
+            "operations": side.optional_int("total_ios"),
+            "seconds": side.member("runtime").number() / 1e3,
         },
     )
 
@@ -248,14 +248,14 @@ def _cached(job: _Job, direction: str, bandwidth: float, moved: float) -> str | 
 
 
 def _latency(
-    source: Source, side: Node
+    source: Source, side: JsonValue
 ) -> tuple[Latency, list[tuple[float, int]] | None, dict[str, object]]:
     """The latency that counts, its histogram, and what there is to say of the others."""
-    measured: dict[str, tuple[Node, float]] = {}
+    measured: dict[str, tuple[JsonValue, float]] = {}
     for name in _LATENCIES:
         for suffix, per_second in _PER_SECOND.items():
             node = side.get(name + suffix)
-            if node and (node.maybe_number("mean") or node.maybe_number("max")):
+            if node and (node.optional_number("mean") or node.optional_number("max")):
                 measured.setdefault(name, (node, per_second))
     if not measured:
         return Latency(), None, {}
@@ -269,16 +269,16 @@ def _latency(
     for percent in (50.0, 90.0, 99.0, 99.9):
         value: float | None = listed.get(percent)
         if value is None and bins:
-            samples = node.maybe_whole("N")
+            samples = node.optional_int("N")
             value = fio_bins.percentile(bins, percent, samples, extended=_is_extended(source))
         percents[percent] = None if value is None else value / per_second
     latency = Latency(
-        mean=node.at("mean").number() / per_second,
+        mean=node.member("mean").number() / per_second,
         p50=percents[50.0],
         p90=percents[90.0],
         p99=percents[99.0],
         p999=percents[99.9],
-        max=node.at("max").number() / per_second,
+        max=node.member("max").number() / per_second,
     )
     more: dict[str, object] = {
         "latency_of": "completion" if kind == "clat" else "the whole operation",
@@ -286,11 +286,11 @@ def _latency(
     }
     if kind == "clat" and "lat" in measured:
         whole, per = measured["lat"]
-        more["whole_latency_mean_seconds"] = whole.at("mean").number() / per
+        more["whole_latency_mean_seconds"] = whole.member("mean").number() / per
     return latency, [(value / per_second, count) for value, count in bins] or None, more
 
 
-def _listed(node: Node) -> dict[float, float]:
+def _listed(node: JsonValue) -> dict[float, float]:
     """The percentiles that fio lists. fio 2 fills its list up with 0.00."""
     listed = {}
     percentiles = node.get("percentile")
@@ -298,13 +298,13 @@ def _listed(node: Node) -> dict[float, float]:
         try:
             percent = float(name)
         except ValueError:
-            raise Unreadable("a percentile's number as the key", value.path) from None
+            raise UnreadableFile("a percentile's number as the key", value.path) from None
         if 0 < percent <= 100:
             listed[percent] = value.number()
     return listed
 
 
-def _bins(node: Node) -> fio_bins.Bins:
+def _bins(node: JsonValue) -> fio_bins.Bins:
     """JSON+'s bins. Keys are values; in fio before 2.21, places in the list of bins."""
     held = node.get("bins")
     if not held:
@@ -315,8 +315,8 @@ def _bins(node: Node) -> fio_bins.Bins:
         if name.startswith("FIO_IO_U_PLAT_"):
             continue
         if not re.fullmatch(r"[0-9]{1,19}", name) or (by_place and len(name) > 4):
-            raise Unreadable("a bin's value as the key", value.path)
-        count = value.whole()
+            raise UnreadableFile("a bin's value as the key", value.path)
+        count = value.integer()
         if count:
             found[fio_bins.value_of(int(name)) if by_place else int(name)] = count
     return sorted(found.items())

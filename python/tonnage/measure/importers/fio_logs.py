@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio, fio_bins
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import lines, rank, whole
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import integer, lines, nearest_rank
 
 _NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")
 _FIELD = re.compile(r"[0-9]+|0x[0-9a-fA-F]{1,4}|-1")
@@ -62,7 +62,7 @@ def read(text: str, name: str) -> list[Metric]:
     of = _of_histogram if kind.endswith("hist") else _of_values
     found = of(kind, text, PurePath(name).name)
     if not found:
-        raise Unreadable("a line of fio's log")
+        raise UnreadableFile("a line of fio's log")
     return found
 
 
@@ -84,7 +84,7 @@ def _rows(text: str) -> Iterable[tuple[list[str], str]]:
             continue
         columns = columns or len(fields)
         if len(fields) != columns or not all(map(_FIELD.fullmatch, fields)):
-            raise Unreadable(f"{columns} numbers, as in the first line", f"line {at}")
+            raise UnreadableFile(f"{columns} numbers, as in the first line", f"line {at}")
         yield fields, f"line {at}"
 
 
@@ -92,7 +92,7 @@ def _of_values(kind: str, text: str, name: str) -> list[Metric]:
     found: dict[str, list[_Line]] = {}
     rows = list(_rows(text))
     if rows and len(rows[0][0]) > _MOST_COLUMNS:
-        raise Unreadable(f"at most {_MOST_COLUMNS} columns in a log of fio's", "line 1")
+        raise UnreadableFile(f"at most {_MOST_COLUMNS} columns in a log of fio's", "line 1")
     both = _has_two_values([fields for fields, _ in rows])
     for fields, where in rows:
         direction, line = _line(fields, both, where)
@@ -114,12 +114,12 @@ def _has_two_values(rows: list[list[str]]) -> bool:
 def _line(fields: list[str], both: bool, where: str) -> tuple[str, _Line]:
     shift = 1 if both else 0
     direction = _direction(fields[2 + shift], where)
-    value = whole(fields[1], "a value", where)
+    value = integer(fields[1], "a value", where)
     return direction, _Line(
-        seconds=whole(fields[0], "milliseconds", where) / 1e3,
+        seconds=integer(fields[0], "milliseconds", where) / 1e3,
         value=value,
-        most=whole(fields[2], "a window's maximum", where) if both else value,
-        block=whole(fields[3 + shift], "a block size", where),
+        most=integer(fields[2], "a window's maximum", where) if both else value,
+        block=integer(fields[3 + shift], "a block size", where),
         priority=any(
             field in ("0", "1") or field.startswith("0x") for field in fields[4 + shift :]
         ),
@@ -129,7 +129,7 @@ def _line(fields: list[str], both: bool, where: str) -> tuple[str, _Line]:
 def _direction(field: str, where: str) -> str:
     direction = _DIRECTIONS.get(int(field)) if field in ("0", "1", "2") else None
     if direction is None:
-        raise Unreadable("a direction, 0, 1 or 2", f"{where} column 3")
+        raise UnreadableFile("a direction, 0, 1 or 2", f"{where} column 3")
     return direction
 
 
@@ -140,27 +140,27 @@ def _bandwidth(
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
         series = [(line.seconds, line.value * 1024.0) for line in held]
-        return reading_of(
+        return build_metric(
             source=source,
             operation=direction,
             bandwidth_bytes_per_second=_mean(value for _, value in series),
             series=series,
             details={**details, "windows": len(held)},
         )
-    return reading_of(source=source, operation=direction, **_moved(held), details=dict(details))
+    return build_metric(source=source, operation=direction, **_moved(held), details=dict(details))
 
 
 def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Metric:
     source = Source(tool=fio.TOOL)
     if _is_windowed(held):
         rates = [[line.seconds, line.value] for line in held]
-        return reading_of(
+        return build_metric(
             source=source,
             operation=direction,
             operations_per_second=_mean(line.value for line in held),
             details={**details, "windows": len(held), "operations_per_second_series": rates},
         )
-    return reading_of(source=source, operation=direction, **_moved(held), details=dict(details))
+    return build_metric(source=source, operation=direction, **_moved(held), details=dict(details))
 
 
 def _latencies(
@@ -172,12 +172,12 @@ def _latencies(
     if not all(line.priority for line in held):
         told = {**details, "latency_unit": _UNKNOWN}
         rates = {} if _is_windowed(held) else _moved(held)
-        return reading_of(source=source, operation=direction, **rates, details=told)
+        return build_metric(source=source, operation=direction, **rates, details=told)
     mean = _mean(line.value for line in held) / 1e9
     if _is_windowed(held):
         has_most = any(line.most != line.value for line in held)
         most = max(line.most for line in held) / 1e9 if has_most else None
-        return reading_of(
+        return build_metric(
             source=source,
             operation=direction,
             latency_seconds=Latency(mean=mean, max=most),
@@ -188,15 +188,15 @@ def _latencies(
             },
         )
     ordered = sorted(line.value / 1e9 for line in held)
-    return reading_of(
+    return build_metric(
         source=source,
         operation=direction,
         latency_seconds=Latency(
             mean=mean,
-            p50=rank(ordered, 50),
-            p90=rank(ordered, 90),
-            p99=rank(ordered, 99),
-            p999=rank(ordered, 99.9),
+            p50=nearest_rank(ordered, 50),
+            p90=nearest_rank(ordered, 90),
+            p99=nearest_rank(ordered, 99),
+            p999=nearest_rank(ordered, 99.9),
             max=ordered[-1],
         ),
         **_moved(held),
@@ -219,9 +219,9 @@ def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
         if not values:
             known = fio_bins.values(len(fields) - _HISTOGRAM_COLUMNS)
             if known is None:
-                raise Unreadable("as many bins as fio has", where)
+                raise UnreadableFile("as many bins as fio has", where)
             values, fio_version = known
-        counts = [whole(field, "a count", where) for field in fields[_HISTOGRAM_COLUMNS:]]
+        counts = [integer(field, "a count", where) for field in fields[_HISTOGRAM_COLUMNS:]]
         sums = found.setdefault(_direction(fields[1], where), [0] * len(values))
         for place, count in enumerate(counts):
             sums[place] += count
@@ -235,7 +235,7 @@ def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
             at: None if value is None else value / per_second for at, value in listed.items()
         }
         readings.append(
-            reading_of(
+            build_metric(
                 source=Source(tool=fio.TOOL),
                 operation=direction,
                 latency_seconds=Latency(

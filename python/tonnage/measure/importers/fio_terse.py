@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import NUMBER, lines, number, whole
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import NUMBER, integer, lines, number
 
 _LINE = re.compile(r"(?:[345];fio-[^;]*|2;[^;]*);[^;]*;\d+;-?\d+;\d+;\d+;|2;[^;]*;\d+;-?\d+;\d+;")
 _PERCENTILE = re.compile(r"([0-9.]+)%=([0-9]+)")
@@ -41,7 +41,7 @@ def read(text: str) -> list[Metric]:
         if _LINE.match(line):
             found += list(_of_line(line.split(";"), f"line {at}"))
     if not found:
-        raise Unreadable("a job that did I/O in fio's terse output")
+        raise UnreadableFile("a job that did I/O in fio's terse output")
     return found
 
 
@@ -50,10 +50,10 @@ def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
     source = Source(tool=fio.TOOL, version=fields[1].removeprefix("fio-") if terse > 2 else None)
     at = 2 if terse > 2 else 1
     if len(fields) < at + 3:
-        raise Unreadable(f"fio's terse output, version {terse}, whole", where)
+        raise UnreadableFile(f"fio's terse output, version {terse}, whole", where)
     details = {
         "job": fields[at],
-        "group": whole(fields[at + 1], "a group", where),
+        "group": integer(fields[at + 1], "a group", where),
         "error": fields[at + 2] if fields[at + 2] != "0" else None,
     }
     at += 3
@@ -80,9 +80,9 @@ def _check_rest(fields: list[str], at: int, terse: int, where: str) -> None:
     last = at + _OF_THE_JOB - 1
     odd = rest % _OF_A_DISK if rest > 0 else rest
     if rest < 0 or odd > _OF_ERRORS_AND_A_DESCRIPTION or not fields[last].endswith("%"):
-        raise Unreadable(f"fio's terse output, version {terse}, whole", f"{where}, its end")
+        raise UnreadableFile(f"fio's terse output, version {terse}, whole", f"{where}, its end")
     if rest and not odd and not fields[-1].endswith("%"):
-        raise Unreadable("a disk's utilisation in percent", f"{where}, its end")
+        raise UnreadableFile("a disk's utilisation in percent", f"{where}, its end")
 
 
 class _Side:
@@ -97,7 +97,7 @@ class _Side:
     def reading(self, source: Source, direction: str, details: Mapping[str, object]) -> Metric:
         percents = {at: value / 1e6 for at, value in self.listed.items()}
         measured = self.most > 0 or self.mean > 0
-        return reading_of(
+        return build_metric(
             source=source,
             operation=direction,
             bandwidth_bytes_per_second=self.kib * 1024,
@@ -129,13 +129,13 @@ def _side(fields: list[str], at: int, terse: int, where: str) -> tuple[_Side, in
     while behind < len(fields) and "%=" in fields[behind]:
         found = _PERCENTILE.fullmatch(fields[behind])
         if not found or not NUMBER.fullmatch(found[1]) or len(found[2]) > 18:
-            raise Unreadable("a percentile and its microseconds", f"{where}, percentiles")
+            raise UnreadableFile("a percentile and its microseconds", f"{where}, percentiles")
         if 0 < float(found[1]) <= 100:
             listed[float(found[1])] = float(found[2])
         behind += 1
     end = behind + _AFTER_PERCENTILES[terse]
     if end > len(fields):
-        raise Unreadable(f"fio's terse output, version {terse}, whole", f"{where}, its end")
+        raise UnreadableFile(f"fio's terse output, version {terse}, whole", f"{where}, its end")
     held = fields[at : at + _BEFORE_PERCENTILES] + fields[behind:end]
     numbers = [number(field.removesuffix("%"), "a figure", where) for field in held]
     return _Side(numbers, listed), end

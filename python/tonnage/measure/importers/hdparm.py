@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tonnage.base.records import Metric, Source
-from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
 from tonnage.measure.importers.text import lines, number
 from tonnage.measure.trial.cache_detection import cache_reason
 
@@ -45,12 +45,12 @@ def read(text: str) -> list[Metric]:
             elif _FAILURE.fullmatch(line):
                 warnings.append(line.strip())
             else:
-                raise Unreadable("a timing's seconds and MB/sec", f"line {at}")
+                raise UnreadableFile("a timing's seconds and MB/sec", f"line {at}")
         elif _FAILURE.fullmatch(line):
             warnings.append(line.strip())
     if not found:
         why = f" (it says: {warnings[0]})" if warnings else ""
-        raise Unreadable(f"a timing that hdparm finished{why}")
+        raise UnreadableFile(f"a timing that hdparm finished{why}")
     for reading in found:
         reading.details.update({"warnings": warnings} if warnings else {})
     return found
@@ -67,7 +67,7 @@ def _reading(
         why = f"hdparm -T times reads from {whose} cache"
     else:
         why = cache_reason(direct, speed) or ""
-    return reading_of(
+    return build_metric(
         source=Source(tool=TOOL),
         operation="read",
         direct=direct,

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.json_reader import Node
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import lines, number, size, whole
+from tonnage.measure.importers.json_reader import JsonValue
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import integer, lines, number, size_bytes
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "ior"
@@ -53,7 +53,7 @@ class _Test:
     ) -> Metric:
         bandwidth = mib_per_second * _MIB
         random = self.options.get("ordering in a file", "").startswith("random")
-        return reading_of(
+        return build_metric(
             source=Source(tool=TOOL, version=self.version),
             operation=f"rand{access}" if random else access,
             block_bytes=transfer_bytes,
@@ -92,7 +92,7 @@ class _Test:
     @property
     def file_bytes(self) -> int | None:
         """The size of all files together."""
-        return size(self.options.get("aggregate filesize", ""))
+        return size_bytes(self.options.get("aggregate filesize", ""))
 
     @property
     def _is_on_one_node(self) -> bool:
@@ -122,7 +122,7 @@ def matches(text: str) -> bool:
     )
 
 
-def matches_json(document: Node) -> bool:
+def matches_json(document: JsonValue) -> bool:
     """Whether this is IOR's JSON."""
     return "tests" in document and ("Command line" in document or "Began" in document)
 
@@ -137,14 +137,14 @@ def read(text: str) -> list[Metric]:
     return _some(list(_of_text(text)))
 
 
-def read_json(documents: list[Node]) -> list[Metric]:
+def read_json(documents: list[JsonValue]) -> list[Metric]:
     """The readings of IOR's JSON."""
     return _some([reading for document in documents for reading in _of_json(document)])
 
 
 def _some(found: list[Metric]) -> list[Metric]:
     if not found:
-        raise Unreadable("an iteration's result of IOR")
+        raise UnreadableFile("an iteration's result of IOR")
     return found
 
 
@@ -173,7 +173,7 @@ def _of_text(text: str) -> Iterator[Metric]:
             if found[1] in ("TestID", "api"):
                 columns, summed = [], False
     if not ended:
-        raise Unreadable(f'"{_END}", with which IOR ends', "the last line")
+        raise UnreadableFile(f'"{_END}", with which IOR ends', "the last line")
 
 
 def _note(test: _Test, name: str, value: str) -> None:
@@ -185,7 +185,7 @@ def _note(test: _Test, name: str, value: str) -> None:
 
 def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Metric:
     if len(fields) != len(columns):
-        raise Unreadable(f"{len(columns)} columns, as in the heading", where)
+        raise UnreadableFile(f"{len(columns)} columns, as in the heading", where)
     row = dict(zip(columns, fields, strict=True))
 
     def figure(*names: str) -> float | None:
@@ -195,7 +195,7 @@ def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> M
     transfer = figure("xfer(KiB)", "xfer")
     bandwidth = figure("bw(MiB/s)")
     if bandwidth is None:
-        raise Unreadable("a bandwidth", where)
+        raise UnreadableFile("a bandwidth", where)
     tasks, iteration = figure("numTasks"), figure("iter")
     return test.reading(
         row["access"],
@@ -221,7 +221,7 @@ def _of_csv(text: str, heading: int) -> Iterator[Metric]:
         elif at > heading and line.partition(",")[0] in _ACCESSES:
             yield _of_row(_Test(), columns, line.split(","), f"line {at}")
         elif at > heading and line.strip():
-            raise Unreadable("a line of read or write", f"line {at}")
+            raise UnreadableFile("a line of read or write", f"line {at}")
 
 
 def _of_ranks(text: str, heading: int) -> Iterator[Metric]:
@@ -232,15 +232,15 @@ def _of_ranks(text: str, heading: int) -> Iterator[Metric]:
         if at > heading and line.strip():
             where = f"line {at}"
             if len(fields) < 6 or fields[0] not in _ACCESSES:
-                raise Unreadable("read or write, a rank and four figures", where)
-            rank = whole(fields[1], "a rank", where)
+                raise UnreadableFile("read or write, a rank and four figures", where)
+            rank = integer(fields[1], "a rank", where)
             seconds = number(fields[2], "a run time", where)
             speed = number(fields[4], "a throughput", where)
             if rank == 0 and iteration:
                 yield _of_iteration(iteration)
                 iteration = []
             if rank != len(iteration) or (iteration and iteration[0][0] != fields[0]):
-                raise Unreadable(f"rank {len(iteration)} of the same access", where)
+                raise UnreadableFile(f"rank {len(iteration)} of the same access", where)
             iteration.append((fields[0], seconds, speed))
     if iteration:
         yield _of_iteration(iteration)
@@ -250,7 +250,7 @@ def _of_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
     moved = sum(seconds * speed for _, seconds, speed in ranks)
     longest = max(seconds for _, seconds, _ in ranks)
     if not longest:
-        raise Unreadable("a run time above zero")
+        raise UnreadableFile("a run time above zero")
     return _Test().reading(
         ranks[0][0],
         moved / longest / _MIB,
@@ -262,21 +262,23 @@ def _of_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
     )
 
 
-def _of_json(document: Node) -> Iterator[Metric]:
+def _of_json(document: JsonValue) -> Iterator[Metric]:
     if "Finished" not in document:
-        raise Unreadable('a member "Finished", which IOR writes at its end', document.path)
-    version = document.maybe_text("Version")
-    command = document.maybe_text("Command line") or ""
-    for node in document.at("tests").items():
+        raise UnreadableFile('a member "Finished", which IOR writes at its end', document.path)
+    version = document.optional_text("Version")
+    command = document.optional_text("Command line") or ""
+    for node in document.member("tests").items():
         options = node.get("Options")
-        test = _Test(version=version, command=command, options=options.texts() if options else {})
-        for at, result in enumerate(_results(node.at("Results"))):
-            access = result.at("access").text()
+        test = _Test(
+            version=version, command=command, options=options.text_members() if options else {}
+        )
+        for at, result in enumerate(_results(node.member("Results"))):
+            access = result.member("access").text()
             if access in _ACCESSES:
                 yield _of_result(test, access, result, at)
 
 
-def _results(node: Node) -> Iterator[Node]:
+def _results(node: JsonValue) -> Iterator[JsonValue]:
     """All results; version 3.2 has a list of them for each iteration."""
     for result in node.items():
         if isinstance(result.value, list):
@@ -285,19 +287,19 @@ def _results(node: Node) -> Iterator[Node]:
             yield result
 
 
-def _of_result(test: _Test, access: str, result: Node, at: int) -> Metric:
-    transfer = result.maybe_number("xferKiB")
+def _of_result(test: _Test, access: str, result: JsonValue, at: int) -> Metric:
+    transfer = result.optional_number("xferKiB")
     return test.reading(
         access,
-        result.at("bwMiB").number(),
+        result.member("bwMiB").number(),
         transfer_bytes=None if not transfer else round(transfer * _KIB),
-        operations_per_second=result.maybe_number("iops"),
-        latency=result.maybe_number("latency"),
+        operations_per_second=result.optional_number("iops"),
+        latency=result.optional_number("latency"),
         tasks=None,
         details={
             "result": at,
-            "seconds": result.maybe_number("totalTime"),
-            "open_seconds": result.maybe_number("openTime"),
-            "close_seconds": result.maybe_number("closeTime"),
+            "seconds": result.optional_number("totalTime"),
+            "open_seconds": result.optional_number("openTime"),
+            "close_seconds": result.optional_number("closeTime"),
         },
     )

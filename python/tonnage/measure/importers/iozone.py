@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import lines, number, whole
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import integer, lines, number
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "iozone"
@@ -116,7 +116,7 @@ class _Run:
         in_operations, in_microseconds = "OPS" in self.says, "Microseconds" in self.says
         bandwidth = None if in_operations or in_microseconds else figure * _KIB
         file_bytes = None if file_kib is None else file_kib * _KIB * processes
-        return reading_of(
+        return build_metric(
             source=Source(tool=TOOL, version=self.version),
             operation=operation,
             block_bytes=None if not record_kib else round(record_kib * _KIB),
@@ -175,14 +175,14 @@ def read(text: str) -> list[Metric]:
             _note(run, line)
     reports = list(_reports(text))
     if not done and (found or not reports):
-        raise Unreadable('iozone\'s "iozone test complete"', "the last line")
+        raise UnreadableFile('iozone\'s "iozone test complete"', "the last line")
     if found and "Excel" in run.says and len(found) != len(reports):
-        raise Unreadable(f"{len(found)} figures in the Excel output", "the last report")
+        raise UnreadableFile(f"{len(found)} figures in the Excel output", "the last report")
     found = found or [
         run.reading(test, figure, kib, record) for test, kib, record, figure in reports
     ]
     if not found:
-        raise Unreadable("a test's result of iozone")
+        raise UnreadableFile("a test's result of iozone")
     return found
 
 
@@ -216,7 +216,7 @@ def _heading(line: str) -> list[int] | None:
 def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metric]:
     figures = list(re.finditer(r"[0-9]+", line))
     if len(figures) < 3:
-        raise Unreadable("a file's size, a record's and a figure", where)
+        raise UnreadableFile("a file's size, a record's and a figure", where)
     if len(figures) == len(ends):
         places = list(range(len(ends)))
     else:
@@ -225,8 +225,8 @@ def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metri
             for figure in figures
         ]
     if places[:2] != [0, 1] or len(set(places)) != len(places):
-        raise Unreadable("figures below the table's headings", where)
-    values = [whole(figure[0], "a figure", where) for figure in figures]
+        raise UnreadableFile("figures below the table's headings", where)
+    values = [integer(figure[0], "a figure", where) for figure in figures]
     for place, value in zip(places[2:], values[2:], strict=True):
         yield run.reading(_COLUMNS[place - 2], value, values[0], values[1])
 
@@ -264,10 +264,10 @@ def _reports(text: str) -> Iterator[_Cell]:
                 records = [number(kib, "a record's size", where) for kib in sizes]
                 continue
             if len(sizes) != 1 or not 0 < len(figures) <= len(records):
-                raise Unreadable("a file's size in quotes, and figures", where)
+                raise UnreadableFile("a file's size in quotes, and figures", where)
             kib = number(sizes[0], "a file's size", where)
             shapes[title].append((kib, len(figures)))
             for record, cell in zip(records, figures, strict=False):
                 yield test, kib, record, number(cell, "a figure", where)
     if len({str(shape) for shape in shapes.values()}) > 1:
-        raise Unreadable("as many figures in each report", "the last report")
+        raise UnreadableFile("as many figures in each report", "the last report")

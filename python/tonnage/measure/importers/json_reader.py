@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tonnage.measure.importers.metric import Unreadable
+from tonnage.measure.importers.metric import UnreadableFile
 from tonnage.measure.importers.text import NUMBER
 
 _BEGINNING = re.compile(r"^[ \t]*(?={)", re.MULTILINE)
@@ -20,7 +20,7 @@ _LARGEST = 1 << 63
 _SHORTEST_KEY_LIST = 5
 
 
-class Node:
+class JsonValue:
     """A value of a JSON document and its path (``$.jobs[0].read``)."""
 
     def __init__(self, value: Any, path: str = "$") -> None:
@@ -29,41 +29,41 @@ class Node:
     def __contains__(self, name: str) -> bool:
         return isinstance(self.value, dict) and name in self.value
 
-    def get(self, name: str) -> Node | None:
+    def get(self, name: str) -> JsonValue | None:
         """A member of an object, or None where there is none or it is null."""
         members = self.object()
         return self._member(name) if members.get(name) is not None else None
 
-    def at(self, *names: str) -> Node:
+    def member(self, *names: str) -> JsonValue:
         """A member of an object of objects, which must be there."""
         node = self
         for name in names:
             if name not in node.object():
-                raise Unreadable(f'a member "{name}"', node.path)
+                raise UnreadableFile(f'a member "{name}"', node.path)
             node = node._member(name)
         return node
 
     def object(self) -> dict[str, Any]:
         """The value, which must be an object."""
         if not isinstance(self.value, dict):
-            raise Unreadable("an object", self.path)
+            raise UnreadableFile("an object", self.path)
         return self.value
 
-    def members(self) -> Iterator[tuple[str, Node]]:
+    def members(self) -> Iterator[tuple[str, JsonValue]]:
         """An object's members."""
         for name in self.object():
             yield name, self._member(name)
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[JsonValue]:
         """A list's values."""
         if not isinstance(self.value, list):
-            raise Unreadable("a list", self.path)
-        return [Node(value, f"{self.path}[{at}]") for at, value in enumerate(self.value)]
+            raise UnreadableFile("a list", self.path)
+        return [JsonValue(value, f"{self.path}[{at}]") for at, value in enumerate(self.value)]
 
     def text(self) -> str:
         """The value, which must be a string."""
         if not isinstance(self.value, str):
-            raise Unreadable("a string", self.path)
+            raise UnreadableFile("a string", self.path)
         return self.value.encode(errors="replace").decode()
 
     def number(self) -> float:
@@ -72,79 +72,79 @@ class Node:
         if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Unreadable("a number", self.path)
+            raise UnreadableFile("a number", self.path)
         if not 0 <= value < _LARGEST * 1e3 or not math.isfinite(value):
-            raise Unreadable("a number of zero or more", self.path)
+            raise UnreadableFile("a number of zero or more", self.path)
         return float(value)
 
-    def whole(self) -> int:
+    def integer(self) -> int:
         """The value, which must be a whole number of zero or more."""
         number = self.number()
         exact = self.value if isinstance(self.value, int) else int(number)
         if (exact != number and not isinstance(self.value, int)) or exact >= _LARGEST:
-            raise Unreadable("a whole number", self.path)
+            raise UnreadableFile("a whole number", self.path)
         return exact
 
-    def texts(self) -> dict[str, str]:
+    def text_members(self) -> dict[str, str]:
         """An object of scalars, as texts."""
         return {
             name: str(node.value) if isinstance(node.value, int | float) else node.text()
             for name, node in self.members()
         }
 
-    def maybe_number(self, name: str) -> float | None:
+    def optional_number(self, name: str) -> float | None:
         """The number that a member holds, or None without one."""
         node = self.get(name)
         return None if node is None else node.number()
 
-    def maybe_whole(self, name: str) -> int | None:
+    def optional_int(self, name: str) -> int | None:
         """The whole number that a member holds, or None without one."""
         node = self.get(name)
-        return None if node is None else node.whole()
+        return None if node is None else node.integer()
 
-    def maybe_text(self, name: str) -> str | None:
+    def optional_text(self, name: str) -> str | None:
         """The string that a member holds, or None without one."""
         node = self.get(name)
         return None if node is None else node.text()
 
-    def _member(self, name: str) -> Node:
+    def _member(self, name: str) -> JsonValue:
         plain = re.fullmatch(r"[\w-]+", name)
-        return Node(
+        return JsonValue(
             self.object()[name], f"{self.path}.{name}" if plain else f'{self.path}["{name}"]'
         )
 
 
-def begins(text: str, after: int = 0) -> int | None:
+def document_start(text: str, after: int = 0) -> int | None:
     """Where a JSON document may begin: at a brace that opens a line."""
     found = _BEGINNING.search(text, after)
     return found.end() if found else None
 
 
-def documents(text: str) -> list[Node]:
+def parse_documents(text: str) -> list[JsonValue]:
     """The JSON documents of a text, whatever stands before, between and behind them.
 
     Raises:
         Unreadable: A document is not whole, or what opens with a brace is no JSON.
     """
     decoder = json.JSONDecoder()
-    found: list[Node] = []
-    start = begins(text)
+    found: list[JsonValue] = []
+    start = document_start(text)
     while start is not None:
         try:
             value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as why:
             where = f"line {why.lineno} column {why.colno}"
-            raise Unreadable(f"whole JSON ({why.msg})", where) from None
+            raise UnreadableFile(f"whole JSON ({why.msg})", where) from None
         except RecursionError:
-            raise Unreadable("JSON of a reasonable depth") from None
+            raise UnreadableFile("JSON of a reasonable depth") from None
         except ValueError:  # An integer of thousands of digits.
-            raise Unreadable("JSON with numbers of a reasonable length") from None
-        found.append(Node(value, f"document {len(found) + 1}: $" if found else "$"))
-        start = begins(text, end)
+            raise UnreadableFile("JSON with numbers of a reasonable length") from None
+        found.append(JsonValue(value, f"document {len(found) + 1}: $" if found else "$"))
+        start = document_start(text, end)
     return found
 
 
-def described(node: Node) -> str:
+def describe(node: JsonValue) -> str:
     """What a document is that no importer knows, by its first keys."""
     if not isinstance(node.value, dict):
         return "a JSON " + ("list" if isinstance(node.value, list) else "value")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tonnage.base.records import Metric, Source
-from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "mdtest"
@@ -47,7 +47,7 @@ def read(text: str) -> list[Metric]:
     of = _of_ranks if text.startswith(_RANKS_HEADER) else _of_summary
     found = list(of(text))
     if not found:
-        raise Unreadable("an operation's rate of mdtest")
+        raise UnreadableFile("an operation's rate of mdtest")
     return found
 
 
@@ -70,7 +70,7 @@ def _of_summary(text: str) -> Iterator[Metric]:
         elif line.startswith("-- finished"):
             finished = True
     if not finished:
-        raise Unreadable('mdtest\'s "-- finished at"', "the last line")
+        raise UnreadableFile('mdtest\'s "-- finished at"', "the last line")
 
 
 def _of_row(
@@ -84,13 +84,13 @@ def _of_row(
     """A row ends with the most, the least, the mean and the deviation over the iterations."""
     fields = row[3].split()
     if len(fields) not in (4, 7):
-        raise Unreadable("four figures, or three of ranks and four of iterations", where)
+        raise UnreadableFile("four figures, or three of ranks and four of iterations", where)
     figures = [_figure(field, where) for field in fields[-4:]]
     most, least, mean, deviation = figures
     if not mean:
         return None
     of = "operations_per_second" if kind == "rate" else "seconds"
-    return reading_of(
+    return build_metric(
         source=source,
         operation=_OPERATIONS.get(row[2], "other"),
         concurrency=tasks,
@@ -120,16 +120,16 @@ def _of_ranks(text: str) -> Iterator[Metric]:
         # The operations on trees are one rank's, and missing at the end of the others' lines.
         if fields[0] == _ALL_RANKS:
             if len(fields) != len(columns):
-                raise Unreadable(f"{len(columns)} columns, as in the heading", f"line {at}")
+                raise UnreadableFile(f"{len(columns)} columns, as in the heading", f"line {at}")
             for operation, rate in _rates(columns, fields, f"line {at}"):
                 rates.setdefault(operation, []).append(rate)
         elif re.fullmatch(r"[0-9]{1,9}", fields[0]) and len(fields) <= len(columns):
             ranks.add(fields[0])
         else:
-            raise Unreadable("a rank's line", f"line {at}")
+            raise UnreadableFile("a rank's line", f"line {at}")
     for name, held in rates.items():
         thing, _, operation = name.partition(" ")
-        yield reading_of(
+        yield build_metric(
             source=Source(tool=TOOL),
             operation=_OPERATIONS.get(operation, "other"),
             concurrency=len(ranks) or None,

@@ -52,7 +52,7 @@ OPERATIONS = {
 LONGEST_MESSAGE = 400
 
 
-class Unreadable(Exception):
+class UnreadableFile(Exception):
     """A file that no importer can read whole: what was expected, and where, in one line."""
 
     def __init__(self, expected: str, where: str = "", file: str = "") -> None:
@@ -61,12 +61,12 @@ class Unreadable(Exception):
         message += f"expected {expected}" + (f" at {where}" if where else "")
         super().__init__(one_line(message))
 
-    def of(self, file: str) -> Self:
+    def in_file(self, file: str) -> Self:
         """The same, of a named file."""
         return type(self)(self.expected, self.where, file)
 
 
-def reading_of(**fields: Any) -> Metric:
+def build_metric(**fields: Any) -> Metric:
     """A reading of these fields, if they can be true: numbers of zero or more, a known operation.
 
     Raises:
@@ -78,7 +78,7 @@ def reading_of(**fields: Any) -> Metric:
         raise ValueError(f"no such operation: {made.operation}")
     for name, value in _numbers(made):
         if value is not None and not (math.isfinite(value) and value >= 0):
-            raise Unreadable(f"a {name} of zero or more", made.operation)
+            raise UnreadableFile(f"a {name} of zero or more", made.operation)
     return made
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.json_reader import Node
-from tonnage.measure.importers.metric import Unreadable, reading_of
+from tonnage.measure.importers.json_reader import JsonValue
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
 
 TOOL = "sysstat"
 
@@ -69,29 +69,29 @@ class _Series:
         self.waits: list[float] = []
 
 
-def matches(document: Node) -> bool:
+def matches(document: JsonValue) -> bool:
     """Whether this is sysstat's."""
     return "sysstat" in document
 
 
-def read(documents: list[Node]) -> list[Metric]:
+def read(documents: list[JsonValue]) -> list[Metric]:
     """One reading for each direction of each device of each host."""
     found = [
         reading
         for document in documents
-        for host in document.at("sysstat", "hosts").items()
+        for host in document.member("sysstat", "hosts").items()
         for reading in _of_host(host)
     ]
     if not found:
-        raise Unreadable("statistics of disks or network devices", documents[0].path)
+        raise UnreadableFile("statistics of disks or network devices", documents[0].path)
     return found
 
 
-def _of_host(host: Node) -> Iterator[Metric]:
+def _of_host(host: JsonValue) -> Iterator[Metric]:
     held: dict[tuple[str, str], _Series] = {}
-    for sample in host.at("statistics").items():
+    for sample in host.member("statistics").items():
         if not isinstance(sample.value, dict):
-            raise Unreadable("an object", sample.path)
+            raise UnreadableFile("an object", sample.path)
         time, interval = _time(sample)
         network = sample.get("network")
         disks = sample.get("disk")
@@ -104,45 +104,45 @@ def _of_host(host: Node) -> Iterator[Metric]:
         yield _reading(host, operation, name, series)
 
 
-def _time(sample: Node) -> tuple[float | None, float | None]:
+def _time(sample: JsonValue) -> tuple[float | None, float | None]:
     """When a sample ends, in seconds of UTC, and how long it is; iostat does not say."""
     node = sample.get("timestamp")
     if node is None or not isinstance(node.value, dict):
         return None, None
-    text = f"{node.at('date').text()} {node.at('time').text()}"
+    text = f"{node.member('date').text()} {node.member('time').text()}"
     try:
         moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
-        raise Unreadable("a date and a time", node.path) from None
-    return moment.timestamp(), node.maybe_number("interval")
+        raise UnreadableFile("a date and a time", node.path) from None
+    return moment.timestamp(), node.optional_number("interval")
 
 
 def _add(
     held: dict[tuple[str, str], _Series],
     operations: dict[str, dict[str, int]],
     names: tuple[str, ...],
-    device: Node,
+    device: JsonValue,
     time: float | None,
     interval: float | None,
 ) -> None:
-    name = next((device.at(key).text() for key in names if key in device), None)
+    name = next((device.member(key).text() for key in names if key in device), None)
     if name is None:
-        raise Unreadable(f'a member "{names[0]}"', device.path)
+        raise UnreadableFile(f'a member "{names[0]}"', device.path)
     for operation, units in operations.items():
         unit = next((unit for unit in units if unit in device), None)
         if unit is None:
             continue
         series = held.setdefault((operation, name), _Series())
         series.times.append(time)
-        series.rates.append(device.at(unit).number() * units[unit])
+        series.rates.append(device.member(unit).number() * units[unit])
         series.weights.append(interval or 1.0)
         rate, wait = _OPERATIONS.get(operation, ("", ""))
         if rate in device:
-            series.operations.append(device.at(rate).number())
-            series.waits.append(device.maybe_number(wait) or 0.0)
+            series.operations.append(device.member(rate).number())
+            series.waits.append(device.optional_number(wait) or 0.0)
 
 
-def _reading(host: Node, operation: str, name: str, series: _Series) -> Metric:
+def _reading(host: JsonValue, operation: str, name: str, series: _Series) -> Metric:
     first = series.times[0]
     over_time = None
     if first is not None and all(time is not None and time >= first for time in series.times):
@@ -152,7 +152,7 @@ def _reading(host: Node, operation: str, name: str, series: _Series) -> Metric:
     counted = len(series.operations) == len(series.rates)
     waited = sum(n * wait for n, wait in zip(series.operations, series.waits, strict=True))
     weights = sum(series.weights)
-    return reading_of(
+    return build_metric(
         source=Source(tool=TOOL),
         operation=operation,
         bandwidth_bytes_per_second=sum(
@@ -163,8 +163,8 @@ def _reading(host: Node, operation: str, name: str, series: _Series) -> Metric:
         latency_seconds=Latency(mean=waited / total / 1e3) if counted and total else Latency(),
         series=over_time,
         details={
-            "host": host.maybe_text("nodename"),
-            "kernel": host.maybe_text("release"),
+            "host": host.optional_text("nodename"),
+            "kernel": host.optional_text("release"),
             "device": name,
             "samples": len(series.rates),
             "most_bytes_per_second": max(series.rates),

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from tonnage.measure.importers.metric import Unreadable
+from tonnage.measure.importers.metric import UnreadableFile
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
@@ -23,21 +23,21 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 def number(text: str, what: str, where: str) -> float:
     """A number of zero or more."""
     if not NUMBER.fullmatch(text):
-        raise Unreadable(f"{what}, a number", where)
+        raise UnreadableFile(f"{what}, a number", where)
     value = float(text)
     if value > 1e300:
-        raise Unreadable(f"{what}, a number of reasonable size", where)
+        raise UnreadableFile(f"{what}, a number of reasonable size", where)
     return value
 
 
-def whole(text: str, what: str, where: str) -> int:
+def integer(text: str, what: str, where: str) -> int:
     """A whole number of zero or more."""
     if not re.fullmatch(r"[0-9]+", text) or len(text) > _MOST_DIGITS:
-        raise Unreadable(f"{what}, a whole number", where)
+        raise UnreadableFile(f"{what}, a whole number", where)
     return int(text)
 
 
-def duration(text: str) -> float | None:
+def duration_seconds(text: str) -> float | None:
     """Seconds of a duration as Go prints it (``1m2.5s``, ``3.3ms``), or None."""
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(amount + unit for amount, unit in parts) != text:
@@ -45,7 +45,7 @@ def duration(text: str) -> float | None:
     return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
 
 
-def size(text: str) -> int | None:
+def size_bytes(text: str) -> int | None:
     """Bytes of a size in binary units (``4 MiB``, ``262144 bytes``, ``64k``), or None."""
     found = _SIZE.fullmatch(text.strip())
     if not found or len(found[1]) > _MOST_DIGITS:
@@ -55,6 +55,6 @@ def size(text: str) -> int | None:
     return round(float(found[1]) * scale)
 
 
-def rank(ordered: list[float], percent: float) -> float:
+def nearest_rank(ordered: list[float], percent: float) -> float:
     """The smallest of some values in order with so many percent of them at or below it."""
     return ordered[max(1, math.ceil(round(percent * len(ordered) / 100, 6))) - 1]

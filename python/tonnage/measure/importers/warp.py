@@ -13,9 +13,16 @@ from datetime import datetime
 from typing import NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.json_reader import Node
-from tonnage.measure.importers.metric import Unreadable, reading_of
-from tonnage.measure.importers.text import NUMBER, duration, lines, number, rank, whole
+from tonnage.measure.importers.json_reader import JsonValue
+from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.text import (
+    NUMBER,
+    duration_seconds,
+    integer,
+    lines,
+    nearest_rank,
+    number,
+)
 
 TOOL = "warp"
 
@@ -39,7 +46,7 @@ _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\
 _NANO = 1_000_000_000
 
 
-def matches(document: Node) -> bool:
+def matches(document: JsonValue) -> bool:
     """Whether this is warp's JSON, of today's form or the one for --full and older versions."""
     return "by_op_type" in document or ("operations" in document and "mixed" in document)
 
@@ -52,14 +59,14 @@ def matches_text(text: str) -> bool:
     )
 
 
-def read(documents: list[Node]) -> list[Metric]:
+def read(documents: list[JsonValue]) -> list[Metric]:
     """The readings of warp's JSON."""
     found = []
     for document in documents:
         of = _of_aggregate if "by_op_type" in document else _of_operations
         found += list(of(document))
     if not found:
-        raise Unreadable("an operation that warp measured", documents[0].path)
+        raise UnreadableFile("an operation that warp measured", documents[0].path)
     return found
 
 
@@ -67,49 +74,49 @@ def read_text(text: str) -> list[Metric]:
     """The readings of warp's text or CSV."""
     found = list(_of_csv(text) if text.startswith(_CSV_HEADER) else _of_report(text))
     if not found:
-        raise Unreadable("an operation that warp measured")
+        raise UnreadableFile("an operation that warp measured")
     return found
 
 
-def _of_aggregate(document: Node) -> Iterator[Metric]:
+def _of_aggregate(document: JsonValue) -> Iterator[Metric]:
     if document.object().get("final") is not True:
-        raise Unreadable("a final result (true)", f"{document.path}.final")
-    source = Source(tool=TOOL, version=document.maybe_text("warp_version") or None)
-    command = document.maybe_text("commandline")
-    for name, operation in document.at("by_op_type").members():
+        raise UnreadableFile("a final result (true)", f"{document.path}.final")
+    source = Source(tool=TOOL, version=document.optional_text("warp_version") or None)
+    command = document.optional_text("commandline")
+    for name, operation in document.member("by_op_type").members():
         requests = [
             segment
-            for _, segments in operation.at("requests_by_client").members()
+            for _, segments in operation.member("requests_by_client").members()
             for segment in segments.items()
         ]
         yield _reading(source, name, operation, requests, {"command": command})
 
 
-def _of_operations(document: Node) -> Iterator[Metric]:
+def _of_operations(document: JsonValue) -> Iterator[Metric]:
     """Skipped ones are what warp did to prepare, or too short to say anything."""
-    for operation in document.at("operations").items():
+    for operation in document.member("operations").items():
         if operation.object().get("skipped") is not True:
-            name = operation.at("type").text()
+            name = operation.member("type").text()
             yield _reading(Source(tool=TOOL), name, operation, [operation], {})
 
 
 def _reading(
     source: Source,
     name: str,
-    operation: Node,
-    requests: list[Node],
+    operation: JsonValue,
+    requests: list[JsonValue],
     details: Mapping[str, object],
 ) -> Metric:
-    throughput = operation.at("throughput")
-    seconds = throughput.at("measure_duration_millis").number() / 1e3
-    moved = throughput.at("bytes").number()
-    done = throughput.at("objects").number() or throughput.at("ops").number()
+    throughput = operation.member("throughput")
+    seconds = throughput.member("measure_duration_millis").number() / 1e3
+    moved = throughput.member("bytes").number()
+    done = throughput.member("objects").number() or throughput.member("ops").number()
     latency, object_bytes, first_byte = _requests(requests)
-    return reading_of(
+    return build_metric(
         source=source,
         operation=_OPERATIONS.get(name, "other"),
         block_bytes=object_bytes,
-        concurrency=operation.maybe_whole("concurrency") or None,
+        concurrency=operation.optional_int("concurrency") or None,
         bandwidth_bytes_per_second=moved / seconds if seconds and moved else None,
         operations_per_second=done / seconds if seconds else None,
         latency_seconds=latency,
@@ -118,14 +125,14 @@ def _reading(
             **details,
             "tool_operation": name,
             "seconds": seconds,
-            "requests": operation.maybe_whole("total_requests") or operation.maybe_whole("n"),
-            "errors": operation.maybe_whole("total_errors") or operation.maybe_whole("errors"),
+            "requests": operation.optional_int("total_requests") or operation.optional_int("n"),
+            "errors": operation.optional_int("total_errors") or operation.optional_int("errors"),
             "first_byte_seconds": first_byte or None,
         },
     )
 
 
-def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, float]]:
+def _requests(segments: list[JsonValue]) -> tuple[Latency, int | None, dict[str, float]]:
     """The times of all segments of all clients together, as far as warp tells them.
 
     A time there is a sum over ``merged_entries``; the slowest and the fastest are not. So of
@@ -137,35 +144,37 @@ def _requests(segments: list[Node]) -> tuple[Latency, int | None, dict[str, floa
         size
         for segment in segments
         if (node := segment.get("multi_sized_requests")) and node.get("by_size")
-        for size in node.at("by_size").items()
+        for size in node.member("by_size").items()
     ]
     single = [node for node in single if node.object().get("skipped") is not True]
     if not single:
-        requests = sum(node.at("requests").number() for node in several)
+        requests = sum(node.member("requests").number() for node in several)
         total = sum(
-            node.at("avg_duration_millis").number() / _merged(node) * node.at("requests").number()
+            node.member("avg_duration_millis").number()
+            / _merged(node)
+            * node.member("requests").number()
             for node in several
         )
         mean = total / requests / 1e3 if requests else None
         return Latency(mean=mean), None, {}
 
-    sizes = {node.at("obj_size").number() / _merged(node) for node in single}
+    sizes = {node.member("obj_size").number() / _merged(node) for node in single}
     latency = Latency(
         mean=_mean(single, single, "dur_avg_millis"),
         p50=_of_whole(single, single, "dur_median_millis"),
         p90=_of_whole(single, single, "dur_90_millis"),
         p99=_of_whole(single, single, "dur_99_millis"),
-        max=max(node.at("slowest_millis").number() for node in single) / 1e3,
+        max=max(node.member("slowest_millis").number() for node in single) / 1e3,
     )
     block = sizes.pop() if len(sizes) == 1 else 0.0
     return latency, round(block) or None, _first_byte(single)
 
 
-def _mean(segments: list[Node], of: list[Node], name: str) -> float | None:
+def _mean(segments: list[JsonValue], of: list[JsonValue], name: str) -> float | None:
     """The mean over all requests, in seconds, of a mean that each segment has of its own."""
-    weights = [node.at("requests").number() for node in segments]
+    weights = [node.member("requests").number() for node in segments]
     means = [
-        node.at(name).number() / _merged(segment)
+        node.member(name).number() / _merged(segment)
         for node, segment in zip(of, segments, strict=True)
     ]
     total = sum(weights)
@@ -174,38 +183,38 @@ def _mean(segments: list[Node], of: list[Node], name: str) -> float | None:
     return sum(mean * weight for mean, weight in zip(means, weights, strict=True)) / total / 1e3
 
 
-def _of_whole(segments: list[Node], of: list[Node], name: str) -> float | None:
+def _of_whole(segments: list[JsonValue], of: list[JsonValue], name: str) -> float | None:
     """A percentile in seconds, if there is one of all requests."""
     alone = len(segments) == 1 and _merged(segments[0]) == 1
-    return of[0].at(name).number() / 1e3 if alone else None
+    return of[0].member(name).number() / 1e3 if alone else None
 
 
-def _first_byte(single: list[Node]) -> dict[str, float]:
+def _first_byte(single: list[JsonValue]) -> dict[str, float]:
     segments = [node for node in single if node.get("first_byte")]
     if not segments:
         return {}
-    of = [node.at("first_byte") for node in segments]
+    of = [node.member("first_byte") for node in segments]
     names = {"p50": "median_millis", "p90": "p90_millis", "p99": "p99_millis"}
     found = {to: _of_whole(segments, of, name) for to, name in names.items()}
     found["mean"] = _mean(segments, of, "average_millis")
-    found["max"] = max(node.at("slowest_millis").number() for node in of) / 1e3
+    found["max"] = max(node.member("slowest_millis").number() for node in of) / 1e3
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _merged(node: Node) -> int:
+def _merged(node: JsonValue) -> int:
     """How many entries a segment's sums are of."""
-    return node.maybe_whole("merged_entries") or 1
+    return node.optional_int("merged_entries") or 1
 
 
-def _series(throughput: Node) -> list[tuple[float, float]] | None:
+def _series(throughput: JsonValue) -> list[tuple[float, float]] | None:
     """The rate of each segment at its end; warp orders them by rate."""
     segmented = throughput.get("segmented")
     if not segmented:
         return None
-    length = segmented.at("segment_duration_millis").number() / 1e3
+    length = segmented.member("segment_duration_millis").number() / 1e3
     held = sorted(
-        (_stamp(node.at("start").text(), node.path), node.at("bytes_per_sec").number())
-        for node in segmented.at("segments").items()
+        (_stamp(node.member("start").text(), node.path), node.member("bytes_per_sec").number())
+        for node in segmented.member("segments").items()
     )
     return [((start - held[0][0]) / _NANO + length, rate) for start, rate in held] or None
 
@@ -214,12 +223,12 @@ def _stamp(text: str, where: str) -> int:
     """Nanoseconds since the epoch."""
     found = _STAMP.fullmatch(text)
     if not found:
-        raise Unreadable("a time like 2026-01-31T12:00:00Z", where)
+        raise UnreadableFile("a time like 2026-01-31T12:00:00Z", where)
     try:
         moment = datetime.fromisoformat(found[1] + found[3].replace("Z", "+00:00"))
         return int(moment.timestamp()) * _NANO + int((found[2] or "").ljust(9, "0"))
     except (ValueError, OverflowError):
-        raise Unreadable("a time like 2026-01-31T12:00:00Z", where) from None
+        raise UnreadableFile("a time like 2026-01-31T12:00:00Z", where) from None
 
 
 class _Request(NamedTuple):
@@ -246,7 +255,7 @@ def _of_csv(text: str) -> Iterator[Metric]:
             command = line[1:].strip()
         elif line.strip():
             if len(fields) != len(columns):
-                raise Unreadable(f"{len(columns)} fields, as in the heading", where)
+                raise UnreadableFile(f"{len(columns)} fields, as in the heading", where)
             row = dict(zip(columns, fields, strict=True))
             name, request = _request(row, where)
             if row.get("error"):
@@ -262,13 +271,13 @@ def _of_csv(text: str) -> Iterator[Metric]:
 def _request(row: dict[str, str], where: str) -> tuple[str, _Request]:
     for name in ("thread", "op", "client_id", "bytes", "start", "end", "duration_ns"):
         if name not in row:
-            raise Unreadable(f'a column "{name}"', "line 1")
+            raise UnreadableFile(f'a column "{name}"', "line 1")
     return row["op"], _Request(
         thread=f"{row['client_id']} {row['thread']}",
-        size=whole(row["bytes"], "bytes", where),
+        size=integer(row["bytes"], "bytes", where),
         start=_stamp(row["start"], where),
         end=_stamp(row["end"], where),
-        seconds=whole(row["duration_ns"], "a duration", where) / _NANO,
+        seconds=integer(row["duration_ns"], "a duration", where) / _NANO,
     )
 
 
@@ -278,7 +287,7 @@ def _of_requests(name: str, requests: list[_Request], details: Mapping[str, obje
     sizes = {request.size for request in requests}
     times = sorted(request.seconds for request in requests)
     rates = seconds > 0
-    return reading_of(
+    return build_metric(
         source=Source(tool=TOOL),
         operation=_OPERATIONS.get(name, "other"),
         block_bytes=(sizes.pop() or None) if len(sizes) == 1 else None,
@@ -287,10 +296,10 @@ def _of_requests(name: str, requests: list[_Request], details: Mapping[str, obje
         operations_per_second=len(requests) / seconds if rates else None,
         latency_seconds=Latency(
             mean=sum(times) / len(times),
-            p50=rank(times, 50),
-            p90=rank(times, 90),
-            p99=rank(times, 99),
-            p999=rank(times, 99.9),
+            p50=nearest_rank(times, 50),
+            p90=nearest_rank(times, 90),
+            p99=nearest_rank(times, 99),
+            p999=nearest_rank(times, 99.9),
             max=times[-1],
         ),
         details={**details, "tool_operation": name, "seconds": seconds, "requests": len(requests)},
@@ -307,7 +316,7 @@ def _of_report(text: str) -> Iterator[Metric]:
         if found := _REPORT.fullmatch(line.strip()):
             if name:
                 if average is None:
-                    raise Unreadable(f"{name}'s average", opened)
+                    raise UnreadableFile(f"{name}'s average", opened)
                 yield _of_section(name, concurrency, average, times, opened)
             name, opened, average, times, concurrency = found[1], where, None, {}, None
         if name and (found := _CONCURRENCY.search(line)):
@@ -320,7 +329,7 @@ def _of_report(text: str) -> Iterator[Metric]:
 
 def _times(text: str) -> dict[str, float]:
     """``Avg: 3.3ms, 50%: 2.8ms`` as seconds by name."""
-    found = ((name, duration(value)) for name, value in _TIME.findall(text))
+    found = ((name, duration_seconds(value)) for name, value in _TIME.findall(text))
     return {name: seconds for name, seconds in found if seconds is not None}
 
 
@@ -334,8 +343,8 @@ def _of_section(
     requests, first_byte = times.get("Reqs", {}), times.get("TTFB", {})
     speed, unit, rate = average.groups()
     if not NUMBER.fullmatch(rate) or (unit and unit not in _UNITS):
-        raise Unreadable("an average in MiB/s and obj/s", where)
-    return reading_of(
+        raise UnreadableFile("an average in MiB/s and obj/s", where)
+    return build_metric(
         source=Source(tool=TOOL),
         operation=_OPERATIONS.get(name, "other"),
         concurrency=concurrency,

@@ -27,12 +27,18 @@ from msgspec import structs
 from tonnage.base import core
 from tonnage.base.records import SINGLE, Environment, Measurement, Trial, TrialSpec
 from tonnage.base.system import UndoJournal, open_journal
-from tonnage.base.system.loop_devices import uses_page_cache
-from tonnage.measure.disk import OPERATIONS, run_disk_rounds, queue_depth
-from tonnage.measure.layouts.device_checks import Given, look_at, made_ready
-from tonnage.measure.layouts.steps import Arrangement, Manner, arrange, choose, made_by
+from tonnage.base.system.block_devices import uses_page_cache
+from tonnage.measure.disk import OPERATIONS, queue_depth, run_disk_rounds
+from tonnage.measure.layouts.device_checks import TargetDevice, check_devices, preparation
+from tonnage.measure.layouts.steps import (
+    LayoutPlan,
+    Method,
+    choose_method,
+    describe_method,
+    plan_layout,
+)
 from tonnage.measure.trial import environment
-from tonnage.measure.trial.session import MeasurementSession, open_session, locked_parent_dir
+from tonnage.measure.trial.session import MeasurementSession, locked_parent_dir, open_session
 from tonnage.measure.trial.trial import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
@@ -46,7 +52,7 @@ OnRound = Callable[[str], AbstractContextManager[core.OnProgress]]
 
 
 @dataclass(frozen=True)
-class Settings:
+class LayoutSettings:
     """What to measure, and of what."""
 
     devices: tuple[Path, ...]
@@ -63,7 +69,7 @@ class Settings:
 
 
 def measure_layouts(
-    settings: Settings,
+    settings: LayoutSettings,
     out: Path,
     *,
     destroy: bool,
@@ -97,14 +103,14 @@ def measure_layouts(
     with open_journal(room, COMMAND) as journal:
         if not settings.devices:
             return []
-        manner = choose(settings.layouts, settings.file_system, settings.stripe_bytes)
+        manner = choose_method(settings.layouts, settings.file_system, settings.stripe_bytes)
         with _held(out, settings, manner, command, labels) as held, ExitStack() as stack:
-            devices: dict[str, Given] = {}
+            devices: dict[str, TargetDevice] = {}
             for number, layout, modes in _turns(settings, held):
                 devices = devices or stack.enter_context(_ready(settings, destroy, journal))
-                arrangement = arrange(layout, list(devices), manner, room, _files(devices))
+                arrangement = plan_layout(layout, list(devices), manner, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
-                with journal.applied(arrangement.steps), on_round(label) as on_progress:
+                with journal.applied(arrangement.changes), on_round(label) as on_progress:
                     done = _measure(
                         arrangement, number, modes, settings, command, labels, on_progress
                     )
@@ -117,8 +123,8 @@ def measure_layouts(
 @contextmanager
 def _held(
     out: Path,
-    settings: Settings,
-    manner: Manner,
+    settings: LayoutSettings,
+    manner: Method,
     command: list[str],
     labels: Mapping[str, str] | None,
 ) -> Iterator[dict[str, MeasurementSession]]:
@@ -142,19 +148,19 @@ def _held(
         }
 
 
-def _told(layout: str, settings: Settings, manner: Manner) -> dict[str, Any]:
+def _told(layout: str, settings: LayoutSettings, manner: Method) -> dict[str, Any]:
     """The settings, and how the layout is made: what is the same whenever a command goes on."""
     return dataclasses.asdict(settings) | {
         "devices": [str(device.absolute()) for device in settings.devices],
         "layout": layout,
-        "made_by": made_by(layout, manner),
+        "made_by": describe_method(layout, manner),
         "file_system": manner.file_system,
         "stripe_bytes": manner.stripe_bytes if layout == "raid0" else None,
     }
 
 
 def _turns(
-    settings: Settings, held: Mapping[str, MeasurementSession]
+    settings: LayoutSettings, held: Mapping[str, MeasurementSession]
 ) -> Iterator[tuple[int, str, Sequence[str]]]:
     """Round after round of all layouts, in an order of its own each, with the modes not kept."""
     for number in range(settings.rounds):
@@ -168,21 +174,23 @@ def _turns(
 
 
 @contextmanager
-def _ready(settings: Settings, destroy: bool, journal: UndoJournal) -> Iterator[dict[str, Given]]:
+def _ready(
+    settings: LayoutSettings, destroy: bool, journal: UndoJournal
+) -> Iterator[dict[str, TargetDevice]]:
     """The devices to lay out, each with what it was given as, once all were found usable."""
-    given = look_at(settings.devices, journal.execute, destroy=destroy)
+    given = check_devices(settings.devices, journal.execute, destroy=destroy)
     _refuse_few(settings, given)
-    devices: dict[str, Given] = {}
-    with journal.applied(made_ready(given, devices, journal.execute)):
+    devices: dict[str, TargetDevice] = {}
+    with journal.applied(preparation(given, devices, journal.execute)):
         yield devices
 
 
-def _files(devices: Mapping[str, Given]) -> dict[str, Path]:
+def _files(devices: Mapping[str, TargetDevice]) -> dict[str, Path]:
     """The files that loop devices stand for."""
     return {device: given.path for device, given in devices.items() if given.is_file}
 
 
-def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
+def _refuse_few(settings: LayoutSettings, given: Sequence[TargetDevice]) -> None:
     """Refuses too few devices, and such as do not hold what is read and written."""
     several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(given) < 2:
@@ -198,10 +206,10 @@ def _refuse_few(settings: Settings, given: Sequence[Given]) -> None:
 
 
 def _measure(
-    arrangement: Arrangement,
+    arrangement: LayoutPlan,
     number: int,
     modes: Sequence[str],
-    settings: Settings,
+    settings: LayoutSettings,
     command: list[str],
     labels: Mapping[str, str] | None,
     on_progress: core.OnProgress,
@@ -221,7 +229,7 @@ def _measure(
     )
     told = {
         "devices": list(arrangement.devices),
-        "commands": [shlex.join(step.command) for step in arrangement.steps],
+        "commands": [shlex.join(step.command) for step in arrangement.changes],
         "page_cache": _page_cache(done, arrangement.devices),
     }
     trials = [

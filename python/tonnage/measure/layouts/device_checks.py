@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.system import Execute, Change
-from tonnage.base.system.loop_devices import attach_loop_device
+from tonnage.base.system import Change, Execute
+from tonnage.base.system.block_devices import attach_loop_device
 
 DEVICES = Path("/sys/dev/block")
 LOOPS = Path("/sys/block")
@@ -27,7 +27,7 @@ SWAPS = Path("/proc/swaps")
 
 
 @dataclass(frozen=True)
-class Given:
+class TargetDevice:
     """A block device, or a regular file that can become one."""
 
     path: Path
@@ -37,7 +37,7 @@ class Given:
     """What it holds: names of file systems, arrays, partition tables."""
 
 
-def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[Given]:
+def check_devices(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[TargetDevice]:
     """What the names stand for, all of it usable.
 
     Raises:
@@ -49,8 +49,8 @@ def look_at(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[G
     return found
 
 
-def made_ready(
-    given: Sequence[Given], devices: dict[str, Given], execute: Execute
+def preparation(
+    given: Sequence[TargetDevice], devices: dict[str, TargetDevice], execute: Execute
 ) -> Iterator[Change]:
     """Files become loop devices, and what may be destroyed goes; ``devices`` are filled in."""
     for each in given:
@@ -63,7 +63,7 @@ def made_ready(
         devices[device] = each
 
 
-def _look_at(name: Path, execute: Execute, destroy: bool) -> Given:
+def _look_at(name: Path, execute: Execute, destroy: bool) -> TargetDevice:
     try:
         path = name.resolve(strict=True)
         about = path.stat()
@@ -82,7 +82,7 @@ def _look_at(name: Path, execute: Execute, destroy: bool) -> Given:
             "it holds"
         )
     size = about.st_size if is_file else _sectors(about.st_rdev) * 512
-    return Given(path, is_file, size, signatures)
+    return TargetDevice(path, is_file, size, signatures)
 
 
 def _users(path: Path, is_file: bool, execute: Execute) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _users_in(tree: dict[str, Any]) -> Iterator[str]:
         yield from _users_in(child)
 
 
-def _refuse_twice(given: Sequence[Given]) -> None:
+def _refuse_twice(given: Sequence[TargetDevice]) -> None:
     """Refuses what is the same under two names, or a part of another."""
     places: dict[Path, Path] = {}
     for each in given:

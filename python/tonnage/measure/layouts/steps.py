@@ -28,8 +28,8 @@ from types import MappingProxyType
 
 from tonnage.base import core
 from tonnage.base.records import SINGLE
-from tonnage.base.system import Command, Change, Undo
-from tonnage.base.system.loop_devices import mkfs_command, mount_steps
+from tonnage.base.system import Change, Command, Undo
+from tonnage.base.system.block_devices import mkfs_command, mount_steps
 
 LAYOUTS = (SINGLE, "separate", "jbod", "raid0")
 JOINED = ("jbod", "raid0")
@@ -45,7 +45,7 @@ LVM_IDENTITY = (6, 4, 4, 4, 4, 4, 6)
 
 
 @dataclass(frozen=True)
-class Manner:
+class Method:
     """How layouts are made here."""
 
     file_system: str
@@ -58,15 +58,17 @@ class Manner:
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class LayoutPlan:
     """A layout as it can be made."""
 
-    steps: tuple[Change, ...]
+    changes: tuple[Change, ...]
     mounts: tuple[Path, ...]
     devices: tuple[str, ...]
 
 
-def choose(layouts: Sequence[str], file_system: str | None, stripe_bytes: int | None) -> Manner:
+def choose_method(
+    layouts: Sequence[str], file_system: str | None, stripe_bytes: int | None
+) -> Method:
     """How this machine can make the layouts.
 
     Args:
@@ -80,7 +82,7 @@ def choose(layouts: Sequence[str], file_system: str | None, stripe_bytes: int | 
     if stripe_bytes is not None and not _is_a_stripe(stripe_bytes):
         raise core.UsageError("--stripe: give a power of two from 4KiB on")
     joined = [layout for layout in layouts if layout in JOINED]
-    no_lvm = why_no_lvm()
+    no_lvm = lvm_obstacle()
     reasons = []
     for name in [file_system] if file_system else FILE_SYSTEMS:
         if shutil.which(f"mkfs.{name}") is None:
@@ -88,11 +90,11 @@ def choose(layouts: Sequence[str], file_system: str | None, stripe_bytes: int | 
         elif name == "btrfs" and stripe_bytes and "raid0" in layouts:
             reasons.append("--stripe is not for btrfs, whose stripes are 64 KiB")
         elif name == "btrfs":
-            return Manner(name, "btrfs", no_lvm, None)
+            return Method(name, "btrfs", no_lvm, None)
         elif joined and no_lvm:
             reasons.append(f"{' and '.join(joined)} of {name} take LVM, and {no_lvm}")
         else:
-            return Manner(name, "lvm", no_lvm, stripe_bytes or STRIPE_BYTES)
+            return Method(name, "lvm", no_lvm, stripe_bytes or STRIPE_BYTES)
     flag = f"--file-system {file_system}: " if file_system else ""
     raise core.UsageError(
         f"{flag}{'; '.join(reasons)}: mend that, or give another --file-system or --layout"
@@ -103,7 +105,7 @@ def _is_a_stripe(size_bytes: int) -> bool:
     return size_bytes >= LEAST_STRIPE_BYTES and size_bytes.bit_count() == 1
 
 
-def why_no_lvm() -> str:
+def lvm_obstacle() -> str:
     """Why LVM cannot join devices here; empty if it can."""
     try:
         os.close(os.open(CONTROL, os.O_RDONLY))
@@ -112,13 +114,13 @@ def why_no_lvm() -> str:
     return "" if shutil.which("lvm") else "there is no lvm (install lvm2)"
 
 
-def arrange(
+def plan_layout(
     layout: str,
     devices: Sequence[str],
-    manner: Manner,
+    method: Method,
     room: Path,
     files: Mapping[str, Path] = MappingProxyType({}),
-) -> Arrangement:
+) -> LayoutPlan:
     """How to make a layout.
 
     Args:
@@ -131,26 +133,26 @@ def arrange(
     used = (devices[0],) if layout == SINGLE else tuple(devices)
     groups = [used] if layout in JOINED else [(device,) for device in used]
     steps: list[Change] = []
-    if layout in JOINED and manner.joined_by == "lvm":
-        joining, volume = _joined_by_lvm(layout, used, manner.stripe_bytes or STRIPE_BYTES, files)
+    if layout in JOINED and method.joined_by == "lvm":
+        joining, volume = _joined_by_lvm(layout, used, method.stripe_bytes or STRIPE_BYTES, files)
         steps, groups = joining, [(volume,)]
     mounts = []
     for number, group in enumerate(groups):
         mounts.append(room / f"{layout}-{number}")
-        steps.append(_file_system(manner.file_system, group, files, layout == "raid0"))
-        steps += mount_steps(manner.file_system, group, mounts[-1])
-    return Arrangement(tuple(steps), tuple(mounts), used)
+        steps.append(_file_system(method.file_system, group, files, layout == "raid0"))
+        steps += mount_steps(method.file_system, group, mounts[-1])
+    return LayoutPlan(tuple(steps), tuple(mounts), used)
 
 
-def made_by(layout: str, manner: Manner) -> str:
+def describe_method(layout: str, method: Method) -> str:
     """What makes a layout, in words."""
     if layout not in JOINED:
-        return f"{manner.file_system} on {'each' if layout == 'separate' else 'one'}"
-    if manner.joined_by == "btrfs":
-        why = f" ({manner.why_not_lvm})" if manner.why_not_lvm else ""
+        return f"{method.file_system} on {'each' if layout == 'separate' else 'one'}"
+    if method.joined_by == "btrfs":
+        why = f" ({method.why_not_lvm})" if method.why_not_lvm else ""
         return f"btrfs {'single' if layout == 'jbod' else 'raid0'}{why}"
-    striped = f"striped by {(manner.stripe_bytes or STRIPE_BYTES) >> 10} KiB"
-    return f"{manner.file_system} on LVM, {'linear' if layout == 'jbod' else striped}"
+    striped = f"striped by {(method.stripe_bytes or STRIPE_BYTES) >> 10} KiB"
+    return f"{method.file_system} on LVM, {'linear' if layout == 'jbod' else striped}"
 
 
 def _joined_by_lvm(

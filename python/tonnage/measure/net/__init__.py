@@ -29,17 +29,16 @@ from tonnage.base.records.network_rounds import (
 )
 from tonnage.base.system import activity
 from tonnage.measure.net import endpoint_round
-from tonnage.measure.net.endpoint import Place, run_together
+from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import (
-    Round,
+    RoundSpec,
     all_to_all,
-    configurations,
+    core_configs,
     one_to_all,
     warm_up,
 )
-from tonnage.measure.net.namespaces import namespaces, refuse_unable
-from tonnage.measure.trial import environment
-from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.net.namespaces import namespaces, require_namespaces
+from tonnage.measure.trial import environment, repetition
 from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import WANTED_SHARE, summarise, utc_now
@@ -56,7 +55,7 @@ ENDING_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class NetSettings:
     """How to measure."""
 
     endpoints: int
@@ -83,14 +82,14 @@ class Settings:
         return connections * BUFFERS_PER_CONNECTION * self.block_bytes
 
     @property
-    def repeated(self) -> RepetitionPlan:
+    def repetition_plan(self) -> RepetitionPlan:
         """How many rounds there are."""
         return RepetitionPlan(self.rounds, self.until_confidence)
 
 
 def measure_net(
     out: Path,
-    settings: Settings,
+    settings: NetSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -112,7 +111,7 @@ def measure_net(
         KeyboardInterrupt: Ctrl-C; likewise. No process and no namespace is left.
     """
     if settings.namespaces:
-        refuse_unable()
+        require_namespaces()
     with (
         open_session(
             out,
@@ -122,39 +121,44 @@ def measure_net(
             environment=environment.capture([], labels),
             stopping_rule=f"rounds in which all send for {settings.seconds:g} s (the first "
             f"{warm_up(settings.seconds):g} s are not counted); the slowest endpoint's rate of "
-            f"each way: {rounds.rule(settings.repeated)}",
+            f"each way: {repetition.stopping_rule(settings.repetition_plan)}",
             page_cache="untouched: no file was read or written",
         ) as trials,
         ExitStack() as stack,
     ):
-        places: list[Place] = []
-        while not is_enough(whole(trials.trials, settings), settings.repeated):
+        places: list[EndpointHost] = []
+        while not are_rounds_precise(
+            complete_rounds(trials.trials, settings), settings.repetition_plan
+        ):
             places = places or stack.enter_context(_places(settings))
             number = 1 + max((each.step.round for each in trials.trials if each.step), default=-1)
             for found in _round(number, places, settings, on_progress):
                 yield trials.add(found)
         wanted_share = settings.until_confidence or WANTED_SHARE
-        yield trials.finish(shuffle_figures(whole(trials.trials, settings), wanted_share))
+        yield trials.finish(
+            shuffle_summaries(complete_rounds(trials.trials, settings), wanted_share)
+        )
 
 
-def whole(trials: Sequence[Trial], settings: Settings) -> list[list[Trial]]:
+def complete_rounds(trials: Sequence[Trial], settings: NetSettings) -> list[list[Trial]]:
     """The trials of each round that was kept whole."""
     return whole_rounds(trials, trials_per_round(settings.endpoints, settings.one_way))
 
 
-def is_enough(done: Sequence[Sequence[Trial]], repeated: RepetitionPlan) -> bool:
+def are_rounds_precise(done: Sequence[Sequence[Trial]], repeated: RepetitionPlan) -> bool:
     """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
     return len(done) >= repeated.most or all(
-        rounds.is_known(slowest(done, way), repeated.until_confidence) for way in DIRECTIONS
+        repetition.are_precise(slowest_rates(done, way), repeated.until_confidence)
+        for way in DIRECTIONS
     )
 
 
-def slowest(done: Sequence[Sequence[Trial]], way: str) -> list[float]:
+def slowest_rates(done: Sequence[Sequence[Trial]], way: str) -> list[float]:
     """What the slowest endpoint had in each round."""
     return [min(of_round) for of_round in _rates(done, way)]
 
 
-def shuffle_figures(
+def shuffle_summaries(
     done: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
 ) -> list[Summary]:
     """Of each way what the slowest endpoint had, and all together: the median over the rounds.
@@ -167,7 +171,7 @@ def shuffle_figures(
     for way in DIRECTIONS:
         together = [sum(of_round) for of_round in _rates(done, way)]
         figures += [
-            summarise(f"{way}, {SLOWEST}", slowest(done, way), wanted_share),
+            summarise(f"{way}, {SLOWEST}", slowest_rates(done, way), wanted_share),
             summarise(f"{way}, {ALL}", together, wanted_share),
         ]
     return figures
@@ -177,18 +181,21 @@ def _rates(done: Sequence[Sequence[Trial]], way: str) -> list[list[float]]:
     return [[each.bytes_per_second for each in in_direction(together, way)] for together in done]
 
 
-def _places(settings: Settings) -> AbstractContextManager[list[Place]]:
+def _places(settings: NetSettings) -> AbstractContextManager[list[EndpointHost]]:
     if settings.namespaces:
         return namespaces(settings.endpoints, settings.rate_bits_per_second)
-    return nullcontext([Place(LOOPBACK)] * settings.endpoints)
+    return nullcontext([EndpointHost(LOOPBACK)] * settings.endpoints)
 
 
 def _round(
-    number: int, places: list[Place], settings: Settings, on_progress: core.OnProgress | None
+    number: int,
+    places: list[EndpointHost],
+    settings: NetSettings,
+    on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
     """One round: the trials of each endpoint."""
     sends_to = one_to_all if settings.one_way else all_to_all
-    together = Round(
+    together = RoundSpec(
         number=number,
         sends_to=sends_to(settings.endpoints),
         connections=settings.connections,
@@ -198,11 +205,11 @@ def _round(
     began_at = utc_now()
     before = _children_seconds()
     with _addresses(places, settings) as addresses, activity.ActivityMonitor("lo") as watch:
-        configs = configurations(addresses, together, MEETING_SECONDS)
-        answers = run_together(
+        configs = core_configs(addresses, together, MEETING_SECONDS)
+        answers = run_endpoints(
             places,
             configs,
-            most_seconds=MEETING_SECONDS + settings.seconds + ENDING_SECONDS,
+            timeout_seconds=MEETING_SECONDS + settings.seconds + ENDING_SECONDS,
             on_progress=on_progress,
         )
     happened = watch.activity
@@ -210,12 +217,12 @@ def _round(
         foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
         happened = structs.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
     for endpoint, answer in enumerate(answers):
-        for found in endpoint_round.trials(endpoint, together, answer, began_at):
+        for found in endpoint_round.endpoint_trials(endpoint, together, answer, began_at):
             yield structs.replace(found, beside=happened)
 
 
 @contextmanager
-def _addresses(places: Sequence[Place], settings: Settings) -> Iterator[list[str]]:
+def _addresses(places: Sequence[EndpointHost], settings: NetSettings) -> Iterator[list[str]]:
     """An address for each endpoint; on loopback with a port that is held for it."""
     if settings.namespaces:
         yield [f"{place.host}:{PORT}" for place in places]

@@ -39,18 +39,26 @@ from tonnage.base.records.network_rounds import (
     UNEVENLY,
 )
 from tonnage.cluster.ray_adapter import Cluster, WorkerLost
-from tonnage.measure.cluster.driver import MeasurementRequest, TrialDone, MeasurementEvents, MeasuringNode, OnStatus, MeasurementRun, measurement_run
+from tonnage.measure.cluster.driver import (
+    MeasurementEvents,
+    MeasurementRequest,
+    MeasurementRun,
+    MeasuringNode,
+    OnStatus,
+    TrialDone,
+    measurement_run,
+)
 from tonnage.measure.cluster.measure_worker import RoundResult
-from tonnage.measure.net.cluster_worker import ENDING_SECONDS, Endpoint, Part, take_part
+from tonnage.measure.net.cluster_worker import ENDING_SECONDS, NetworkAgent, TestPart, take_part
 from tonnage.measure.net.endpoint_round import (
-    Round,
+    RoundSpec,
     all_to_all,
     all_to_one,
-    configurations,
+    core_configs,
     one_to_all,
     warm_up,
 )
-from tonnage.measure.trial import repetition as rounds
+from tonnage.measure.trial import repetition
 from tonnage.measure.trial.repetition import RepetitionPlan
 
 MEETING_SECONDS = 10.0
@@ -70,7 +78,7 @@ MOST_ALONE_BRIEFLY = 8
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClusterNetSettings:
     """How to measure."""
 
     connections: tuple[int, ...]
@@ -91,7 +99,7 @@ class Settings:
         """When it ends."""
         return (
             f"rounds in which machines send for {self.seconds:g} s (the first "
-            f"{warm_up(self.seconds):g} s are not counted): {rounds.rule(RepetitionPlan(self.rounds))}"
+            f"{warm_up(self.seconds):g} s are not counted): {repetition.stopping_rule(RepetitionPlan(self.rounds))}"
         )
 
     def sizes_of(self, nodes: int) -> list[int]:
@@ -103,23 +111,25 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NetworkTest:
     """Something that machines are to do at once."""
 
     pattern: str
     nodes: tuple[str, ...]
     ways: tuple[tuple[str, ...], ...]
     """What is kept of each one's part."""
-    together: Round
+    spec: RoundSpec
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Tells it from all else that is wanted; its trials tell it too."""
-        round_ = self.together
+        round_ = self.spec
         return round_.number, self.pattern, self.nodes, round_.connections
 
 
-def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wanted]:
+def round_tests(
+    number: int, order: Sequence[str], settings: ClusterNetSettings
+) -> Iterator[NetworkTest]:
     """What is wanted in a round of machines in this order."""
     nodes, few = len(order), MOST_ALONE_BRIEFLY if settings.brief else MOST_ALONE
     none: tuple[str, ...] = ()
@@ -130,11 +140,11 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
         ways: Sequence[tuple[str, ...]],
         sends_to: tuple[tuple[int, ...], ...],
         connections: int = 1,
-    ) -> Wanted:
+    ) -> NetworkTest:
         block, seconds = settings.block_bytes, settings.seconds
         evenly = pattern not in (ALONE, UNEVENLY)
-        together = Round(number, sends_to, connections, block, seconds, evenly)
-        return Wanted(pattern, tuple(of), tuple(ways), together)
+        together = RoundSpec(number, sends_to, connections, block, seconds, evenly)
+        return NetworkTest(pattern, tuple(of), tuple(ways), together)
 
     if not settings.brief:
         for place in range(min(nodes, few)):
@@ -154,8 +164,8 @@ def agenda(number: int, order: Sequence[str], settings: Settings) -> Iterator[Wa
             yield wanted(name, order[:size], [DIRECTIONS] * size, all_to_all(size), connections)
 
 
-def measure_net(
-    cluster: Cluster, out: Path, settings: Settings, on_rows: OnStatus, **more: Any
+def measure_cluster_net(
+    cluster: Cluster, out: Path, settings: ClusterNetSettings, on_rows: OnStatus, **more: Any
 ) -> MeasurementEvents:
     """As `measure_fleet`, of the network between machines; ``more`` is what else `Asked` takes.
 
@@ -169,9 +179,9 @@ def measure_net(
             f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
         )
     with measurement_run(cluster, out, asked, on_rows) as run:
-        yield from run.ready(Endpoint)
+        yield from run.ready(NetworkAgent)
         run.begin(run.left)
-        shuffle = _Shuffle(run, settings)
+        shuffle = _ShuffleRun(run, settings)
         for number in range(settings.rounds):
             yield from shuffle.round(number)
         for member in run.left:
@@ -183,7 +193,7 @@ def measure_net(
         yield run.whole()
 
 
-def _asked(settings: Settings, **more: Any) -> MeasurementRequest:
+def _asked(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
     """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
     told = dataclasses.asdict(settings)
     work = partial(take_part, settings=told, stopping_rule=settings.rule)
@@ -200,10 +210,10 @@ def _asked(settings: Settings, **more: Any) -> MeasurementRequest:
     )
 
 
-class _Shuffle:
+class _ShuffleRun:
     """The rounds of one run."""
 
-    def __init__(self, run: MeasurementRun, settings: Settings) -> None:
+    def __init__(self, run: MeasurementRun, settings: ClusterNetSettings) -> None:
         self._run, self._settings = run, settings
         self.late: dict[str, float] = {}
         """How much later than the first each began, of what began furthest apart."""
@@ -230,7 +240,7 @@ class _Shuffle:
                     yield self._run.close(member, member.lacks)
                 return
             order = sorted(there, key=lambda node: self._place(number, node))
-            for each in agenda(number, order, self._settings):
+            for each in round_tests(number, order, self._settings):
                 # Of what fails between some, all that they have a part in does.
                 hopeless = any(some <= set(each.nodes) for some in failed)
                 if not hopeless and not self._is_done(each):
@@ -246,7 +256,7 @@ class _Shuffle:
         """Where a machine comes in a round; that another is lost does not change the order."""
         return random.Random(f"{self._settings.seed} {number} {node}").random(), node
 
-    def _is_done(self, wanted: Wanted) -> bool:
+    def _is_done(self, wanted: NetworkTest) -> bool:
         """Whether all trials that it is to give are there, also from an earlier command."""
         attempts = [
             self._have[node].get((*wanted.key, way), set())
@@ -261,7 +271,7 @@ class _Shuffle:
         attempts = self._have[node].setdefault(_key(trial), set())
         attempts.add(trial.reading.details["attempt"])
 
-    def _do(self, wanted: Wanted) -> Iterator[TrialDone | ClusterNode]:
+    def _do(self, wanted: NetworkTest) -> Iterator[TrialDone | ClusterNode]:
         """Has machines do it; gives what came of it, and who is lost."""
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in wanted.nodes]
@@ -300,17 +310,17 @@ class _Shuffle:
                 name = f"[{host}]" if ":" in host else host
                 self._addresses[member.node] = f"{name}:{port}"
 
-    def _give(self, wanted: Wanted, taking: Sequence[MeasuringNode]) -> None:
+    def _give(self, wanted: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
         """Gives each its part; the secret is new each time."""
         self._parts += 1
         addresses = [self._addresses[node] for node in wanted.nodes]
-        configs = configurations(addresses, wanted.together, MEETING_SECONDS)
+        configs = core_configs(addresses, wanted.spec, MEETING_SECONDS)
         types = {self._types[node] for node in wanted.nodes}
         attempt = secrets.token_hex(4)
         for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
             self._run.give(
                 member,
-                Part(
+                TestPart(
                     number=self._parts,
                     attempt=attempt,
                     pattern=wanted.pattern,
@@ -318,7 +328,7 @@ class _Shuffle:
                     endpoint=endpoint,
                     machine_types=tuple(sorted(types)),
                     ways=wanted.ways[endpoint],
-                    together=wanted.together,
+                    spec=wanted.spec,
                     config=config,
                     patience_seconds=MEETING_SECONDS,
                 ),
@@ -340,7 +350,10 @@ class _Shuffle:
             self.late = late
 
     def _give_up(
-        self, wanted: Wanted, members: Mapping[str, MeasuringNode], said: Mapping[str, RoundResult]
+        self,
+        wanted: NetworkTest,
+        members: Mapping[str, MeasuringNode],
+        said: Mapping[str, RoundResult],
     ) -> Iterator[ClusterNode]:
         """Gives up whom more could not speak to than anybody else; if nobody, all lack this."""
         whys = {node: each.why for node, each in said.items() if each.why is not None}

@@ -21,8 +21,8 @@ from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, RoundResult
 from tonnage.measure.net import endpoint_round
-from tonnage.measure.net.endpoint import Place, run_together
-from tonnage.measure.net.endpoint_round import Round
+from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
+from tonnage.measure.net.endpoint_round import RoundSpec
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import utc_now
@@ -34,7 +34,7 @@ ENDING_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Part:
+class TestPart:
     """What one machine does in what several do at once."""
 
     number: int
@@ -49,19 +49,19 @@ class Part:
     """Of all that take part, each once."""
     ways: tuple[str, ...]
     """Of what this one does, what is kept."""
-    together: Round
+    spec: RoundSpec
     config: Mapping[str, Any] = field(repr=False)
     """As the core takes it; it holds the secret that only these machines have."""
     patience_seconds: float
     """Within this all have to be there."""
 
     @property
-    def most_seconds(self) -> float:
+    def timeout_seconds(self) -> float:
         """Who is not done after this is given up."""
-        return self.patience_seconds + self.together.seconds + ENDING_SECONDS
+        return self.patience_seconds + self.spec.seconds + ENDING_SECONDS
 
 
-Keep = Callable[[Part, RoundResult], None]
+Keep = Callable[[TestPart, RoundResult], None]
 """Told how each part went, when its trials are kept."""
 
 
@@ -73,7 +73,7 @@ def take_part(
     command: list[str],
     labels: Mapping[str, str],
     on_progress: core.OnProgress,
-    parts: Iterable[Part],
+    parts: Iterable[TestPart],
     said: Keep,
 ) -> Iterator[Trial | Measurement]:
     """Does the parts one after another: gives their trials, and at last the measurement.
@@ -91,31 +91,31 @@ def take_part(
     ) as trials:
         trials.start()
         for each in parts:
-            place = Place(each.nodes[each.endpoint])
+            place = EndpointHost(each.nodes[each.endpoint])
             began_at = utc_now()
             try:
-                (answer,) = run_together(
+                (answer,) = run_endpoints(
                     [place],
                     [dict(each.config)],
-                    most_seconds=each.most_seconds,
+                    timeout_seconds=each.timeout_seconds,
                     on_progress=on_progress,
                 )
             except (core.RunError, core.UsageError) as why:
                 said(each, RoundResult(_own_words(str(why.args[0]), place), None))
                 continue
-            for found in endpoint_round.trials(each.endpoint, each.together, answer, began_at):
+            for found in endpoint_round.endpoint_trials(each.endpoint, each.spec, answer, began_at):
                 if found.step and found.step.operation in each.ways:
                     yield trials.add(_named(found, each))
             said(each, RoundResult(None, answer["began"]))
         yield trials.finish()
 
 
-def _own_words(why: str, place: Place) -> str:
+def _own_words(why: str, place: EndpointHost) -> str:
     """What an endpoint said, without what it is called here: there is no other."""
     return why.removeprefix(f"endpoint 0 ({place.host})").lstrip(": ")
 
 
-def _named(found: Trial, each: Part) -> Trial:
+def _named(found: Trial, each: TestPart) -> Trial:
     """The trial by what was done, with who took part."""
     assert found.reading and found.step
     more = {
@@ -131,12 +131,12 @@ def _named(found: Trial, each: Part) -> Trial:
     )
 
 
-class Endpoint(MeasureWorker):
+class NetworkAgent(MeasureWorker):
     """An agent whose work is to take part."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._parts: queue.SimpleQueue[Part | None] = queue.SimpleQueue()
+        self._parts: queue.SimpleQueue[TestPart | None] = queue.SimpleQueue()
         self._port: core.ReservedPort | None = None
 
     def listen(self, host: str) -> tuple[str, int, str]:
@@ -148,7 +148,7 @@ class Endpoint(MeasureWorker):
         self._port = core.ReservedPort(host)
         return host, self._port.number, type_
 
-    def do(self, each: Part | None) -> None:
+    def do(self, each: TestPart | None) -> None:
         """Gives it its next part; None: there is none."""
         self._has_moved()
         self._parts.put(each)
@@ -163,7 +163,7 @@ class Endpoint(MeasureWorker):
             said=self._keep_said,
         )
 
-    def _given(self) -> Iterator[Part]:
+    def _given(self) -> Iterator[TestPart]:
         while True:
             self._progress(self._done)  # Whether to end.
             try:
@@ -174,6 +174,6 @@ class Endpoint(MeasureWorker):
                 return
             yield each
 
-    def _keep_said(self, each: Part, said: RoundResult) -> None:
+    def _keep_said(self, each: TestPart, said: RoundResult) -> None:
         self._said[each.number] = said
         self._has_moved()

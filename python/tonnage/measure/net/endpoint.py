@@ -39,20 +39,20 @@ GET_MTU = 0x8921  # SIOCGIFMTU
 
 
 @dataclass(frozen=True)
-class Place:
+class EndpointHost:
     """Where an endpoint runs."""
 
     host: str
     """The address that it has there."""
-    enter: tuple[str, ...] = ()
+    command_prefix: tuple[str, ...] = ()
     """What a command begins with that is to run there."""
 
 
-def run_together(
-    places: Sequence[Place],
+def run_endpoints(
+    places: Sequence[EndpointHost],
     configs: Sequence[dict[str, Any]],
     *,
-    most_seconds: float,
+    timeout_seconds: float,
     on_progress: core.OnProgress | None = None,
 ) -> list[dict[str, Any]]:
     """Runs an endpoint in each place; gives what they answered, in the same order.
@@ -76,11 +76,11 @@ def run_together(
             stack.enter_context(_started(number, place, config))
             for number, (place, config) in enumerate(zip(places, configs, strict=True))
         ]
-        deadline = time.monotonic() + most_seconds
+        deadline = time.monotonic() + timeout_seconds
         while unfinished := [each for each in running if each.process.poll() is None]:
             _raise_failure(running)
             if time.monotonic() > deadline:
-                raise core.RunError(f"{unfinished[0].name} has not ended in {most_seconds:g} s")
+                raise core.RunError(f"{unfinished[0].name} has not ended in {timeout_seconds:g} s")
             if on_progress:
                 on_progress(sum(each.done_bytes for each in running))
             time.sleep(POLL_SECONDS)
@@ -114,10 +114,10 @@ class _Running:
 
 
 @contextmanager
-def _started(number: int, place: Place, config: dict[str, Any]) -> Iterator[_Running]:
+def _started(number: int, place: EndpointHost, config: dict[str, Any]) -> Iterator[_Running]:
     """An endpoint's process, which is gone afterwards."""
     # Isolated from the working directory, which may hold something of the same name.
-    command = [*place.enter, sys.executable, "-P", "-m", "tonnage.measure.net.endpoint"]
+    command = [*place.command_prefix, sys.executable, "-P", "-m", "tonnage.measure.net.endpoint"]
     # Not pipes: nobody reads them before the end.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(

@@ -24,7 +24,7 @@ HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundSpec:
     """What endpoints do at once."""
 
     number: int
@@ -74,8 +74,8 @@ def warm_up(seconds: float) -> float:
     return min(WARM_UP_SECONDS, seconds / 4)
 
 
-def configurations(
-    addresses: Sequence[str], together: Round, patience_seconds: float
+def core_configs(
+    addresses: Sequence[str], together: RoundSpec, patience_seconds: float
 ) -> list[dict[str, Any]]:
     """The core's configuration of each endpoint, with a secret that only these have.
 
@@ -102,8 +102,8 @@ def configurations(
     ]
 
 
-def trials(
-    endpoint: int, together: Round, answer: dict[str, Any], began_at: str
+def endpoint_trials(
+    endpoint: int, together: RoundSpec, answer: dict[str, Any], began_at: str
 ) -> Iterator[Trial]:
     """What an endpoint sent, and received, in a round; CPU is that of the stages that did.
 
@@ -134,7 +134,7 @@ def trials(
 
 
 def _reading(
-    way: str, endpoint: int, together: Round, answer: dict[str, Any], found: Trial
+    way: str, endpoint: int, together: RoundSpec, answer: dict[str, Any], found: Trial
 ) -> Metric:
     outcome = answer["outcome"]
     moved = sum(outcome["phases"][0]["stages"][place]["bytes"] for place in (1, 2))

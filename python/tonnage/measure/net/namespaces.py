@@ -18,13 +18,13 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.base.system import netns
-from tonnage.measure.net.endpoint import Place
+from tonnage.measure.net.endpoint import EndpointHost
 
 LOCKS = Path("/run")
 LOCK_PREFIX = "tonnage-net-"
 
 
-def refuse_unable() -> None:
+def require_namespaces() -> None:
     """Refuses to make namespaces where that is known not to work.
 
     Raises:
@@ -42,7 +42,7 @@ def refuse_unable() -> None:
 
 
 @contextmanager
-def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[Place]]:
+def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[EndpointHost]]:
     """Places for ``count`` endpoints, as many as the network has addresses, gone afterwards.
 
     Args:
@@ -52,7 +52,7 @@ def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[
     Raises:
         RunError: The kernel would not make them; `refuse_unable` finds most of what it would not.
     """
-    with core.workspace("--namespaces", LOCKS, LOCK_PREFIX):
+    with core.workspace("namespaces", LOCKS, LOCK_PREFIX):
         _remove_left()
         prefix = f"tonnage-{os.getpid()}-"
         try:
@@ -71,7 +71,7 @@ def _remove_left() -> None:
             _call("ip", "netns", "delete", path.name)
 
 
-def _build(prefix: str, count: int, rate: int | None) -> list[Place]:
+def _build(prefix: str, count: int, rate: int | None) -> list[EndpointHost]:
     to = f"{prefix}switch"
     _call("ip", "netns", "add", to)
     for command in netns.bridge_commands(to):
@@ -83,7 +83,7 @@ def _build(prefix: str, count: int, rate: int | None) -> list[Place]:
         shaping = netns.rate_limit_commands(name, to, number, rate) if rate else []
         for command in [*netns.link_commands(name, to, number, host), *shaping]:
             _call(*command)
-        places.append(Place(host, ("ip", "netns", "exec", name)))
+        places.append(EndpointHost(host, ("ip", "netns", "exec", name)))
     return places
 
 

@@ -28,11 +28,11 @@ FULL_DUPLEX = 1.5
 """Times what a pair carries one way: carrying more both ways at once is full duplex."""
 
 
-Together = Mapping[str, Mapping[str, Trial]]
+TrialsByNode = Mapping[str, Mapping[str, Trial]]
 """By node and way, what was done at once."""
 
 
-def shuffle(measured: ClusterMeasurement) -> ClusterMeasurement:
+def analyse_shuffle(measured: ClusterMeasurement) -> ClusterMeasurement:
     """The measurement with what its network carries; what who was lost did before counts."""
     done = _together(measured)
     pairs: dict[tuple[str, str], list[float]] = {}
@@ -73,7 +73,7 @@ def _together(measured: ClusterMeasurement) -> dict[Key, dict[str, dict[str, Tri
     return {key: _fullest(list(attempts.values())) for key, attempts in found.items()}
 
 
-def _fullest(attempts: Sequence[Together]) -> dict[str, dict[str, Trial]]:
+def _fullest(attempts: Sequence[TrialsByNode]) -> dict[str, dict[str, Trial]]:
     """Of each way the attempt of which most is there: parts of several are never put together."""
     found: dict[str, dict[str, Trial]] = {}
     seen: set[str] = set()
@@ -86,8 +86,8 @@ def _fullest(attempts: Sequence[Together]) -> dict[str, dict[str, Trial]]:
     return found
 
 
-def _sizes(done: Mapping[Key, Together]) -> Iterator[AllToAllResult]:
-    groups: dict[tuple[int, int], list[tuple[int, Together]]] = {}
+def _sizes(done: Mapping[Key, TrialsByNode]) -> Iterator[AllToAllResult]:
+    groups: dict[tuple[int, int], list[tuple[int, TrialsByNode]]] = {}
     for (number, pattern, nodes, connections), together in done.items():
         # One of which a node was lost is no shuffle of so many.
         if pattern.startswith(ALL_TO_ALL) and all(len(together.get(e, {})) == 2 for e in nodes):
@@ -114,14 +114,14 @@ def _sizes(done: Mapping[Key, Together]) -> Iterator[AllToAllResult]:
         )
 
 
-def _slowest(together: Together) -> tuple[float, str]:
+def _slowest(together: TrialsByNode) -> tuple[float, str]:
     """The least that a node sent or received, and which."""
     return min(
         (trial.bytes_per_second, node) for node, ways in together.items() for trial in ways.values()
     )
 
 
-def _slowest_pair(done: Mapping[Key, Together], number: int, among: set[str]) -> float | None:
+def _slowest_pair(done: Mapping[Key, TrialsByNode], number: int, among: set[str]) -> float | None:
     rates = [
         _rate(together, nodes[1], RECEIVE)
         for (round_, pattern, nodes, _), together in done.items()
@@ -133,7 +133,7 @@ def _slowest_pair(done: Mapping[Key, Together], number: int, among: set[str]) ->
     return min(rates, default=None)
 
 
-def _both_ways(done: Mapping[Key, Together]) -> float | None:
+def _both_ways(done: Mapping[Key, TrialsByNode]) -> float | None:
     shares = []
     for (number, pattern, nodes, _), together in done.items():
         alone = done.get((number, PAIR, nodes, 1), {}).get(nodes[-1], {}).get(RECEIVE)
@@ -143,7 +143,7 @@ def _both_ways(done: Mapping[Key, Together]) -> float | None:
     return statistics.median(shares) if shares else None
 
 
-def _rates_of_nodes(rounds: Sequence[Together]) -> list[NodeRates]:
+def _rates_of_nodes(rounds: Sequence[TrialsByNode]) -> list[NodeRates]:
     found: dict[str, dict[str, list[float]]] = {}
     for together in rounds:
         for node, ways in together.items():
@@ -156,12 +156,12 @@ def _rates_of_nodes(rounds: Sequence[Together]) -> list[NodeRates]:
     return [NodeRates(node, ways.get(SEND), ways.get(RECEIVE)) for node, ways in medians.items()]
 
 
-def _rounds(done: Mapping[Key, Together]) -> dict[str, int]:
+def _rounds(done: Mapping[Key, TrialsByNode]) -> dict[str, int]:
     numbers: dict[str, set[int]] = {}
     for number, pattern, _, _ in done:
         numbers.setdefault(pattern, set()).add(number)
     return {pattern: len(of_pattern) for pattern, of_pattern in numbers.items()}
 
 
-def _rate(together: Together, node: str, way: str) -> float:
+def _rate(together: TrialsByNode, node: str, way: str) -> float:
     return together[node][way].bytes_per_second

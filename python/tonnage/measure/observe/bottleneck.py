@@ -26,17 +26,17 @@ CORES = ("cpu", "one core", CORE_WAITS)
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineCapacity:
     """What there was to use."""
 
     cores: int
     link_bytes_per_second: float | None
 
 
-def shares(
+def utilisation(
     series: dict[str, list[float]],
     devices: dict[str, list[float | str]],
-    machine: Machine,
+    machine: MachineCapacity,
     begin: float,
     end: float,
     counts: dict[str, float],
@@ -65,7 +65,9 @@ def shares(
     return {name: share if name == CORE_WAITS else min(share, 1.0) for name, share in found.items()}
 
 
-def limit(used: dict[str, float], counts: dict[str, float], machine: Machine) -> tuple[str, str]:
+def find_bottleneck(
+    used: dict[str, float], counts: dict[str, float], machine: MachineCapacity
+) -> tuple[str, str]:
     """The bottleneck's name, and the reason with its figures."""
     figures = ", ".join(f"{_called(name)} {_percent(share)}" for name, share in used.items())
     own = {name: share for name, share in used.items() if name != CORE_WAITS}

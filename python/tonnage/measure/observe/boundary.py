@@ -27,7 +27,7 @@ PAIRS = (("read_bytes", "reads"), ("written_bytes", "writes"))
 
 
 @dataclass(frozen=True)
-class Border:
+class Boundary:
     """From ``begin`` to ``end``, in seconds, one phase gives way to the next."""
 
     begin: float
@@ -43,7 +43,9 @@ class Border:
         return self.begin + self.share * (self.end - self.begin)
 
 
-def border(before: int, cut: int, after: int, grid: FloatArray, counters: FloatArray) -> Border:
+def find_boundary(
+    before: int, cut: int, after: int, grid: FloatArray, counters: FloatArray
+) -> Boundary:
     """The border at a cut.
 
     Args:
@@ -66,7 +68,7 @@ def border(before: int, cut: int, after: int, grid: FloatArray, counters: FloatA
             each = np.diff(counters[low : high + 1, rows], axis=0)
             sizes = first[rows[0]] / first[rows[1]], second[rows[0]] / second[rows[1]]
             shares |= dict(zip(pair, _by_size(each, *sizes), strict=True))
-    return Border(float(grid[low]), float(grid[high]), share, shares)
+    return Boundary(float(grid[low]), float(grid[high]), share, shares)
 
 
 def _shares(
@@ -76,7 +78,7 @@ def _shares(
     scale = np.maximum(np.maximum(first, second), [FLOORS[name] for name in names])
     demands = np.column_stack([first, second]) / scale[:, None]
     # Seconds' worth of each phase, at its own pace, that together moved this.
-    one, two = nonnegative(demands, moved / scale)
+    one, two = nonnegative_least_squares(demands, moved / scale)
     share = float(one / (one + two)) if one + two > 0 else 0.5
     mine, theirs = first * one, second * two
     return share, {
@@ -87,7 +89,7 @@ def _shares(
     }
 
 
-def nonnegative(columns: FloatArray, wanted: FloatArray) -> FloatArray:
+def nonnegative_least_squares(columns: FloatArray, wanted: FloatArray) -> FloatArray:
     """The least squares of two columns, neither with a weight below 0.
 
     If the free solution has one, the best has a weight of 0: the squares are convex.

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage.base.system.cgroups import processes_in, group_dir
+from tonnage.base.system.cgroups import group_dir, processes_in
 from tonnage.measure.observe.host_counters import device_numbers
 from tonnage.measure.observe.processes import PROC, process
 
@@ -35,7 +35,7 @@ NO_LIMIT = 10**15
 
 
 @dataclass(frozen=True)
-class Charged:
+class GroupUsage:
     """What a group has used."""
 
     cpu_seconds: float | None = None
@@ -48,14 +48,14 @@ class Charged:
 
 
 @dataclass(frozen=True)
-class Group:
+class MonitoredGroup:
     """One group, which is a directory in each hierarchy that it is in."""
 
     version: int
     directories: tuple[Path, ...]
 
     @property
-    def entrances(self) -> list[Path]:
+    def procs_files(self) -> list[Path]:
         """Files to which a process writes 0 to enter."""
         return [directory / "cgroup.procs" for directory in self.directories]
 
@@ -63,7 +63,7 @@ class Group:
         """The processes in it, and in groups that they made in it."""
         return sorted(processes_in(self.directories[:1]))
 
-    def charged(self) -> Charged:
+    def usage(self) -> GroupUsage:
         """What those in it have used so far, and those that have ended."""
         used = (_second if self.version == 2 else _first)(self.directories)
         return dataclasses.replace(used, io_waits_seconds=_pressure(self.directories))
@@ -74,22 +74,22 @@ class Group:
             _remove(directory)
 
 
-def make(proc: Path = PROC) -> Group:
+def make_monitored_group(proc: Path = PROC) -> MonitoredGroup:
     """A new group; those of watchers that were killed are removed first.
 
     Raises:
         OSError: It may not be made here, or no hierarchy is mounted.
     """
-    version, parents = places(
+    version, parents = own_groups(
         (proc / "self" / "cgroup").read_text(), (proc / "self" / "mountinfo").read_text()
     )
     if not parents:
         raise OSError("no control groups are mounted")
     for parent in parents:
-        sweep(parent, proc)
+        remove_stale_groups(parent, proc)
     me = process(os.getpid(), proc)
     name = f"{PREFIX}-{os.getpid()}-{me.started if me else 0}"
-    made = Group(version, tuple(parent / name for parent in parents))
+    made = MonitoredGroup(version, tuple(parent / name for parent in parents))
     try:
         for directory in made.directories:
             directory.mkdir()
@@ -100,7 +100,7 @@ def make(proc: Path = PROC) -> Group:
     return made
 
 
-def sweep(parent: Path, proc: Path = PROC) -> None:
+def remove_stale_groups(parent: Path, proc: Path = PROC) -> None:
     """Removes the groups in ``parent`` whose maker is no more."""
     for directory in parent.glob(f"{PREFIX}-*-*"):
         found = re.fullmatch(rf"{PREFIX}-(\d+)-(\d+)", directory.name)
@@ -109,7 +109,7 @@ def sweep(parent: Path, proc: Path = PROC) -> None:
             _remove(directory)
 
 
-def places(membership: str, mounts: str) -> tuple[int, list[Path]]:
+def own_groups(membership: str, mounts: str) -> tuple[int, list[Path]]:
     """Which version counts I/O, and the directories of the groups that we are in.
 
     Args:
@@ -142,7 +142,7 @@ def _let_count(directory: Path) -> None:
                 limit.write_text(rule)
 
 
-def _first(directories: Iterable[Path]) -> Charged:
+def _first(directories: Iterable[Path]) -> GroupUsage:
     cpu = reads = writes = moved = None
     for directory in directories:
         cpu = cpu or _text(directory / "cpuacct.usage")
@@ -152,7 +152,7 @@ def _first(directories: Iterable[Path]) -> Charged:
             reads = sum(read for read, _ in operations)
             writes = sum(written for _, written in operations)
             moved = _by_device(_text(directory / "blkio.throttle.io_service_bytes_recursive") or "")
-    return Charged(int(cpu) / 1e9 if cpu else None, reads, writes, moved)
+    return GroupUsage(int(cpu) / 1e9 if cpu else None, reads, writes, moved)
 
 
 def _by_device(text: str) -> dict[str, tuple[int, int]]:
@@ -166,14 +166,14 @@ def _by_device(text: str) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _second(directories: Iterable[Path]) -> Charged:
+def _second(directories: Iterable[Path]) -> GroupUsage:
     (directory,) = directories
     cpu = _text(directory / "cpu.stat") or ""
     used = dict(line.split() for line in cpu.splitlines()).get("usage_usec")
     moved = _text(directory / "io.stat")
     seconds = int(used) / 1e6 if used else None
     if moved is None:
-        return Charged(cpu_seconds=seconds)
+        return GroupUsage(cpu_seconds=seconds)
     reads = writes = 0
     devices = {}
     for line in moved.splitlines():
@@ -182,7 +182,7 @@ def _second(directories: Iterable[Path]) -> Charged:
         devices[device] = (values.get("rbytes", 0), values.get("wbytes", 0))
         reads += values.get("rios", 0)
         writes += values.get("wios", 0)
-    return Charged(seconds, reads, writes, devices)
+    return GroupUsage(seconds, reads, writes, devices)
 
 
 def _pressure(directories: Iterable[Path]) -> float | None:

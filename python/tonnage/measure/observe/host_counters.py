@@ -123,7 +123,7 @@ def network(pid: int, proc: Path = PROC) -> Network | None:
     return Network(received, sent, loopback)
 
 
-def whose_network(pid: int, proc: Path = PROC) -> str:
+def network_scope(pid: int, proc: Path = PROC) -> str:
     """In words, whom the network's counters are of."""
     try:
         own = os.stat(proc / str(pid) / "ns" / "net").st_ino

@@ -29,7 +29,7 @@ WATCHED = {*FORWARDED, signal.SIGCHLD}
 """Signals that are waited for while a command is watched; they are blocked meanwhile."""
 
 
-class NotStarted(core.UsageError):
+class CommandNotStarted(core.UsageError):
     """A command that could not be started; ``code`` is what a shell would end with."""
 
     def __init__(self, said: str, code: int) -> None:
@@ -37,11 +37,11 @@ class NotStarted(core.UsageError):
         self.code = code
 
 
-class Launched:
+class RunningCommand:
     """A command under way."""
 
     def __init__(self, keeper: int, pid: int, status: int, release: int, said: str) -> None:
-        self.keeper, self.pid = keeper, pid
+        self.reaper, self.pid = keeper, pid
         self._status, self._release, self._said = status, release, said
         self.exit_code: int | None = None
         """As a shell has it: 128 and the signal's number if one ended it; None while it runs."""
@@ -72,12 +72,12 @@ class Launched:
         os.close(self._release)
         os.close(self._status)
         with suppress(ChildProcessError):
-            os.waitpid(self.keeper, 0)
+            os.waitpid(self.reaper, 0)
 
 
-def launch(
+def start_command(
     command: Sequence[str], entrances: Sequence[Path], mask: set[int], to_stderr: bool
-) -> Launched:
+) -> RunningCommand:
     """Starts ``command``; call it with `WATCHED` blocked.
 
     Args:
@@ -91,7 +91,7 @@ def launch(
     """
     if shutil.which(command[0]) is None:
         found = os.path.exists(command[0]) and os.sep in command[0]
-        raise NotStarted(
+        raise CommandNotStarted(
             f"{command[0]} cannot be run: it is no program that may be executed"
             if found
             else f"{command[0]}: there is no such command: give one that PATH has, or its path",
@@ -115,11 +115,11 @@ def launch(
     os.close(hold)
     # One that has ended by now is told of in the same breath.
     said, _, rest = os.read(status, 64).decode().partition("\n")
-    launched = Launched(keeper, 0, status, release, rest)
+    launched = RunningCommand(keeper, 0, status, release, rest)
     if not said.startswith("began"):
         launched.close()
         why = os.strerror(int(said)) if said else "the process that starts it was killed"
-        raise NotStarted(f"{command[0]} cannot be run: {why}", 126)
+        raise CommandNotStarted(f"{command[0]} cannot be run: {why}", 126)
     launched.pid = int(said.split()[1])
     os.set_blocking(status, False)
     return launched

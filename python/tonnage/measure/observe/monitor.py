@@ -14,9 +14,16 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.measure.observe import cgroup, host_counters
-from tonnage.measure.observe.cgroup import Charged, Group
-from tonnage.measure.observe.launch import FORWARDED, WATCHED, Launched, launch
-from tonnage.measure.observe.processes import PROC, Seen, Tree, Used, input_output, process
+from tonnage.measure.observe.cgroup import GroupUsage, MonitoredGroup
+from tonnage.measure.observe.launch import FORWARDED, WATCHED, RunningCommand, start_command
+from tonnage.measure.observe.processes import (
+    PROC,
+    ProcessTree,
+    ResourceUsage,
+    TreeSample,
+    process,
+    resource_usage,
+)
 from tonnage.measure.observe.series import DEVICES, SERIES, Series
 
 FLUSH_SECONDS = 1.0
@@ -28,7 +35,7 @@ TYPED = 0x80
 
 
 @dataclass
-class Watched:
+class MonitorResult:
     """What came of it."""
 
     name: str
@@ -45,9 +52,9 @@ class Watched:
     notes: list[str] = field(default_factory=list)
 
 
-def watch_command(
+def monitor_command(
     command: Sequence[str], out: Path, interval_seconds: float, *, to_stderr: bool = False
-) -> Watched:
+) -> MonitorResult:
     """Runs a command and watches it, and all that it starts, until it ends.
 
     Signals that we get are passed on to it, unless a terminal sent them to both.
@@ -64,13 +71,13 @@ def watch_command(
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     group, why = _group()
     try:
-        watcher = _Watcher(out, group, why)
+        watcher = _Monitor(out, group, why)
         began = time.monotonic()
-        watcher.take(0.0, Seen(Used(), 0, 0, 0.0, 0.0, False))
-        entrances = group.entrances if group else []
-        launched = launch(command, entrances, {int(each) for each in mask}, to_stderr)
+        watcher.record(0.0, TreeSample(ResourceUsage(), 0, 0, 0.0, 0.0, False))
+        entrances = group.procs_files if group else []
+        launched = start_command(command, entrances, {int(each) for each in mask}, to_stderr)
         try:
-            watcher.follow(Tree([launched.keeper], launched.keeper), launched.pid)
+            watcher.follow(ProcessTree([launched.reaper], launched.reaper), launched.pid)
             _until_ended(watcher, launched, began, interval_seconds)
             left = watcher.sample(time.monotonic() - began).processes
             if left:
@@ -79,7 +86,7 @@ def watch_command(
                 )
         finally:
             launched.close()
-        watched = watcher.done(Path(command[0]).name, launched.exit_code)
+        watched = watcher.finish(Path(command[0]).name, launched.exit_code)
         if launched.was_lost:
             watched.exit_code = 1
             watched.notes.append(
@@ -93,7 +100,7 @@ def watch_command(
         _unblock(mask)
 
 
-def watch_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> Watched:
+def monitor_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> MonitorResult:
     """Watches processes that run already, and all that they start, until they end or a Ctrl-C.
 
     Args:
@@ -107,8 +114,8 @@ def watch_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> 
     names = [_watchable(pid) for pid in pids]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     try:
-        watcher = _Watcher(out, None, "none: the processes ran already")
-        watcher.follow(Tree(pids), pids[0])
+        watcher = _Monitor(out, None, "none: the processes ran already")
+        watcher.follow(ProcessTree(pids), pids[0])
         began = time.monotonic()
         watcher.sample(0.0)
         while True:
@@ -121,19 +128,19 @@ def watch_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> 
                 ended = signal.Signals(got.si_signo).name
                 watcher.notes.append(f"the processes still ran when {ended} ended the watching")
                 break
-        return watcher.done(names[0], None)
+        return watcher.finish(names[0], None)
     finally:
         _unblock(mask)
 
 
-class _Watcher:
+class _Monitor:
     """Takes samples: of a tree, its group, and the machine beside."""
 
-    def __init__(self, out: Path, group: Group | None, why: str) -> None:
+    def __init__(self, out: Path, group: MonitoredGroup | None, why: str) -> None:
         self._group, self._why = group, why
-        self._tree: Tree | None = None
+        self._tree: ProcessTree | None = None
         self._pid = 0
-        self._start: Used | None = Used()
+        self._start: ResourceUsage | None = ResourceUsage()
         self._series = Series(out, "series", SERIES)
         self._devices = Series(out, "devices", DEVICES)
         self._flushed = time.monotonic()
@@ -143,16 +150,16 @@ class _Watcher:
         self._network = host_counters.Network()
         self._network_of = ""
         self._was_connected = False
-        self._charged = group.charged() if group else Charged()
+        self._charged = group.usage() if group else GroupUsage()
         self.notes: list[str] = []
 
-    def follow(self, tree: Tree, pid: int) -> None:
+    def follow(self, tree: ProcessTree, pid: int) -> None:
         """From now on samples are of this tree, and of the network namespace of ``pid``."""
         self._tree, self._pid = tree, pid
-        self._network_of = host_counters.whose_network(pid)
-        self._start = Used() if tree.keeper else None
+        self._network_of = host_counters.network_scope(pid)
+        self._start = ResourceUsage() if tree.reaper else None
 
-    def sample(self, seconds: float) -> Seen:
+    def sample(self, seconds: float) -> TreeSample:
         """A sample of the tree."""
         assert self._tree is not None
         members = None
@@ -161,15 +168,15 @@ class _Watcher:
                 members = self._group.members()
         seen = self._tree.sample(seconds, members)
         if self._start is None:
-            self._start = seen.used  # What ran already has used something before.
-        self.take(seconds, seen)
+            self._start = seen.usage  # What ran already has used something before.
+        self.record(seconds, seen)
         return seen
 
-    def take(self, seconds: float, seen: Seen) -> None:
+    def record(self, seconds: float, seen: TreeSample) -> None:
         """Puts a sample on file, with the machine's counters beside it."""
         if self._group:
-            self._charged = self._group.charged()
-        used = seen.used.since(self._start or Used())
+            self._charged = self._group.usage()
+        used = seen.usage.since(self._start or ResourceUsage())
         cpu = self._charged.cpu_seconds
         host, disks = host_counters.host(), host_counters.devices()
         self._count_network(seen.is_connected)
@@ -222,7 +229,7 @@ class _Watcher:
             self._network = self._network.and_since(self._namespace, now)
         self._namespace, self._was_connected = now, is_connected
 
-    def done(self, name: str, exit_code: int | None) -> Watched:
+    def finish(self, name: str, exit_code: int | None) -> MonitorResult:
         """Closes the series; what they come to."""
         own = _own_seconds() - self._own
         self._series.close()
@@ -239,7 +246,7 @@ class _Watcher:
             for number, both in (charged.device_bytes or {}).items()
             if number in names and any(both)
         }
-        return Watched(
+        return MonitorResult(
             name=name,
             began_at=self._began_at,
             exit_code=exit_code,
@@ -259,7 +266,7 @@ class _Watcher:
 
 
 def _until_ended(
-    watcher: _Watcher, launched: Launched, began: float, interval_seconds: float
+    watcher: _Monitor, launched: RunningCommand, began: float, interval_seconds: float
 ) -> None:
     while not launched.poll():
         got = _wait(began + _next(time.monotonic() - began, interval_seconds), WATCHED)
@@ -287,9 +294,9 @@ def _unblock(mask: set[signal.Signals | int]) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _group() -> tuple[Group | None, str]:
+def _group() -> tuple[MonitoredGroup | None, str]:
     try:
-        made = cgroup.make()
+        made = cgroup.make_monitored_group()
     except OSError as why:
         return None, f"none: {why.strerror or why}"
     return made, f"version {made.version}"
@@ -300,7 +307,7 @@ def _watchable(pid: int) -> str:
     if found is None or found.is_zombie:
         raise core.UsageError(f"--pid {pid}: there is no such process: give one that runs")
     try:
-        input_output(pid, 0.0)
+        resource_usage(pid, 0.0)
     except OSError:
         raise core.UsageError(
             f"--pid {pid}: {PROC / str(pid) / 'io'} may not be read: run this as the process's own "

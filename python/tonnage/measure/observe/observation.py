@@ -9,10 +9,10 @@ import numpy as np
 
 from tonnage.base.records import Environment, Job, Observation, ObservedPhase
 from tonnage.measure.observe import host_counters
-from tonnage.measure.observe.bottleneck import Machine
-from tonnage.measure.observe.monitor import Watched
-from tonnage.measure.observe.phases import NOTHING, phases
-from tonnage.measure.observe.to_job import as_job, input_of
+from tonnage.measure.observe.bottleneck import MachineCapacity
+from tonnage.measure.observe.monitor import MonitorResult
+from tonnage.measure.observe.phases import NOTHING, split_into_phases
+from tonnage.measure.observe.to_job import find_input_size, to_job
 from tonnage.measure.trial.trial import new_id
 
 DIRTY = 1_000_000
@@ -22,15 +22,15 @@ OTHERS = 0.2
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservationResult:
     """What is known of it in the end; ``job`` is None if its input is not known."""
 
     observation: Observation
     job: Job | None
 
 
-def conclude(
-    watched: Watched,
+def write_observation(
+    watched: MonitorResult,
     out: Path,
     *,
     command: list[str],
@@ -38,7 +38,7 @@ def conclude(
     data: int | None,
     interval_seconds: float,
     environment: Environment,
-) -> Observed:
+) -> ObservationResult:
     """Finds the phases and writes ``observation.json``, and ``job.json`` if there is an input.
 
     Args:
@@ -51,10 +51,12 @@ def conclude(
         environment: Where it ran.
     """
     series = watched.series
-    found = phases(
-        series, watched.devices, Machine(environment.cores, host_counters.link_bytes_per_second())
+    found = split_into_phases(
+        series,
+        watched.devices,
+        MachineCapacity(environment.cores, host_counters.link_bytes_per_second()),
     )
-    size, whence = input_of(found, data)
+    size, whence = find_input_size(found, data)
     dirty = [int(series["host_dirty_bytes"][place]) for place in (0, -1)]
     observation = Observation(
         id=new_id("observation"),
@@ -86,10 +88,10 @@ def conclude(
         ],
     )
     observation.write(out / "observation.json")
-    job = as_job(watched.name, observation)
+    job = to_job(watched.name, observation)
     if job:
         job.write(out / "job.json")
-    return Observed(observation, job)
+    return ObservationResult(observation, job)
 
 
 def _others(series: dict[str, list[float]], cores: int) -> list[str]:

@@ -43,7 +43,7 @@ ALIKE = math.log(1.5)
 """Levels of logarithms that differ by less are alike."""
 
 
-def cuts(rates: FloatArray) -> list[int]:
+def find_cuts(rates: FloatArray) -> list[int]:
     """Points at which another phase begins.
 
     Args:
@@ -71,7 +71,7 @@ def cuts(rates: FloatArray) -> list[int]:
     return [cut for cut in (begin, *found, end) if 0 < cut < rates.shape[0]]
 
 
-def moved(amounts: FloatArray) -> FloatArray:
+def bytes_moved(amounts: FloatArray) -> FloatArray:
     """Bytes, whichever way: along the last axis amounts are in the order of `FLOORS`."""
     by_name = dict(zip(FLOORS, np.moveaxis(amounts, -1, 0), strict=True))
     network = np.maximum(by_name["network_received_bytes"], by_name["network_sent_bytes"])
@@ -82,7 +82,7 @@ def moved(amounts: FloatArray) -> FloatArray:
 def _moving(rates: FloatArray) -> tuple[int, int]:
     """The points between which nearly all is moved; all of them if next to nothing is."""
     count = rates.shape[0]
-    so_far = np.cumsum(moved(rates))
+    so_far = np.cumsum(bytes_moved(rates))
     if so_far[-1] < FLOORS["read_bytes"] * count:
         return 0, count
     begin = int(np.searchsorted(so_far, STILL * so_far[-1]))

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from tonnage.base.records import ObservedPhase
 from tonnage.base.stats.samples import FloatArray
-from tonnage.measure.observe.bottleneck import Machine, limit, shares
-from tonnage.measure.observe.boundary import Border, border
-from tonnage.measure.observe.phase_detection import FLOORS, cuts, moved
+from tonnage.measure.observe.bottleneck import MachineCapacity, find_bottleneck, utilisation
+from tonnage.measure.observe.boundary import Boundary, find_boundary
+from tonnage.measure.observe.phase_detection import FLOORS, bytes_moved, find_cuts
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
 MOST_POINTS = 2000
@@ -26,8 +26,8 @@ WORK = 0.5
 """Unless it has this share of all CPU time: then it works on what it need not read."""
 
 
-def phases(
-    series: dict[str, list[float]], devices: dict[str, list[float | str]], machine: Machine
+def split_into_phases(
+    series: dict[str, list[float]], devices: dict[str, list[float | str]], machine: MachineCapacity
 ) -> list[ObservedPhase]:
     """The phases, in order; one at least.
 
@@ -44,17 +44,17 @@ def phases(
     totals = {name: _total(series[name]) for name in CUMULATIVE}
     counters = np.column_stack([np.interp(grid, seconds, totals[name]) for name in FLOORS])
 
-    points = [0, *cuts(np.diff(counters, axis=0) / (lasting / count)), count]
+    points = [0, *find_cuts(np.diff(counters, axis=0) / (lasting / count)), count]
     borders = [
-        border(before, cut, after, grid, counters)
+        find_boundary(before, cut, after, grid, counters)
         for before, cut, after in zip(points, points[1:], points[2:], strict=False)
     ]
     moments = [0.0, *(each.moment for each in borders), lasting]
     found = []
     for place, (begin, end) in enumerate(pairwise(moments)):
         counts = _counts(borders, place, seconds, totals)
-        used = shares(series, devices, machine, begin, end, counts)
-        named, why = limit(used, counts, machine)
+        used = utilisation(series, devices, machine, begin, end, counts)
+        named, why = find_bottleneck(used, counts, machine)
         inside = (seconds >= begin) & (seconds <= end)
         memory = np.array(series["memory_bytes"])
         peak = memory[inside].max() if inside.any() else np.interp(end, seconds, memory)
@@ -77,7 +77,7 @@ def phases(
 
 
 def _counts(
-    borders: list[Border], place: int, seconds: FloatArray, totals: dict[str, FloatArray]
+    borders: list[Boundary], place: int, seconds: FloatArray, totals: dict[str, FloatArray]
 ) -> dict[str, float]:
     """What a phase counted: between its borders, and its share at them."""
     return {
@@ -90,7 +90,7 @@ def _counts(
     }
 
 
-def _until(at: Border, name: str, seconds: FloatArray, total: FloatArray) -> float:
+def _until(at: Boundary, name: str, seconds: FloatArray, total: FloatArray) -> float:
     """What all phases before a border have counted."""
     low, high = np.interp([at.begin, at.end], seconds, total)
     return float(low + at.shares.get(name, at.share) * (high - low))
@@ -100,7 +100,7 @@ def _with_growth(found: list[ObservedPhase]) -> list[ObservedPhase]:
     """Marks beginnings and ends that move next to nothing; if nothing is moved at all, none."""
     amounts = np.array([[getattr(phase, name) for name in FLOORS] for phase in found])
     cpu = np.array([phase.cpu_seconds for phase in found])
-    bytes_moved = moved(amounts)
+    bytes_moved = bytes_moved(amounts)
     if bytes_moved.sum() < FLOORS["read_bytes"] * sum(phase.seconds for phase in found):
         return found
     works = (bytes_moved > NOTHING * bytes_moved.sum()) | (cpu >= WORK * cpu.sum())

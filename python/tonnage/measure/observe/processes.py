@@ -30,7 +30,7 @@ BUSY = 0.1
 
 
 @dataclass(frozen=True)
-class Used:
+class ResourceUsage:
     """What one process, or a tree, has used since it began."""
 
     cpu_seconds: float = 0.0
@@ -38,26 +38,26 @@ class Used:
     written_bytes: int = 0
     cancelled_bytes: int = 0
 
-    def __add__(self, other: Used) -> Used:
-        return Used(
+    def __add__(self, other: ResourceUsage) -> ResourceUsage:
+        return ResourceUsage(
             self.cpu_seconds + other.cpu_seconds,
             self.read_bytes + other.read_bytes,
             self.written_bytes + other.written_bytes,
             self.cancelled_bytes + other.cancelled_bytes,
         )
 
-    def since(self, start: Used) -> Used:
+    def since(self, start: ResourceUsage) -> ResourceUsage:
         """What was used after ``start``; never less than nothing."""
-        return Used(
+        return ResourceUsage(
             max(self.cpu_seconds - start.cpu_seconds, 0.0),
             max(self.read_bytes - start.read_bytes, 0),
             max(self.written_bytes - start.written_bytes, 0),
             max(self.cancelled_bytes - start.cancelled_bytes, 0),
         )
 
-    def at_least(self, before: Used) -> Used:
+    def at_least(self, before: ResourceUsage) -> ResourceUsage:
         """This, or what was known before where that is more."""
-        return Used(
+        return ResourceUsage(
             max(self.cpu_seconds, before.cpu_seconds),
             max(self.read_bytes, before.read_bytes),
             max(self.written_bytes, before.written_bytes),
@@ -83,7 +83,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Turns:
+class ThreadTimes:
     """How long a thread ran, and stood ready while others did, since it began."""
 
     ran_seconds: float
@@ -91,10 +91,10 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Seen:
+class TreeSample:
     """A tree at one moment."""
 
-    used: Used
+    usage: ResourceUsage
     memory_bytes: int
     """Resident, summed: pages that processes share count in each."""
     processes: int
@@ -107,27 +107,27 @@ class Seen:
 
 
 @dataclass
-class Tree:
+class ProcessTree:
     """The processes below some roots; of the ``keeper``, a root, only what it waited for counts."""
 
     roots: Iterable[int]
-    keeper: int | None = None
+    reaper: int | None = None
     proc: Path = PROC
     unreadable: set[int] = field(default_factory=set)
     """Processes whose I/O may not be read; it counts once they have ended and were waited for."""
 
     def __post_init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[Process, Used]] = {}
-        self._gone = Used()
-        self._most = Used()
-        self._threads: dict[int, tuple[float, dict[int, Turns]]] = {}
+        self._known: dict[tuple[int, int], tuple[Process, ResourceUsage]] = {}
+        self._gone = ResourceUsage()
+        self._most = ResourceUsage()
+        self._threads: dict[int, tuple[float, dict[int, ThreadTimes]]] = {}
         self._own_before: dict[int, float] = {}
         self._moment = 0.0
         self._core_waits = 0.0
         self._connected: set[tuple[int, int]] = set()
         self._followed = {*self.roots}
 
-    def sample(self, moment: float, members: Iterable[int] | None = None) -> Seen:
+    def sample(self, moment: float, members: Iterable[int] | None = None) -> TreeSample:
         """The tree now; ``members`` are its processes where a control group knows them."""
         # Parents first, who began first: a child that is waited for meanwhile is in the next
         # sample, and not in this one twice.
@@ -139,14 +139,14 @@ class Tree:
             known[process.pid, process.started] = (process, used)
             # Who has ended since it was found may be in the counters of whoever waited for it
             # already; if not, it is in the next sample, and the sum never becomes less.
-            total += used if is_there else Used()
+            total += used if is_there else ResourceUsage()
         self._keep_lost(known)
         self._known = known
         self._most = (total + self._gone).at_least(self._most)
         busiest, waits = self._turns(moment, processes)
         self._core_waits += waits
-        return Seen(
-            used=self._most,
+        return TreeSample(
+            usage=self._most,
             memory_bytes=sum(process.memory_bytes for process in processes),
             processes=sum(not process.is_zombie for process in processes),
             busiest_core=busiest,
@@ -157,7 +157,7 @@ class Tree:
     def _members(self, members: Iterable[int] | None) -> list[Process]:
         if members is not None:
             found = (process(pid, self.proc) for pid in members)
-            return [each for each in found if each and each.pid != self.keeper]
+            return [each for each in found if each and each.pid != self.reaper]
         everything = all_processes(self.proc)
         below: dict[int, list[Process]] = {}
         for each in everything.values():
@@ -173,35 +173,35 @@ class Tree:
                 continue
             tree[pid] = everything[pid]
             waiting += [child.pid for child in below.get(pid, [])]
-        tree.pop(self.keeper or 0, None)
+        tree.pop(self.reaper or 0, None)
         return list(tree.values())
 
-    def _used(self, process: Process) -> tuple[Used, bool]:
+    def _used(self, process: Process) -> tuple[ResourceUsage, bool]:
         """What a process has used, as far as that is known, and whether it is still there."""
         is_there = True
         cpu = process.cpu_seconds + process.children_cpu_seconds
         try:
-            return input_output(process.pid, cpu, self.proc), True
+            return resource_usage(process.pid, cpu, self.proc), True
         except PermissionError:
             self.unreadable.add(process.pid)
         except OSError:
             is_there = False
         before = self._known.get((process.pid, process.started))
-        return before[1] if before else Used(cpu_seconds=cpu), is_there
+        return before[1] if before else ResourceUsage(cpu_seconds=cpu), is_there
 
-    def _kept_by_keeper(self) -> Used:
-        if self.keeper is None:
-            return Used()
-        keeper = process(self.keeper, self.proc)
+    def _kept_by_keeper(self) -> ResourceUsage:
+        if self.reaper is None:
+            return ResourceUsage()
+        keeper = process(self.reaper, self.proc)
         if keeper is None:
-            return Used()
+            return ResourceUsage()
         # Its own CPU is ours; of I/O it does none.
-        return input_output(self.keeper, keeper.children_cpu_seconds, self.proc)
+        return resource_usage(self.reaper, keeper.children_cpu_seconds, self.proc)
 
-    def _keep_lost(self, known: dict[tuple[int, int], tuple[Process, Used]]) -> None:
+    def _keep_lost(self, known: dict[tuple[int, int], tuple[Process, ResourceUsage]]) -> None:
         inside = {pid for pid, _ in known} | {pid for pid, _ in self._known}
-        if self.keeper is not None:
-            inside.add(self.keeper)
+        if self.reaper is not None:
+            inside.add(self.reaper)
         for key, (process, used) in self._known.items():
             if key in known:
                 continue
@@ -220,7 +220,7 @@ class Tree:
 
     def _turns(self, moment: float, processes: list[Process]) -> tuple[float, float]:
         """The busiest thread's share of a core, and how long all stood ready; since the last."""
-        now: dict[int, tuple[float, dict[int, Turns]]] = {}
+        now: dict[int, tuple[float, dict[int, ThreadTimes]]] = {}
         most = waits = 0.0
         for each in processes:
             used = each.cpu_seconds - self._own_before.get(each.pid, 0.0)
@@ -231,7 +231,7 @@ class Tree:
             ):
                 now[each.pid] = self._threads[each.pid]
                 continue
-            turns = thread_turns(each.pid, self.proc)
+            turns = thread_times(each.pid, self.proc)
             then, before = self._threads.get(each.pid, (moment, {}))
             for thread, turn in turns.items():
                 if thread in before and moment > then:
@@ -273,7 +273,7 @@ def all_processes(proc: Path = PROC) -> dict[int, Process]:
     return {each.pid: each for each in found if each}
 
 
-def input_output(pid: int, cpu_seconds: float, proc: Path = PROC) -> Used:
+def resource_usage(pid: int, cpu_seconds: float, proc: Path = PROC) -> ResourceUsage:
     """What a process used, with the I/O of its threads and of the children it waited for.
 
     Raises:
@@ -282,7 +282,7 @@ def input_output(pid: int, cpu_seconds: float, proc: Path = PROC) -> Used:
     """
     lines = (proc / str(pid) / "io").read_text().splitlines()
     counters = {name: int(value) for name, _, value in (line.partition(":") for line in lines)}
-    return Used(
+    return ResourceUsage(
         cpu_seconds,
         counters["read_bytes"],
         counters["write_bytes"],
@@ -290,7 +290,7 @@ def input_output(pid: int, cpu_seconds: float, proc: Path = PROC) -> Used:
     )
 
 
-def thread_turns(pid: int, proc: Path = PROC) -> dict[int, Turns]:
+def thread_times(pid: int, proc: Path = PROC) -> dict[int, ThreadTimes]:
     """What each thread of a process had of the cores."""
     found = {}
     tasks = proc / str(pid) / "task"
@@ -301,7 +301,7 @@ def thread_turns(pid: int, proc: Path = PROC) -> dict[int, Turns]:
     for name in names:
         with suppress(OSError):  # It has ended, or this kernel does not keep it.
             ran, waited, _ = (tasks / name / "schedstat").read_text().split()
-            found[int(name)] = Turns(int(ran) / 1e9, int(waited) / 1e9)
+            found[int(name)] = ThreadTimes(int(ran) / 1e9, int(waited) / 1e9)
     return found
 
 

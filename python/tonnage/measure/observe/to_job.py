@@ -15,7 +15,7 @@ LEAST = 1_000_000
 """Less is no input: a start has read it."""
 
 
-def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
+def find_input_size(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
     """How large the input was, and from where that is known; None if nothing tells."""
     if given is not None:
         return given, "--data"
@@ -32,7 +32,7 @@ def input_of(phases: list[ObservedPhase], given: int | None) -> tuple[int | None
     return None, "next to nothing was read or written, and no --data given"
 
 
-def as_job(name: str, observation: Observation) -> Job | None:
+def to_job(name: str, observation: Observation) -> Job | None:
     """The job; None if its input is not known."""
     data = observation.input_bytes
     if not data:

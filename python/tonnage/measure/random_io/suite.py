@@ -22,13 +22,12 @@ from tonnage.measure.random_io.trial import (
     OPERATIONS,
     IoMethod,
     buffer_bytes,
-    write_test_file,
     run_trial,
     warm_up,
+    write_test_file,
 )
-from tonnage.measure.trial import environment
-from tonnage.measure.trial import repetition as rounds
-from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.trial import environment, repetition
+from tonnage.measure.trial.repetition import RepetitionPlan, TrialKind
 from tonnage.measure.trial.session import open_session
 
 DATA_PREFIX = ".tonnage-ops-"
@@ -58,7 +57,7 @@ class RandomIoSettings:
 
     def for_node(self, node: str) -> RandomIoSettings:
         """The same for one node of a fleet, with a seed of its own."""
-        return dataclasses.replace(self, seed=rounds.own_seed(self.seed, node))
+        return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
     def explores(self) -> bool:
@@ -66,10 +65,10 @@ class RandomIoSettings:
         return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
 
     @property
-    def trial_kinds(self) -> list[Tried]:
+    def trial_kinds(self) -> list[TrialKind]:
         """Each operation with each number of its sweep."""
         return [
-            Tried(name, outstanding)
+            TrialKind(name, outstanding)
             for name in self.operations
             for outstanding in self.outstanding or OPERATIONS[name].sweep
         ]
@@ -90,9 +89,11 @@ def trial_order(settings: RandomIoSettings, done: Sequence[Trial]) -> Iterator[T
     tried = settings.trial_kinds
     if settings.explores:
         once = RepetitionPlan(most=1, seed=settings.seed)
-        yield from rounds.steps("explore", tried, once, done)
-        tried = [Tried(name, _smallest_near_the_best(name, done)) for name in settings.operations]
-    yield from rounds.steps(settings.suite, tried, settings.repetition_plan, done)
+        yield from repetition.trial_specs("explore", tried, once, done)
+        tried = [
+            TrialKind(name, _smallest_near_the_best(name, done)) for name in settings.operations
+        ]
+    yield from repetition.trial_specs(settings.suite, tried, settings.repetition_plan, done)
 
 
 def measure_random_io(
@@ -133,9 +134,11 @@ def measure_random_io(
     ):
         manner = IoMethod(settings.blocking, settings.batched, settings.seed)
         file = None
-        for number, step in rounds.not_done(trial_order(settings, trials.trials), trials.trials):
+        for number, step in repetition.remaining(
+            trial_order(settings, trials.trials), trials.trials
+        ):
             if file is None:
-                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
+                room = stack.enter_context(core.workspace("dir", directory, DATA_PREFIX))
                 file = write_test_file(room, settings.file_bytes, on_progress)
             seconds = settings.explore_seconds if step.suite == "explore" else settings.seconds
             yield trials.add(
@@ -168,7 +171,7 @@ def stopping_rule(settings: RandomIoSettings) -> str:
         if settings.explores
         else ""
     )
-    return f"{exploration}{_length(settings.seconds)}, {rounds.rule(settings.repetition_plan)}"
+    return f"{exploration}{_length(settings.seconds)}, {repetition.stopping_rule(settings.repetition_plan)}"
 
 
 def _length(seconds: float) -> str:

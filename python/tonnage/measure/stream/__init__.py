@@ -17,12 +17,18 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Trial, TrialSpec
 from tonnage.cluster.peers import Barrier
 from tonnage.measure.stream import shared
-from tonnage.measure.stream.trial import OPERATIONS, Settings, config, drop, trial
+from tonnage.measure.stream.trial import (
+    OPERATIONS,
+    StreamSettings,
+    core_config,
+    drop_cached_pages,
+    run_trial,
+)
 from tonnage.measure.trial import environment, repetition
-from tonnage.measure.trial.repetition import RepetitionPlan, Tried
+from tonnage.measure.trial.repetition import RepetitionPlan, TrialKind
 from tonnage.measure.trial.session import MeasurementSession, open_session
 
-__all__ = ["OPERATIONS", "Settings", "drop", "measure_stream"]
+__all__ = ["OPERATIONS", "StreamSettings", "drop_cached_pages", "measure_stream"]
 
 DATA_PREFIX = ".tonnage-stream-"
 
@@ -30,7 +36,7 @@ DATA_PREFIX = ".tonnage-stream-"
 def measure_stream(
     directory: Path,
     out: Path,
-    settings: Settings,
+    settings: StreamSettings,
     *,
     command: list[str],
     labels: Mapping[str, str] | None = None,
@@ -54,7 +60,9 @@ def measure_stream(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     repeated = RepetitionPlan(settings.repetitions, settings.until_confidence)
-    tried = [Tried(name, settings.workers) for name in OPERATIONS if name in settings.operations]
+    tried = [
+        TrialKind(name, settings.workers) for name in OPERATIONS if name in settings.operations
+    ]
     cache = "bypassed" if settings.direct else "used; dropped before it is read"
     if settings.shared_dir:
         cache += "; each node read what another one wrote; what a server remembers is not known"
@@ -65,13 +73,13 @@ def measure_stream(
         command=command,
         environment=environment.capture([directory], labels),
         stopping_rule="a trial goes through its files once, and nothing is left out as "
-        f"warm-up; {repetition.rule(repeated)}",
+        f"warm-up; {repetition.stopping_rule(repeated)}",
         page_cache=cache,
     ) as trials:
-        steps = repetition.steps("stream", tried, repeated, trials.trials)
+        steps = repetition.trial_specs("stream", tried, repeated, trials.trials)
         if settings.shared_dir:
             assert peers is not None
-            yield from shared.trials(directory, settings, steps, trials, peers, on_progress)
+            yield from shared.shared_trials(directory, settings, steps, trials, peers, on_progress)
         else:
             yield from _alone(directory, settings, steps, trials, on_progress)
         yield trials.finish()
@@ -79,7 +87,7 @@ def measure_stream(
 
 def _alone(
     directory: Path,
-    settings: Settings,
+    settings: StreamSettings,
     steps: Iterable[TrialSpec],
     trials: MeasurementSession,
     on_progress: core.OnProgress | None,
@@ -87,19 +95,21 @@ def _alone(
     """The steps that are not on file yet, in a directory that no other machine uses."""
     with ExitStack() as stack:
         files: list[Path] = []
-        for number, step in repetition.not_done(steps, trials.trials):
+        for number, step in repetition.remaining(steps, trials.trials):
             writes = step.operation == "write"
             if not files:
-                room = stack.enter_context(core.workspace("--dir", directory, DATA_PREFIX))
-                core.require_free_space([(room, settings.bytes)], "the files to be written and read")
+                room = stack.enter_context(core.workspace("dir", directory, DATA_PREFIX))
+                core.require_free_space(
+                    [(room, settings.bytes)], "the files to be written and read"
+                )
                 count = 1 if settings.shared else settings.workers
                 files = [room / f"file-{place}" for place in range(count)]
                 if not writes:
-                    core.run("ops_bench", config(files, settings, writes=True))
+                    core.run("ops_bench", core_config(files, settings, writes=True))
             if not writes and not settings.direct:
                 for file in files:
-                    drop(file)
+                    drop_cached_pages(file)
             watched = core.offset_progress(number * settings.bytes, on_progress)
             yield trials.add(
-                trial(config(files, settings, writes), step, settings, directory, watched)
+                run_trial(core_config(files, settings, writes), step, settings, directory, watched)
             )

@@ -24,15 +24,15 @@ from tonnage.base.core.lease import Lease
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
 from tonnage.cluster.peers import Barrier, BarrierResult
-from tonnage.measure.stream.trial import Settings, config, drop, trial
+from tonnage.measure.stream.trial import StreamSettings, core_config, drop_cached_pages, run_trial
 from tonnage.measure.trial.session import MeasurementSession
 
 DATA_PREFIX = ".tonnage-shared-stream-"
 
 
-def trials(
+def shared_trials(
     directory: Path,
-    settings: Settings,
+    settings: StreamSettings,
     steps: Iterable[TrialSpec],
     kept: MeasurementSession,
     peers: Barrier,
@@ -63,7 +63,7 @@ def trials(
             of = peers.node if writes else _next(list(met.said), peers.node)
             watched = core.offset_progress(number * settings.bytes, on_progress)
             own = share.config(of, writes)
-            found = trial(own, step, settings, directory, watched)
+            found = run_trial(own, step, settings, directory, watched)
             took = found.phase.stages[0].bytes / found.bytes_per_second
             late = time.monotonic() - met.at - took
             # No other command has drawn this name; all that meet have been told it.
@@ -86,7 +86,7 @@ class _Share:
     peers: Barrier
     nodes: Sequence[str]
     """All that began; where their parts are follows from their order."""
-    settings: Settings
+    settings: StreamSettings
 
     def gather(self) -> list[str]:
         """Waits until all are done with what they did; who they are."""
@@ -100,7 +100,7 @@ class _Share:
         if not writes:
             if not self.settings.direct:
                 for file in self._files(_next(there, self.peers.node)):
-                    drop(file)
+                    drop_cached_pages(file)
         elif not self.settings.shared or self.peers.node == there[0]:
             for file in self._files(self.peers.node):
                 file.unlink(missing_ok=True)
@@ -112,11 +112,11 @@ class _Share:
         """Has what was written reach the file system, where others read it."""
         if not self.settings.flush:
             for file in self._files(self.peers.node):
-                drop(file)
+                drop_cached_pages(file)
 
     def config(self, node: str, writes: bool) -> dict[str, Any]:
         """What the core is to do with the part of ``node``."""
-        told = config(self._files(node), self.settings, writes)
+        told = core_config(self._files(node), self.settings, writes)
         if self.settings.shared:
             workers = self.settings.workers
             first = self.nodes.index(node) * workers

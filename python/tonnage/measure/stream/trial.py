@@ -20,7 +20,7 @@ OPERATIONS = ("write", "read")
 
 
 @dataclass(frozen=True)
-class Settings:
+class StreamSettings:
     """How to measure."""
 
     operations: tuple[str, ...]
@@ -42,7 +42,7 @@ class Settings:
     shared_dir: bool = False
     """The directory is one, which several machines have mounted, and ``shared`` is among all."""
 
-    def of_node(self, node: str) -> Settings:
+    def for_node(self, node: str) -> StreamSettings:
         """The same for any node of a fleet: what is read has to be written before."""
         return self
 
@@ -57,10 +57,10 @@ class Settings:
         return self.workers * self.transfer_bytes
 
 
-def trial(
+def run_trial(
     config: dict[str, Any],
     step: TrialSpec,
-    settings: Settings,
+    settings: StreamSettings,
     directory: Path,
     on_progress: core.OnProgress | None,
 ) -> Trial:
@@ -74,7 +74,7 @@ def trial(
     return build_trial(outcome, config, reading, step, watch.activity, began_at)
 
 
-def config(files: Sequence[Path], settings: Settings, writes: bool) -> dict[str, Any]:
+def core_config(files: Sequence[Path], settings: StreamSettings, writes: bool) -> dict[str, Any]:
     """What the core is to do, one file for each worker or one for all."""
     return {
         "files": [str(file) for file in files],
@@ -93,7 +93,7 @@ def config(files: Sequence[Path], settings: Settings, writes: bool) -> dict[str,
     }
 
 
-def drop(file: Path) -> None:
+def drop_cached_pages(file: Path) -> None:
     """Has the kernel forget what it holds of the file, once it is on the device."""
     handle = os.open(file, os.O_RDONLY)
     try:

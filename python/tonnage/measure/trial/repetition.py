@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tonnage.base.records import Trial, TrialSpec
-from tonnage.measure.trial.trial import CONFIDENCE, precision_of
+from tonnage.measure.trial.trial import CONFIDENCE, median_precision
 
 
 class TrialKind(NamedTuple):
@@ -83,7 +83,7 @@ def is_precise(trials: Sequence[Trial], share: float | None) -> bool:
 
 def are_precise(rates: list[float], share: float | None) -> bool:
     """The same of rates."""
-    known = None if share is None else precision_of(rates, share)
+    known = None if share is None else median_precision(rates, share)
     return known is not None and known.is_sufficient
 
 

@@ -20,7 +20,7 @@ from tonnage.base import core
 from tonnage.base.credibility import NOT_PROVED, scorecard
 from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.discovery import BEGUN, WHOLE
-from tonnage.measure.trial.trial import summaries, new_id, utc_now
+from tonnage.measure.trial.trial import new_id, summaries, utc_now
 
 FLAGS = {
     "directory": "--dir",

@@ -11,12 +11,12 @@ from tonnage.provision.lab.enter_node import NotStarted, become
 from tonnage.provision.lab.faults import FACTOR, FAULTS, SLOW, fault, heal
 from tonnage.provision.lab.lifecycle import down, node_of, status, told, up
 from tonnage.provision.lab.ray_cluster import ray
-from tonnage.provision.lab.record import ROOM, LabRecord, standing
+from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
 
 __all__ = [
     "FACTOR",
     "FAULTS",
-    "ROOM",
+    "STATE_DIR",
     "SLOW",
     "NotStarted",
     "LabRecord",
@@ -26,7 +26,7 @@ __all__ = [
     "heal",
     "node_of",
     "ray",
-    "standing",
+    "require_up",
     "status",
     "told",
     "up",

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tonnage.base.records import write_atomically
 from tonnage.catalog.providers.lab import SCHEMA as LAB
-from tonnage.provision.lab.config import MB, Description, Machine
+from tonnage.provision.lab.config import MB, LabConfig, MachineType
 
 ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
-def write(directory: Path, lab: Description) -> Path:
+def write(directory: Path, lab: LabConfig) -> Path:
     """Writes the catalog of a lab into a directory."""
     text = io.StringIO()
     rows = csv.DictWriter(text, LAB.columns, lineterminator="\n")
@@ -31,7 +31,7 @@ def file_of(directory: Path, lab: str) -> Path:
     return directory / f"{lab}.csv"
 
 
-def _row(lab: str, machine: Machine) -> dict[str, object]:
+def _row(lab: str, machine: MachineType) -> dict[str, object]:
     disks = machine.disks
     link = machine.link_bytes_per_second
     return {

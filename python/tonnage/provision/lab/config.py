@@ -40,7 +40,7 @@ LONGEST_TYPE = 40
 
 
 @dataclass(frozen=True)
-class Disk:
+class DiskConfig:
     """One device of a machine; ``None`` is no limit. Bytes, and operations, a second."""
 
     size_bytes: int
@@ -52,7 +52,7 @@ class Disk:
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineType:
     """A type of machine, and how many there are."""
 
     type: str
@@ -61,18 +61,18 @@ class Machine:
     cpus: float | None
     link_bytes_per_second: float | None
     """Each way, of TCP payload."""
-    disks: tuple[Disk, ...]
+    disks: tuple[DiskConfig, ...]
 
 
 @dataclass(frozen=True)
-class Description:
+class LabConfig:
     """All of a lab's file."""
 
     name: str
-    machines: tuple[Machine, ...]
+    machines: tuple[MachineType, ...]
 
 
-def parse(text: str, file: str) -> Description:
+def parse(text: str, file: str) -> LabConfig:
     """What a lab's file says.
 
     Args:
@@ -104,12 +104,12 @@ def parse(text: str, file: str) -> Description:
     nodes = sum(machine.count for machine in machines)
     if nodes > MOST_NODES:
         raise top.wrong("machine", f"{nodes} nodes in all: have no more than {MOST_NODES}")
-    return Description(name, machines)
+    return LabConfig(name, machines)
 
 
-def _machine(table: _Table) -> Machine:
+def _machine(table: _Table) -> MachineType:
     link = table.number("link_mb_per_s", 0.1, 100_000, None)
-    found = Machine(
+    found = MachineType(
         type=table.word("type", LONGEST_TYPE, "."),
         count=table.whole("count", 1, MOST_NODES, 1) or 1,
         price_usd_per_hour=table.needed("price_usd_per_hour", 1e-6, 1e6),
@@ -123,13 +123,13 @@ def _machine(table: _Table) -> Machine:
     return found
 
 
-def _disk(table: _Table) -> Disk:
+def _disk(table: _Table) -> DiskConfig:
     file_system = table.choice("fs", FILE_SYSTEMS, FILE_SYSTEMS[0])
     rates = {
         f"{way}_bytes_per_second": table.number(f"{way}_mb_per_s", 0.01, 1_000_000, None)
         for way in ("read", "write")
     }
-    found = Disk(
+    found = DiskConfig(
         size_bytes=table.size("size", LEAST_BYTES[file_system], file_system),
         file_system=file_system,
         **{name: None if rate is None else round(rate * MB) for name, rate in rates.items()},

@@ -24,13 +24,13 @@ from pathlib import Path
 
 from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.cgroups import kill_all
-from tonnage.base.system.loop_devices import loop_devices
+from tonnage.base.system.block_devices import loop_devices
 from tonnage.base.system.netns import rate_limit_commands, wire_rate
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import ray_cluster
 from tonnage.provision.lab.lifecycle import changing, node_of
 from tonnage.provision.lab.nodes import Node, switch_of
-from tonnage.provision.lab.record import ROOM, LabRecord, standing
+from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
 from tonnage.provision.lab.throttling import controllers, directories, number_of, throttled
 
 FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
@@ -48,7 +48,7 @@ LEAST_FILL_BYTES = 4096
 
 
 def fault(
-    lab: str | None, name: str, what: str, factor: float | None, room: Path = ROOM
+    lab: str | None, name: str, what: str, factor: float | None, room: Path = STATE_DIR
 ) -> LabRecord:
     """Something goes wrong with a node: gives the lab's record.
 
@@ -68,7 +68,7 @@ def fault(
     if factor is not None and what not in SLOW:
         raise UsageError(f"--factor is for {' and '.join(SLOW)}: leave it out with {what}")
     with changing(room) as lock:
-        record = standing(room, lab)
+        record = require_up(room, lab)
         node = node_of(record, name, room)
         _refuse_nothing_to(what, node)
         times = (factor or FACTOR) if what in SLOW else None
@@ -82,7 +82,7 @@ def fault(
         return record
 
 
-def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = ROOM) -> LabRecord:
+def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = STATE_DIR) -> LabRecord:
     """All that went wrong with a node is mended: gives the lab's record.
 
     Args:
@@ -96,7 +96,7 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
         RunError: It could not be mended.
     """
     with changing(room) as lock:
-        record = standing(room, lab)
+        record = require_up(room, lab)
         node = node_of(record, name, room)
         of_lab, run = record.description.name, partial(run_command, lock)
         _link(node, of_lab, "up", run)
@@ -114,7 +114,7 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = R
     if name in record.cut_since:
         _await_verdict(time.monotonic() - record.cut_since[name])  # Other labs need not wait.
     with changing(room) as lock:
-        healed = standing(room, of_lab)
+        healed = require_up(room, of_lab)
         there = _with_ray(healed, room)
         return (
             ray_cluster.whole(healed, there, partial(run_command, lock), on_wait, room)

@@ -19,19 +19,19 @@ from typing import Any
 from tonnage.base import formatting
 from tonnage.base.system import UndoJournal, RunError, Change, UsageError, locked_room
 from tonnage.base.system.cgroups import kill_all, processes_in
-from tonnage.base.system.loop_devices import uses_page_cache, loop_devices, mounts_below
+from tonnage.base.system.block_devices import uses_page_cache, loop_devices, mounts_below
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import catalog
-from tonnage.provision.lab.config import Disk, parse
+from tonnage.provision.lab.config import DiskConfig, parse
 from tonnage.provision.lab.nodes import GROUP, Device, Node, groups_of, nodes_of
 from tonnage.provision.lab.preflight import refuse_unable
 from tonnage.provision.lab.record import (
-    ROOM,
+    STATE_DIR,
     LabRecord,
     chosen,
     free_network,
     read,
-    standing,
+    require_up,
     this_boot,
 )
 from tonnage.provision.lab.steps import count, steps
@@ -48,7 +48,7 @@ OnStep = Callable[[int, int], None]
 """Told how many steps are done, and how many there are."""
 
 
-def up(file: Path, on_step: OnStep, room: Path = ROOM) -> LabRecord:
+def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
     """Makes the lab of a file; what is left of one of its name is undone first.
 
     One that is up already stays as it is.
@@ -92,7 +92,7 @@ def up(file: Path, on_step: OnStep, room: Path = ROOM) -> LabRecord:
             raise
 
 
-def down(name: str | None, room: Path = ROOM) -> str | None:
+def down(name: str | None, room: Path = STATE_DIR) -> str | None:
     """Undoes a lab, whole or not: gives its name, or ``None`` if there was none.
 
     Args:
@@ -112,7 +112,7 @@ def down(name: str | None, room: Path = ROOM) -> str | None:
         return name
 
 
-def node_of(record: LabRecord, name: str, room: Path = ROOM) -> Node:
+def node_of(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
     """A node of a lab.
 
     Raises:
@@ -126,7 +126,7 @@ def node_of(record: LabRecord, name: str, room: Path = ROOM) -> Node:
 
 
 @contextmanager
-def changing(room: Path = ROOM) -> Iterator[int]:
+def changing(room: Path = STATE_DIR) -> Iterator[int]:
     """Holds the lock of all labs: gives its handle. The room goes with its last lab.
 
     Raises:
@@ -145,16 +145,16 @@ def changing(room: Path = ROOM) -> Iterator[int]:
                 room.rmdir()
 
 
-def status(name: str | None, room: Path = ROOM) -> dict[str, Any]:
+def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
     """All that is to be known of a lab that is up, as JSON values.
 
     Raises:
         UsageError: There is none.
     """
-    return told(standing(room, name), room)
+    return told(require_up(room, name), room)
 
 
-def told(record: LabRecord, room: Path = ROOM) -> dict[str, Any]:
+def told(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
     """The same of a lab's record."""
     lab = record.description.name
     known, attached = controllers().values(), loop_devices()
@@ -188,7 +188,7 @@ def _device(each: Device, device: str | None) -> dict[str, Any]:
     bare = each.disk.file_system == "none"
     limits = {
         limit.name: getattr(each.disk, limit.name)
-        for limit in dataclasses.fields(Disk)
+        for limit in dataclasses.fields(DiskConfig)
         if limit.name.endswith("_second")
     }
     return {

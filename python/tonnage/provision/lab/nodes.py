@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base.system.netns import NETWORK
-from tonnage.provision.lab.config import Description, Disk, Machine
+from tonnage.provision.lab.config import LabConfig, DiskConfig, MachineType
 
 NAMESPACE = "lab"
 GROUP = "tonnage-lab"
@@ -27,7 +27,7 @@ NETWORKS = range(256)
 class Device:
     """A disk of a node, and where it lies."""
 
-    disk: Disk
+    disk: DiskConfig
     image: Path
     mount: Path
 
@@ -39,7 +39,7 @@ class Node:
     name: str
     number: int
     """Its port of the switch."""
-    machine: Machine
+    machine: MachineType
     address: str
     namespace: str
     group: str
@@ -61,7 +61,7 @@ def groups_of(lab: str) -> str:
     return f"{GROUP}.{lab}.*"
 
 
-def nodes_of(lab: Description, network: int, directory: Path) -> list[Node]:
+def nodes_of(lab: LabConfig, network: int, directory: Path) -> list[Node]:
     """The nodes of a lab, in the order of its file.
 
     Args:

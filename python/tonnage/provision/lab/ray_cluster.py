@@ -32,7 +32,7 @@ from tonnage.catalog.providers.lab import SCHEMA as LAB
 from tonnage.provision.lab.enter_node import enter, inside
 from tonnage.provision.lab.lifecycle import changing
 from tonnage.provision.lab.nodes import Node
-from tonnage.provision.lab.record import ROOM, LabRecord, standing
+from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
 from tonnage.provision.lab.throttling import controllers, cores, directories
 
 VARIABLE = "TONNAGE_RAY"
@@ -70,7 +70,7 @@ print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Al
 """Asks the cluster for its nodes; of Ray's own Python."""
 
 
-def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> LabRecord:
+def ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRecord:
     """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
 
     What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
@@ -85,7 +85,7 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = ROOM) -> LabRecord:
         RunError: A node did not come up; what was started is ended.
     """
     with changing(room) as lock:
-        record = standing(room, lab)
+        record = require_up(room, lab)
         return whole(record, record.nodes(room), partial(run_command, lock), on_wait, room)
 
 
@@ -130,7 +130,7 @@ def whole(
     return made
 
 
-def environment(record: LabRecord, room: Path = ROOM) -> dict[str, str]:
+def environment(record: LabRecord, room: Path = STATE_DIR) -> dict[str, str]:
     """What a command on a node has to know of Ray."""
     if record.ray_address is None:
         return {}

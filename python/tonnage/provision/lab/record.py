@@ -18,10 +18,10 @@ from pathlib import Path
 
 from tonnage.base.records import write_atomically
 from tonnage.base.system import UsageError
-from tonnage.provision.lab.config import Description, parse
+from tonnage.provision.lab.config import LabConfig, parse
 from tonnage.provision.lab.nodes import NETWORKS, Node, nodes_of
 
-ROOM = Path("/var/lib/tonnage-lab")
+STATE_DIR = Path("/var/lib/tonnage-lab")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 SCHEMA = "tonnage.lab/1"
 RECORD = "lab.json"
@@ -45,7 +45,7 @@ class LabRecord:
     ray_program: str | None = None
 
     @property
-    def description(self) -> Description:
+    def description(self) -> LabConfig:
         """What it was made of."""
         return parse(self.text, RECORD)
 
@@ -101,7 +101,7 @@ def read(room: Path, name: str) -> LabRecord | None:
     return LabRecord(**values)
 
 
-def standing(room: Path, name: str | None) -> LabRecord:
+def require_up(room: Path, name: str | None) -> LabRecord:
     """The record of a lab that is up: of this name, or the only one.
 
     Raises:

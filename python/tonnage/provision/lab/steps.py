@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tonnage.base.system import Change, Undo
-from tonnage.base.system.loop_devices import attach_loop_device, mkfs_command, mount_steps
+from tonnage.base.system.block_devices import attach_loop_device, mkfs_command, mount_steps
 from tonnage.base.system.netns import NAMESPACES, link_commands, rate_limit_commands, bridge_commands, wire_rate
 from tonnage.provision.lab.nodes import Device, Node, switch_of
 from tonnage.provision.lab.throttling import Controller, grouped, handed_out, throttled

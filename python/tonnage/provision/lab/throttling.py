@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tonnage.base.system import Command, Change, Undo
 from tonnage.base.system.cgroups import create_group, group_dir, write_setting
-from tonnage.provision.lab.config import Disk
+from tonnage.provision.lab.config import DiskConfig
 from tonnage.provision.lab.nodes import Node
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -107,7 +107,7 @@ def cores(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
     ]
 
 
-def throttled(io: Controller, group: str, device: str, disk: Disk, factor: float) -> Iterator[Change]:
+def throttled(io: Controller, group: str, device: str, disk: DiskConfig, factor: float) -> Iterator[Change]:
     """A device's rates for a group, ``factor`` times slower than the disk's own.
 
     Args:
