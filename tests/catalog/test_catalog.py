@@ -22,8 +22,8 @@ from tonnage.catalog import (
     OfferFilter,
     catalog_names,
     cautions,
-    difference,
-    filter,
+    compare_catalogs,
+    filter_offers,
     find_offer,
     load_catalog,
     newest_catalogs,
@@ -494,24 +494,24 @@ def test_what_is_written_reads_back(
 def test_offers_are_chosen_and_the_undecided_counted() -> None:
     wanted = OfferFilter(least_local_bytes=10**12, arch="arm64", most_usd_per_hour=1.0)
     for catalog in newest_catalogs():
-        found = filter(catalog.offers, wanted)
+        found = filter_offers(catalog.offers, wanted)
         for each in found.offers:
             assert (each.local_bytes or 0) >= 10**12 and each.arch == "arm64"
             assert each.on_demand and each.on_demand.usd_per_hour <= 1
-    everything = filter(load_catalog(AWS).offers, OfferFilter())
+    everything = filter_offers(load_catalog(AWS).offers, OfferFilter())
     assert len(everything.offers) == 1402 and everything.undecided == {}
-    priced = filter(load_catalog(AWS).offers, OfferFilter(most_usd_per_hour=1e6))
+    priced = filter_offers(load_catalog(AWS).offers, OfferFilter(most_usd_per_hour=1e6))
     assert len(priced.offers) == 1361 and priced.undecided == {"on-demand price": 41}
     # What is known of Azure's disks may be enough, though not all is known.
-    azure = filter(load_catalog(AZURE).offers, OfferFilter(least_local_bytes=10**12))
+    azure = filter_offers(load_catalog(AZURE).offers, OfferFilter(least_local_bytes=10**12))
     assert any(not each.all_disks_known for each in azure.offers)
     assert azure.undecided["local disks"] > 0
-    assert filter(load_catalog(GCP).offers, OfferFilter(provider="aws")).offers == ()
-    assert filter(load_catalog(AWS).offers, OfferFilter(least_vcpus=897)).offers == ()
+    assert filter_offers(load_catalog(GCP).offers, OfferFilter(provider="aws")).offers == ()
+    assert filter_offers(load_catalog(AWS).offers, OfferFilter(least_vcpus=897)).offers == ()
 
 
 def test_a_catalog_differs_from_a_later_one() -> None:
-    found = difference(load_catalog(AWS_2014), load_catalog(AWS))
+    found = compare_catalogs(load_catalog(AWS_2014), load_catalog(AWS))
     assert found.gone == ("cc2.8xlarge", "cg1.4xlarge", "hi1.4xlarge", "hs1.8xlarge")
     assert len(found.new) == 1402 - 33 and found.dearer == ()
     large = next(each for each in found.cheaper if each.type == "m3.large")
@@ -523,7 +523,7 @@ def test_a_catalog_differs_from_a_later_one() -> None:
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
     for catalog in map(load_catalog, catalog_names()):
-        same = difference(catalog, catalog)
+        same = compare_catalogs(catalog, catalog)
         assert not any((same.new, same.gone, same.dearer, same.cheaper, same.changed))
 
 
@@ -533,10 +533,10 @@ def test_what_changed_is_told_by_name() -> None:
         replace(each, on_demand=None, vcpus=99.0) if each.type == "i4i.4xlarge" else each
         for each in before.offers
     )
-    (found,) = difference(before, replace(before, offers=changed)).changed
+    (found,) = compare_catalogs(before, replace(before, offers=changed)).changed
     assert found.others == ("vCPUs",) and found.known_in_one == ("on-demand price",)
     with pytest.raises(CatalogError, match="one provider"):
-        difference(before, load_catalog(GCP))
+        compare_catalogs(before, load_catalog(GCP))
 
 
 # The command.

@@ -7,7 +7,12 @@ with ``price_list``; only these have effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError
-from tonnage.catalog.difference import Difference, PriceChange, SpecificationChange, difference
+from tonnage.catalog.difference import (
+    Difference,
+    PriceChange,
+    SpecificationChange,
+    compare_catalogs,
+)
 from tonnage.catalog.filter import FilterResult, OfferFilter, filter_offers
 from tonnage.catalog.load import (
     catalog_names,
@@ -55,7 +60,7 @@ __all__ = [
     "catalog_names",
     "catalogs_with",
     "cautions",
-    "difference",
+    "compare_catalogs",
     "filter_offers",
     "find_offer",
     "load_catalog",

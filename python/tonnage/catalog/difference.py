@@ -45,7 +45,7 @@ class Difference:
     changed: tuple[SpecificationChange, ...]
 
 
-def difference(before: Catalog, after: Catalog) -> Difference:
+def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
     """What differs between two catalogs of one provider.
 
     Raises:

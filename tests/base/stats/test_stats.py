@@ -637,7 +637,7 @@ def test_small_fleets_short_series_and_idle_instances() -> None:
     [
         (lambda: quantile([], 0.5), "at least 1"),
         (lambda: quantile([1.0, math.nan], 0.5), "not finite"),
-        (lambda: quantile(np.zeros((2, 2)), 0.5), "one dimension"),
+        (lambda: quantile(np.zeros((2, 2)), 0.5), "one-dimensional"),
         (lambda: quantile([1.0], 1.5), "between 0 and 1"),
         (lambda: needed_size(0.0), "between 0 and 1"),
         (lambda: needed_size(0.5, 1.0), "confidence"),
@@ -651,7 +651,7 @@ def test_small_fleets_short_series_and_idle_instances() -> None:
         (lambda: histogram([1.0], bins=0), "bins"),
         (lambda: modality([1.0] * 19), "at least 20"),
         (lambda: strongest_cycle(range(31), range(31)), "at least 32"),
-        (lambda: strongest_cycle(range(40), range(40), least_cycles=0.5), "seen once"),
+        (lambda: strongest_cycle(range(40), range(40), least_cycles=0.5), "at least 1"),
         (lambda: precision([-1.0, 1.0], 0.05), "median is zero"),
         (lambda: precision([1.0], 5), "between 0 and 1"),
         (lambda: analyse_cluster({}), "no instances"),

@@ -182,11 +182,11 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """Tell what is new, gone, dearer, cheaper or changed from one catalog to another, by type."""
-    from tonnage.catalog import difference, load_catalog
+    from tonnage.catalog import compare_catalogs, load_catalog
     from tonnage.cli.output.offers import print_difference
 
     with _refusing():
-        found = difference(load_catalog(before), load_catalog(after))
+        found = compare_catalogs(load_catalog(before), load_catalog(after))
     if as_json:
         print(json.dumps(dataclasses.asdict(found)))
         return
