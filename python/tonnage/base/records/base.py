@@ -28,9 +28,11 @@ __all__ = [
     "Seconds",
     "Share",
     "SignedSeconds",
+    "StoredFile",
     "Struct",
     "convert",
     "decode",
+    "read_values",
     "to_builtins",
 ]
 
@@ -99,6 +101,10 @@ class Record(Struct, frozen=True):
             raise RecordError(f"{path}: {why}") from why
 
 
+class StoredFile(Struct, frozen=True):
+    """A whole JSON file that has no schema: others of its directory say what it is of."""
+
+
 def to_builtins(value: Any) -> Any:
     """A record's values, or a dataclass's, as JSON has them."""
     return msgspec.to_builtins(value, enc_hook=_scalar)
@@ -110,6 +116,18 @@ def _scalar(value: Any) -> Any:
     if hasattr(value, "item"):  # NumPy's
         return value.item()
     raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def read_values(path: Path, kind: Any) -> Any:
+    """Read a JSON file that is of this kind, as JSON values.
+
+    Raises:
+        RecordError: It is not JSON, or something is wrong in it; the message names it.
+        OSError: It cannot be read.
+    """
+    content = path.read_bytes()
+    decode(content, kind, path)
+    return json.loads(content)
 
 
 def decode(content: bytes | str, kind: type[_T], path: object) -> _T:

@@ -6,6 +6,7 @@ along with their type; this runs for values that were refused only.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -21,7 +22,10 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 def first_mistake(values: Any, kind: Any) -> str | None:
     """Describe the first value that is not of type ``kind``, as ``$.path: expected X, got Y``."""
-    return next(_mistakes(inspect.type_info(kind), values, "$"), None)
+    return next(_mistakes(_type_info(kind), values, "$"), None)
+
+
+_type_info = functools.cache(inspect.type_info)
 
 
 def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
@@ -53,7 +57,7 @@ def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
 def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> Iterator[str]:
     fields = {each.encode_name: each for each in kind.fields}
     for name in value:
-        if name not in fields:
+        if name not in fields and name != kind.tag_field:
             yield f"{_member(path, name)}: unknown field"
     for name, field in fields.items():
         if name in value:
@@ -69,12 +73,22 @@ def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> It
 def _in_union(kind: inspect.UnionType, value: Any, path: str) -> Iterator[str]:
     if any(next(_mistakes(each, value, path), None) is None for each in kind.types):
         return
+    tagged = [each for each in kind.types if isinstance(each, inspect.StructType) and each.tag]
+    if tagged and isinstance(value, dict):
+        name = str(tagged[0].tag_field)
+        of_tag = [each for each in tagged if each.tag == value.get(name)]
+        if of_tag:
+            yield from _mistakes(of_tag[0], value, path)
+        else:
+            tags = " or ".join(_shown(each.tag) for each in tagged)
+            yield f"{_member(path, name)}: expected {tags}, got {_shown(value.get(name))}"
+        return
     others = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
     likely = [each for each in others if _is_container(each, value)] or others
     if len(likely) == 1:
         yield from _mistakes(likely[0], value, path)
     else:
-        wanted = " or ".join(_expected(each, value) for each in kind.types)
+        wanted = " or ".join(dict.fromkeys(_expected(each, value) for each in kind.types))
         yield f"{path}: expected {wanted}, got {_shown(value)}"
 
 

@@ -23,8 +23,17 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import RecordError, read_values
 from tonnage.measure.trial.session import locked_parent_dir
 from tonnage.measure.trial.trial import utc_now
+from tonnage.run.two_pass.job_files import (
+    SCHEMA,
+    Events,
+    InputFiles,
+    JobFile,
+    OutputFiles,
+    PlanFile,
+)
 from tonnage.run.two_pass.schedule import Finished, Outcome, Round, Schedule, Total
 from tonnage.run.two_pass.splits import FileId
 
@@ -35,7 +44,6 @@ JOB, PLAN, ROUNDS, RUN, LEFT = (
     "run.json",
     "left.json",
 )
-SCHEMA = "tonnage.fleet-job/1"
 SETTING_NAMES = {
     "inputs": "INPUT...",
     "output": "--output",
@@ -70,26 +78,24 @@ class FatalJobError(core.RunError):
 class LockedDir:
     """A job's directory, held by one command at a time; made of what `claimed` gives."""
 
+    PLAN_FILE: type[InputFiles] = PlanFile
+
     def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
         self._out = out
         self.job: str = job["job"]
         self.began_at: str = job["began_at"]
-        self.plan: dict[str, Any] | None = self._read(PLAN)
+        self.plan: dict[str, Any] | None = self._read(PLAN, self.PLAN_FILE)
 
     def begin(self, plan: dict[str, Any]) -> None:
         """Keeps what was found and decided before the first round."""
         self.plan = plan
         self._write(PLAN, plan)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str, kind: Any) -> Any:
         try:
-            return json.loads((self._out / name).read_bytes())
+            return _read(self._out / name, kind)
         except FileNotFoundError:
             return None
-        except ValueError as why:
-            raise core.UsageError(
-                f"--job-dir {self._out}: {name} is not whole ({why}): give another directory"
-            ) from why
 
     def _write(self, name: str, values: Any) -> None:
         write_atomically(self._out / name, json.dumps(values).encode() + b"\n")
@@ -101,7 +107,7 @@ class JobDir(LockedDir):
     def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
         super().__init__(out, job)
         self._listed = listed
-        self.events: list[Event] = self._read(ROUNDS) or []
+        self.events: list[Event] = self._read(ROUNDS, Events) or []
 
     def forget(self) -> None:
         """Has nothing begun: what was refused leaves nothing behind."""
@@ -121,7 +127,7 @@ class JobDir(LockedDir):
     @property
     def files(self) -> list[dict[str, Any]]:
         """That list, if it is there."""
-        return self._read(self._listed) or []
+        return self._read(self._listed, OutputFiles) or []
 
     @property
     def run(self) -> Path:
@@ -167,13 +173,13 @@ def locked_job_dir(
     with locked_parent_dir(out, [JOB, *parts]):
         path = out / JOB
         if path.exists():
-            job = json.loads(path.read_bytes())
+            job = _read(path, JobFile)
             for name in wanted | job["settings"]:
                 was, given = job["settings"].get(name), wanted.get(name)
                 if was != given:
                     raise core.UsageError(
                         f"--job-dir {out} was begun with {name} {was}, not {given}: give the same "
-                        f"{SETTING_NAMES[name]} to go on with it, or another directory"
+                        f"{SETTING_NAMES.get(name, name)} to go on with it, or another directory"
                     )
         else:
             job = {
@@ -184,6 +190,19 @@ def locked_job_dir(
             }
             write_atomically(path, json.dumps(job).encode() + b"\n")
         yield job
+
+
+def _read(path: Path, kind: Any) -> Any:
+    """Read a file of the directory.
+
+    Raises:
+        UsageError: It is not what this kind says.
+        FileNotFoundError: There is none.
+    """
+    try:
+        return read_values(path, kind)
+    except RecordError as why:
+        raise core.UsageError(f"{why}: give another directory", setting="job_dir") from why
 
 
 def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:

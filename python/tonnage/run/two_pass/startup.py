@@ -15,7 +15,13 @@ from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, StepResult
 from tonnage.cluster.worker_pool import LOST, first_failure, raise_refusal
 from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
-from tonnage.run.two_pass.job_dir import FatalJobError, new_owners_from_json, replay, holders_from_json, holders_to_json
+from tonnage.run.two_pass.job_dir import (
+    FatalJobError,
+    holders_from_json,
+    holders_to_json,
+    new_owners_from_json,
+    replay,
+)
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, REPLICATED
 from tonnage.run.two_pass.job_state import JobRun
 from tonnage.run.two_pass.schedule import Finished, Schedule, Split
@@ -43,7 +49,9 @@ def _looked(job: JobRun) -> dict[str, NodeInventory]:
     """What is on each node, all of which can be used."""
     _by_all(job, "prepare", None)
     ended = _by_all(job, "look", None)
-    looks: dict[str, NodeInventory] = {node: each.value for node, each in ended.items() if each.value}
+    looks: dict[str, NodeInventory] = {
+        node: each.value for node, each in ended.items() if each.value
+    }
     for node, look in looks.items():
         if others := {each: where for each, where in look.others.items() if each != node}:
             other, where = next(iter(others.items()))
@@ -120,7 +128,13 @@ def _go_on(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
     job.dir.append({"event": "command"})
     heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.dir.events:
-        replay(schedule, event)
+        try:
+            replay(schedule, event)
+        except (LookupError, AssertionError, ValueError) as why:
+            raise core.UsageError(
+                "rounds.json is not of the job that plan.json says: give another directory",
+                setting="job_dir",
+            ) from why
         if event["event"] == "lost":
             heirs |= new_owners_from_json(event)
             job.lost.pop(event["node"], None)

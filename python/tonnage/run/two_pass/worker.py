@@ -31,11 +31,13 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import RecordError, decode
 from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url
+from tonnage.run.two_pass.job_files import Manifest
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import InputChanged, ObjectStoreSteps
 from tonnage.run.two_pass.output.replication import ReplicationSteps
-from tonnage.run.two_pass.splits import FileId, object_id, file_id
+from tonnage.run.two_pass.splits import FileId, file_id, object_id
 
 ROOM_PREFIX = "tonnage-"
 FINISHED = "finished.jsonl"
@@ -511,6 +513,10 @@ def is_system_error(why: BaseException | None) -> bool:
 
 def _manifest_parts(path: str) -> list[str]:
     try:
-        return list(json.loads(Path(path, MANIFEST).read_bytes())["parts"])
-    except (OSError, ValueError, KeyError):
+        content = Path(path, MANIFEST).read_bytes()
+    except OSError:
         return []
+    try:
+        return decode(content, Manifest, Path(path, MANIFEST)).parts
+    except RecordError as why:
+        raise core.UsageError(f"input {why}") from why

@@ -23,6 +23,7 @@ from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.run.reduce.cluster.round_state import NotStorable, RoundStateCodec
 from tonnage.run.two_pass.job_dir import JOB, PLAN, LockedDir, locked_job_dir
+from tonnage.run.two_pass.job_files import InputFiles
 
 INDEX, SAMPLE, ROUND, RECORD = (
     "index.parquet",
@@ -33,7 +34,9 @@ INDEX, SAMPLE, ROUND, RECORD = (
 
 
 class ReduceJobDir(LockedDir):
-    """The directory, held by one command at a time; made by `reduce_home`."""
+    """The directory, held by one command at a time; made by `open_job_dir`."""
+
+    PLAN_FILE = InputFiles
 
     @property
     def record(self) -> Path:

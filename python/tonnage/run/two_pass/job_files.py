@@ -1,0 +1,180 @@
+"""What the files of a two-pass job's directory hold (`job_dir` says which there are)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from tonnage.base.records.base import Count, Level, PositiveCount, Seconds, StoredFile, Struct
+
+SCHEMA: Literal["tonnage.fleet-job/1"] = "tonnage.fleet-job/1"
+_JobName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
+_Checksum = Annotated[str, Meta(pattern="^[0-9a-f]+$")]
+_Inode = Annotated[int, Meta(ge=0)]
+_Weight = Annotated[float, Meta(gt=0, le=1e24)]
+_Big = Annotated[int, Meta(ge=0)]
+"""A sum of checksums: there may be more of them than 64 bits hold."""
+
+_HeldFile = tuple[str, _Inode, Count, Level, Level, str | None, Count]
+"""A `FileId`, and the number of its holders."""
+_File = tuple[str, Count, Count, _Big]
+"""A path, and a `Total`."""
+
+
+class JobFile(StoredFile, frozen=True):
+    """``job.json``."""
+
+    schema: Literal["tonnage.fleet-job/1"]
+    job: _JobName
+    began_at: str
+    settings: dict[str, Any]
+
+
+class InputFiles(StoredFile, frozen=True):
+    """``plan.json`` of a reduction: the files of the input, and the nodes that have each."""
+
+    holders: list[list[str]]
+    files: list[_HeldFile]
+
+    def __post_init__(self) -> None:
+        if any(each[-1] >= len(self.holders) for each in self.files):
+            raise ValueError("a file has holders that are not listed")
+
+
+class Bound(Struct, frozen=True):
+    """Where a partition of a sort begins."""
+
+    key: Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
+    after: bool
+
+
+class PlanFile(InputFiles, frozen=True, kw_only=True):
+    """``plan.json`` of a sort or a MapReduce: boundaries of partitions, too."""
+
+    partitions: PositiveCount
+    weights: Annotated[dict[str, _Weight], Meta(min_length=1)]
+    bounds: list[Bound] | UnsetType = UNSET
+    single: list[bool] | UnsetType = UNSET
+    firsts: str | None | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.single is not UNSET and len(self.single) != self.partitions:
+            raise ValueError("there are not as many partitions as single says")
+        if self.bounds is not UNSET and len(self.bounds) != self.partitions - 1:
+            raise ValueError("there are not as many partitions as bounds make")
+
+
+class StepReport(Struct, frozen=True):
+    """What a step did on a node."""
+
+    seconds: Seconds
+    cpu_seconds: Seconds
+    peak_memory_bytes: Count
+    phases: list[dict[str, Any]]
+    read_bytes: Count
+    written_bytes: Count
+    sent_bytes: Count
+    received_bytes: Count
+    repartitioned_bytes: Count
+    requests: dict[str, Any]
+
+
+_Reports = dict[str, dict[str, StepReport]]
+
+
+class RoundOutcome(Struct, frozen=True):
+    """How a round ended on a node."""
+
+    read: tuple[Count, Count, _Big]
+    lost: list[str]
+    partitions: list[tuple[Count, Count]]
+
+
+class RoundEvent(Struct, frozen=True, tag_field="event", tag="round", kw_only=True):
+    """A round of pass one."""
+
+    number: Count
+    reads: dict[str, list[Count]]
+    owners: list[tuple[Count, str]]
+    outcomes: dict[str, RoundOutcome]
+    blames: dict[str, list[str]]
+    seconds: Seconds
+    told: _Reports
+    bytes: Count
+    rows: Count | UnsetType = UNSET
+    given_bytes: Count | UnsetType = UNSET
+    schemas: list[tuple[str, str]] | UnsetType = UNSET
+
+
+class LostEvent(Struct, frozen=True, tag_field="event", tag="lost"):
+    """A node was lost."""
+
+    node: str
+    why: str
+    reads: bool
+    joins: bool
+    keeps: list[tuple[Count, list[_File]]]
+    heirs: list[tuple[Count, str, list[_File]]]
+
+
+class CommandEvent(Struct, frozen=True, tag_field="event", tag="command"):
+    """Another command continued the job."""
+
+
+class PassTwoEvent(Struct, frozen=True, tag_field="event", tag="pass_two"):
+    """Nodes sorted or reduced partitions."""
+
+    seconds: Seconds
+    told: _Reports
+
+
+class CopyEvent(Struct, frozen=True, tag_field="event", tag="copy"):
+    """Nodes copied partitions."""
+
+    seconds: Seconds
+    told: _Reports
+
+
+class PublishEvent(Struct, frozen=True, tag_field="event", tag="publish"):
+    """The output became visible in object storage."""
+
+    told: _Reports
+
+
+Events = list[RoundEvent | LostEvent | CommandEvent | PassTwoEvent | CopyEvent | PublishEvent]
+"""``rounds.json``."""
+
+
+class PartCopy(Struct, frozen=True):
+    """Where the copy of a file is."""
+
+    node: str
+    path: str
+
+
+class OutputFile(Struct, frozen=True, kw_only=True):
+    """A file of the output."""
+
+    node: str
+    path: str
+    records: Count
+    bytes: Count
+    checksum: _Checksum
+    range: tuple[Bound | None, Bound | None] | UnsetType = UNSET
+    copy: PartCopy | None
+
+
+OutputFiles = list[OutputFile]
+"""``sorted.json``, or ``reduced.json``."""
+
+
+class Manifest(StoredFile, frozen=True):
+    """``_tonnage.json`` of an output."""
+
+    format: Literal["tonnage.output/1"]
+    records: Count
+    bytes: Count
+    checksum: _Checksum
+    parts: list[str]
