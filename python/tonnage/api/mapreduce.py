@@ -82,7 +82,9 @@ class MapReduce(Functions):
             from tonnage.run.two_pass.driver import run_two_pass
 
             with connect(cluster.address) as ray:
-                return run_two_pass(ray, Path(cluster.job_dir), job, on_progress or (lambda *_: None))
+                return run_two_pass(
+                    ray, Path(cluster.job_dir), job, on_progress or (lambda *_: None)
+                )
         if is_url(str(output)):
             raise core.UsageError(
                 f"{output}: only a cluster writes to object storage (one node is enough): give a "

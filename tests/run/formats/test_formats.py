@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tonnage.base import core
-from tonnage.run.formats import as_points, blocks_of_points, columns, format_of, lines
+from tonnage.run.formats import as_points, blocks_of_points, columns, detect_chunk_format, lines
 from tonnage.run.reduce.index import build_index
 from tonnage.run.reduce.index_store import find_chunks
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -26,11 +26,13 @@ def read(paths: Sequence[Path], chunk_bytes: int) -> list[Any]:
     """The rows of each chunk of some files."""
     sources = Sources(ObjectStoreOptions(), 1)
     files = [file for path in paths for file in sources.find(str(path))]
-    index = build_index(files, format_of(files, None, None, sources), chunk_bytes, sources)
+    index = build_index(
+        files, detect_chunk_format(files, None, None, sources), chunk_bytes, sources
+    )
     found = []
     for chunk in index.chunks:
         content = Path(files[chunk.file].name).read_bytes()[chunk.offset :][: chunk.bytes]
-        found.append(index.format.rows(content, files[chunk.file], chunk, sources))
+        found.append(index.format.decode(content, files[chunk.file], chunk, sources))
     return found
 
 
@@ -68,10 +70,10 @@ def test_a_batch_is_not_copied(disk: Path) -> None:
         out.write_table(pa.table({"x": np.arange(100.0)}))
     sources = Sources(ObjectStoreOptions(), 1)
     (file,) = sources.find(str(disk / "a.arrow"))
-    format = format_of([file], None, None, sources)
+    format = detect_chunk_format([file], None, None, sources)
     (chunk,) = format.cut(0, file, 1, sources)
     data = np.frombuffer((disk / "a.arrow").read_bytes(), np.uint8)[chunk.offset :]
-    found = format.rows(memoryview(data[: chunk.bytes]), file, chunk, sources)
+    found = format.decode(memoryview(data[: chunk.bytes]), file, chunk, sources)
     begins = data.ctypes.data
     assert begins < found.column(0).buffers()[1].address < begins + chunk.bytes
 

@@ -31,7 +31,7 @@ from tonnage import Reduction
 from tonnage.api.testing import check_reduction
 from tonnage.base import core
 from tonnage.cli.run.reduce import in_words
-from tonnage.run.formats import format_named
+from tonnage.run.formats import chunk_format
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.builtin.moments import Moments
 from tonnage.run.reduce.builtin.pagerank import PageRank, node_bytes
@@ -363,7 +363,7 @@ def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) 
 
 
 def test_objects_without_an_etag_are_cut_anew() -> None:
-    sources, kind = Sources(ObjectStoreOptions(), 1), format_named("rows", "f8")
+    sources, kind = Sources(ObjectStoreOptions(), 1), chunk_format("rows", "f8")
     known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
     files = [known, unknown]
     index = build_index(files, kind, 40, sources)
@@ -379,7 +379,7 @@ def test_objects_without_an_etag_are_cut_anew() -> None:
 def test_machines_make_no_etag_up() -> None:
     known, unknown = InputFile("s3://b/known", 80, '"1"'), InputFile("s3://b/unknown", 80)
     index = build_index(
-        [known, unknown], format_named("rows", "f8"), 40, Sources(ObjectStoreOptions(), 1)
+        [known, unknown], chunk_format("rows", "f8"), 40, Sources(ObjectStoreOptions(), 1)
     )
     files = [object_id(each.name, each.bytes, each.version) for each in (known, unknown)]
     found = _merge_indexes({"a": {"index": to_bytes(index), "files": files, "workers": 1}})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from support.s3 import BUCKET, Bucket, server
 from tonnage.base import core
-from tonnage.run.formats import format_named, format_of
+from tonnage.run.formats import chunk_format, detect_chunk_format
 from tonnage.run.reduce import Reduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.chunk_pool import (
@@ -73,7 +73,7 @@ def ran(
     usual |= {"workers": 2, "volumes": volumes or ObjectStoreOptions()} | more
     settings = ReduceSettings(**usual)
     sources = Sources(settings.object_store, 1)
-    format = format_of(files, None, DTYPE, sources)
+    format = detect_chunk_format(files, None, DTYPE, sources)
     index = build_index(files, format, settings.chunk_bytes, sources)
     job = LocalReduction(reduction, index, settings)
     done = job.run()
@@ -198,7 +198,7 @@ def test_chunks_become_shorter_towards_the_end_and_hold_each_row_once(
     for file, rows in sizes:
         chunks.append(Chunk(file, ends[file], rows * ROW, rows))
         ends[file] += rows * ROW
-    pool = ChunkPool(chunks, assignment, takers, format_named("rows", f"V{ROW}").beginning)
+    pool = ChunkPool(chunks, assignment, takers, chunk_format("rows", f"V{ROW}").first_rows)
     left, given_out = sum(chunk.bytes for chunk in chunks), dict[int, Chunk]()
     while (number := pool.next()) is not None:
         chunk = given_out[number] = pool.chunks[number]

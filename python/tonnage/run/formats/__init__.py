@@ -1,31 +1,33 @@
-"""What files of rows are: where chunks begin in them, and how the bytes of a chunk become rows.
-
-Rows of a size (``rows``, ``npy``) may begin at any multiple of it, so such a file is cut by
-arithmetic. Parquet is cut where its row groups begin, Arrow where record batches do, and text
-(``csv``, ``json``) where lines end: some bytes are looked at where each chunk is to end.
+"""File formats: how files are cut and read, and how parts of the output are written.
 
 ::
 
-    format    what each of them can do
-    of_size   rows of a size, and NumPy's files of them     parquet, arrow, lines: the others
-    named     which of them files are
-    columns   rows of any of them as numbers
+    registry      all formats, by names and suffixes      format      what a format can do
+    fixed_width   rows of a fixed width, and NumPy files   parquet, arrow
+    lines         plain text, and what text has in common  csv, json
+    writer        parts of the output                      columns     rows as numbers
+
+Rows of a fixed width are cut by arithmetic, Parquet at row groups, Arrow at record batches, text
+where lines end.
 """
 
 from tonnage.run.formats.columns import as_points, blocks_of_points, column_of, names_of
 from tonnage.run.formats.fixed_width import dtype_text, parse_dtype
-from tonnage.run.formats.format import Format, Rows
-from tonnage.run.formats.registry import format_named, format_of
+from tonnage.run.formats.format import Chunk, ChunkFormat, Rows, SplitFormat
+from tonnage.run.formats.registry import chunk_format, detect_chunk_format, split_format
 
 __all__ = [
-    "Format",
+    "Chunk",
+    "ChunkFormat",
     "Rows",
+    "SplitFormat",
     "as_points",
     "blocks_of_points",
+    "chunk_format",
     "column_of",
-    "parse_dtype",
-    "format_named",
-    "format_of",
-    "names_of",
+    "detect_chunk_format",
     "dtype_text",
+    "names_of",
+    "parse_dtype",
+    "split_format",
 ]

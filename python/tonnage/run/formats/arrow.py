@@ -1,9 +1,9 @@
-"""Arrow's files: record batches one after another, and where they are at the end.
+"""Arrow IPC files: chunks are record batches, or several small ones that are adjacent.
 
-A chunk is a record batch, or several that follow one another and are small. The footer says where
-batches begin (Apache Arrow, "Columnar Format", "IPC File Format"), but PyArrow does not tell: its
-list of blocks is read here. It is a FlatBuffer: a table's fields are where a table of their offsets
-says, and a vector is a number and so many structs.
+The footer lists where batches are (Apache Arrow, "Columnar Format", "IPC File Format"). PyArrow
+reads that list but does not expose it, and asking it for each batch reads all of the file. So the
+list is parsed here, out of the one read that fetches the footer: it is a FlatBuffer, whose tables
+hold offsets of their fields, and whose vectors are a count and as many structs.
 """
 
 from __future__ import annotations
@@ -16,15 +16,23 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tonnage.base import core
-from tonnage.run.formats.format import Chunk, Format, Rows, describe_columns, to_batch
+from tonnage.run.formats.format import (
+    Chunk,
+    ChunkFormat,
+    OutputFormat,
+    Rows,
+    UnitFormat,
+    describe_columns,
+    invalid_file,
+    to_batch,
+)
 from tonnage.run.storage.sources import InputFile, Sources
 
 MAGIC = b"ARROW1"
 HEAD_BYTES = 8
 """The magic at the beginning, padded."""
 TAIL = struct.Struct("<i6s")
-"""How long the footer is, and the magic."""
+"""The footer's length, and the magic."""
 TAIL_BYTES = 64 << 10
 """Read at once: most footers are shorter."""
 DICTIONARIES, BATCHES = 2, 3
@@ -32,95 +40,134 @@ DICTIONARIES, BATCHES = 2, 3
 
 
 class Block(NamedTuple):
-    """A message: where it is, how long it is, and the data after it."""
+    """A message in the file: metadata, then the data."""
 
     offset: int
-    about_bytes: int
+    metadata_bytes: int
     body_bytes: int
 
     @property
     def end(self) -> int:
-        """Where the next one may begin."""
-        return self.offset + self.about_bytes + self.body_bytes
+        """The offset after it."""
+        return self.offset + self.metadata_bytes + self.body_bytes
 
 
 @dataclass(frozen=True)
-class About:
-    """What a file says of all its batches.
+class Footer:
+    """What a file's footer says.
 
     Attributes:
-        schema: Their columns.
-        batches: Where they are.
-        before: What a stream of them begins with, if there are dictionaries.
+        schema: The columns.
+        batches: Where record batches are.
+        stream_head: The beginning of a stream of these batches, if there are dictionaries.
     """
 
     schema: pa.Schema
     batches: list[Block]
-    before: bytes
+    stream_head: bytes
 
 
-class Arrow(Format):
-    """Arrow's files: record batches, which are not decoded."""
+class Arrow(ChunkFormat, UnitFormat, OutputFormat):
+    """Arrow IPC files."""
 
     NAME = "arrow"
-    SHORTER = "write files with shorter record batches"
+    SUFFIXES = (".arrow", ".feather", ".ipc")
+    OUTPUT_SUFFIX = ".arrow"
+    SMALLER_CHUNKS = "write files with shorter record batches"
+    UNIT = "batch"
+
+    def __init__(self, row: str | None = None) -> None:
+        super().__init__(row)
 
     @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str:
-        """Its columns."""
-        return describe_columns(sources.cached(file, _about).schema)
+    def row_type(cls, file: InputFile, sources: Sources) -> str:
+        """The columns."""
+        return describe_columns(_checked_footer(file, sources).schema)
 
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cuts where batches begin."""
-        about = sources.cached(file, _about)
-        self.refuse_others(file, describe_columns(about.schema))
+        """Cut where batches begin."""
+        footer = _checked_footer(file, sources)
+        self.check_row_type(file, describe_columns(footer.schema))
         first = 0
-        for number, block in enumerate(about.batches):
-            begin, after = about.batches[first].offset, about.batches[number + 1 : number + 2]
+        for place, block in enumerate(footer.batches):
+            begin, after = footer.batches[first].offset, footer.batches[place + 1 : place + 2]
             if after and after[0].offset == block.end and after[0].end - begin <= chunk_bytes:
                 continue
-            yield Chunk(place, begin, block.end - begin, None)
-            first = number + 1
+            yield Chunk(number, begin, block.end - begin, None)
+            first = place + 1
 
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """The batches in one: a view of the bytes, if it is one batch without dictionaries."""
-        about = sources.cached(file, _about)
-        if about.before:
-            stream = pa.BufferReader(about.before + bytes(data))
-            return to_batch(pa.ipc.open_stream(stream).read_all())
-        reader, batches = pa.BufferReader(pa.py_buffer(data)), []
-        while reader.tell() < chunk.bytes:
-            message = pa.ipc.read_message(reader)
-            batches.append(pa.ipc.read_record_batch(message, about.schema))
-        return batches[0] if len(batches) == 1 else to_batch(pa.Table.from_batches(batches))
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """The rows: a view of the bytes if they are one batch without dictionaries."""
+        return _decode(data, _checked_footer(file, sources))
 
-    def extract(
+    def write_chunks(
         self,
         chunks: Sequence[Chunk],
         file: InputFile,
         sources: Sources,
-        into: BufferedIOBase,
-        moved: Callable[[int], None],
+        output: BufferedIOBase,
+        on_progress: Callable[[int], None],
     ) -> None:
-        """Writes them as batches, without compression."""
-        schema = sources.cached(file, _about).schema
-        with (
-            sources.open(file) as opened,
-            pa.ipc.new_file(into, schema) as writer,
-        ):
+        """Write them as batches, without compression."""
+        schema = sources.cached(file, _footer).schema
+        with sources.open(file) as opened, pa.ipc.new_file(output, schema) as writer:
             for chunk in chunks:
                 opened.seek(chunk.offset)
-                writer.write_batch(self.rows(opened.read(chunk.bytes), file, chunk, sources))
-                moved(chunk.bytes)
+                writer.write_batch(self.decode(opened.read(chunk.bytes), file, chunk, sources))
+                on_progress(chunk.bytes)
+
+    def check(self, file: InputFile, sources: Sources) -> int:
+        """Refuse a file without a valid footer."""
+        _checked_footer(file, sources)
+        return file.bytes
+
+    def units(self, file: InputFile, sources: Sources) -> int:
+        """How many batches there are."""
+        return len(sources.cached(file, _footer).batches)
+
+    def batches(
+        self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
+    ) -> Iterator[pa.RecordBatch]:
+        """The batch of this number."""
+        footer = sources.cached(file, _footer)
+        block = footer.batches[begin]
+        with sources.open(file) as opened:
+            opened.seek(block.offset)
+            yield _decode(opened.read(block.end - block.offset), footer)
+
+    @staticmethod
+    def writer(file: Any, schema: pa.Schema) -> Any:
+        """Arrow's writer."""
+        return pa.ipc.new_file(file, schema)
 
 
-def _about(file: InputFile, sources: Sources) -> About:
-    """What a file says of itself.
+def _decode(data: Any, footer: Footer) -> pa.RecordBatch:
+    """The rows of adjacent batches."""
+    if footer.stream_head:
+        stream = pa.BufferReader(footer.stream_head + bytes(data))
+        return to_batch(pa.ipc.open_stream(stream).read_all())
+    buffer = pa.py_buffer(data)
+    reader, batches = pa.BufferReader(buffer), []
+    while reader.tell() < buffer.size:
+        message = pa.ipc.read_message(reader)
+        batches.append(pa.ipc.read_record_batch(message, footer.schema))
+    return batches[0] if len(batches) == 1 else to_batch(pa.Table.from_batches(batches))
+
+
+def _checked_footer(file: InputFile, sources: Sources) -> Footer:
+    try:
+        return sources.cached(file, _footer)
+    except (pa.ArrowException, OSError) as why:
+        raise invalid_file(file, Arrow.NAME, why) from why
+
+
+def _footer(file: InputFile, sources: Sources) -> Footer:
+    """Read a file's footer, schema and dictionaries.
 
     Raises:
-        UsageError: It is none.
+        ArrowException: It is not an Arrow file.
     """
     try:
         with sources.open(file) as opened:
@@ -129,34 +176,34 @@ def _about(file: InputFile, sources: Sources) -> About:
             tail = opened.read(file.bytes - begin)
             length, magic = TAIL.unpack(tail[-TAIL.size :])
             if magic != MAGIC or not 0 < length <= file.bytes - HEAD_BYTES - TAIL.size:
-                raise ValueError("it does not end as one")
-            ends = file.bytes - TAIL.size
+                raise ValueError("it does not end with a footer")
+            end = file.bytes - TAIL.size
             if length + TAIL.size > len(tail):
-                opened.seek(ends - length)
+                opened.seek(end - length)
                 tail = opened.read(length + TAIL.size)
             footer = tail[-TAIL.size - length : -TAIL.size]
             dictionaries, batches = _blocks(footer, DICTIONARIES), _blocks(footer, BATCHES)
-            first = min([ends - length, *(each.offset for each in [*dictionaries, *batches])])
-            if any(each.offset < HEAD_BYTES or each.end > ends for each in batches):
-                raise ValueError("it says that batches are beyond its end")
+            first = min([end - length, *(each.offset for each in [*dictionaries, *batches])])
+            if any(each.offset < HEAD_BYTES or each.end > end for each in batches):
+                raise ValueError("its footer lists batches beyond its end")
             opened.seek(HEAD_BYTES)
-            before = opened.read(first - HEAD_BYTES)
-            schema = pa.ipc.read_schema(pa.py_buffer(before))
+            head = opened.read(first - HEAD_BYTES)
+            schema = pa.ipc.read_schema(pa.py_buffer(head))
             for block in dictionaries:
                 opened.seek(block.offset)
-                before += opened.read(block.end - block.offset)
-    except (pa.ArrowException, struct.error, ValueError, OSError) as why:
-        raise core.UsageError(f"input {file.name} is no whole Arrow file: {why}") from why
-    return About(schema, batches, before if dictionaries else b"")
+                head += opened.read(block.end - block.offset)
+    except (struct.error, ValueError) as why:
+        raise pa.ArrowInvalid(str(why)) from why
+    return Footer(schema, batches, head if dictionaries else b"")
 
 
 def _blocks(footer: bytes, field: int) -> list[Block]:
     """The blocks that a field of the footer lists."""
     (table,) = struct.unpack_from("<I", footer)
     fields = table - struct.unpack_from("<i", footer, table)[0]
-    (known,) = struct.unpack_from("<H", footer, fields)
+    (fields_bytes,) = struct.unpack_from("<H", footer, fields)
     place = 4 + 2 * field
-    offset = struct.unpack_from("<H", footer, fields + place)[0] if place < known else 0
+    offset = struct.unpack_from("<H", footer, fields + place)[0] if place < fields_bytes else 0
     if not offset:
         return []
     vector = table + offset + struct.unpack_from("<I", footer, table + offset)[0]

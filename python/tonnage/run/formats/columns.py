@@ -1,4 +1,4 @@
-"""Rows of any format as numbers: as points, or a column of them."""
+"""Rows of any format as numbers: as points, or one column."""
 
 from __future__ import annotations
 
@@ -8,26 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from tonnage.base import core
 from tonnage.run.formats.format import Rows
 
 BLOCK_BYTES = 1 << 20
-"""Of rows that are made numbers at once: they stay in the cache, and take no memory."""
+"""Rows converted at once: they stay in the processor's cache."""
 
 
 def blocks_of_points(
     rows: Rows, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """Rows as points, as `as_points` makes them, some at a time, unless they are points already.
+    """Rows as points, block by block: the number of each block's first row, and its points.
 
     Args:
-        rows: As `Format.rows` gives them.
-        columns: Names of those that count; all by default.
-
-    Yields:
-        The number of the first row, and the points from there on.
+        rows: As `ChunkFormat.decode` gives them.
+        columns: The names of the columns to use; by default all.
 
     Raises:
-        ValueError: A column is not there, or holds no numbers.
+        UsageError: A column is missing, or does not hold numbers.
     """
     if isinstance(rows, np.ndarray) and rows.dtype == np.float64:
         step = max(len(rows), 1)
@@ -43,28 +41,31 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
     """Rows as points: an array of 64-bit floating-point numbers, (rows, columns).
 
     Args:
-        rows: As `Format.rows` gives them.
-        columns: Names of those that count; all by default.
+        rows: As `ChunkFormat.decode` gives them.
+        columns: The names of the columns to use; by default all.
 
     Raises:
-        ValueError: A column is not there, or holds no numbers.
+        UsageError: A column is missing, or does not hold numbers.
     """
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
         if columns is not None:
-            raise ValueError(
-                "columns have no names here: leave --columns out, or give --dtype with names, like "
-                "x:f8,y:f8"
+            raise core.UsageError(
+                "the rows' columns have no names: leave this out, or give the rows' type with "
+                "names, like x:f8,y:f8",
+                setting="columns",
             )
         points = rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return points if points.dtype == np.float64 else points.astype(np.float64)
     names = columns or names_of(rows)
-    found = np.empty((len(rows), len(names)))
+    points = np.empty((len(rows), len(names)))
     for place, name in enumerate(names):
         column = column_of(rows, name)
         if column.dtype.kind not in "biuf":
-            raise ValueError(f"column {name} holds no numbers: say which count with --columns")
-        found[:, place] = column
-    return found
+            raise core.UsageError(
+                f"column {name} does not hold numbers: name those to use", setting="columns"
+            )
+        points[:, place] = column
+    return points
 
 
 def names_of(rows: Rows) -> Sequence[str]:
@@ -74,13 +75,15 @@ def names_of(rows: Rows) -> Sequence[str]:
 
 
 def column_of(rows: Rows, name: str) -> np.ndarray[Any, Any]:
-    """A column that has a name.
+    """The column of this name.
 
     Raises:
-        ValueError: There is none.
+        UsageError: There is none.
     """
     if name not in names_of(rows):
-        raise ValueError(f"there is no column {name}: there are {', '.join(names_of(rows))}")
+        raise core.UsageError(
+            f"there is no column {name}, only {', '.join(names_of(rows))}", setting="columns"
+        )
     if isinstance(rows, np.ndarray):
         return rows[name]
     found: np.ndarray[Any, Any] = rows.column(name).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Rows of a size, one after another: files of nothing else, and NumPy's own."""
+"""Rows of a fixed width: files of nothing else, NumPy's own files, and records of MapReduce."""
 
 from __future__ import annotations
 
@@ -8,112 +8,151 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.formats.format import Chunk, Format, Rows
+from tonnage.run.formats.format import Chunk, ChunkFormat, Rows, SplitFormat, invalid_file
 from tonnage.run.storage.sources import InputFile, Sources
 
-NAMED = re.compile(r",(?=[^,:()]+:)")
-"""Between fields of a row that have names."""
+FIELD_END = re.compile(r",(?=[^,:()]+:)")
+"""Between fields with names."""
 
 
-class FixedWidth(Format):
-    """Rows of a size, one after another.
-
-    Args:
-        row: Their type, like ``8f8``.
-    """
+class FixedWidth(ChunkFormat):
+    """Rows of a NumPy type, like ``8f8``, one after another."""
 
     NAME = "rows"
-    LOOKS = False
+    READS_TO_CUT = False
 
     def __init__(self, row: str | None) -> None:
         if row is None:
-            raise core.UsageError("--dtype: say what a row is, like 8f8: eight numbers of 64 bits")
+            raise core.UsageError(
+                "give the type of a row, like 8f8 for eight numbers of 64 bits", setting="dtype"
+            )
         self.dtype = parse_dtype(row)
         super().__init__(dtype_text(self.dtype))
 
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cuts at multiples of a row."""
-        return self._from(place, file, 0, chunk_bytes)
+        """Cut at multiples of a row."""
+        return self._cut_from(number, file, 0, chunk_bytes)
 
-    def beginning(self, chunk: Chunk, rows: int) -> Chunk:
-        """So many of its rows."""
+    def first_rows(self, chunk: Chunk, rows: int) -> Chunk:
+        """The chunk up to this many rows."""
         length = min(chunk.bytes, rows * self.dtype.itemsize)
         return chunk._replace(bytes=length, rows=length // self.dtype.itemsize)
 
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """A view of them."""
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """A view of the bytes."""
         return np.frombuffer(data, self.dtype)
 
-    def _from(self, place: int, file: InputFile, begin: int, chunk_bytes: int) -> Iterator[Chunk]:
+    def _cut_from(
+        self, number: int, file: InputFile, begin: int, chunk_bytes: int
+    ) -> Iterator[Chunk]:
         length = self.dtype.itemsize
-        count, rest = divmod(file.bytes - begin, length)
-        if rest:
-            raise core.UsageError(
-                f"input {file.name}: its {file.bytes} bytes are no multiple of the row's {length}; "
-                f"after the last whole row, at offset {begin + count * length}, {rest} bytes are "
-                "left: cut the file there, or mend --dtype"
-            )
+        refuse_partial_row(file, begin, length)
+        count = (file.bytes - begin) // length
         most = max(chunk_bytes // length, 1)
         for first in range(0, count, most):
             here = min(most, count - first)
-            yield Chunk(place, begin + first * length, here * length, here)
+            yield Chunk(number, begin + first * length, here * length, here)
 
 
 class Npy(FixedWidth):
-    """NumPy's own files: rows of a size after a header, which says it."""
+    """NumPy's own files: the header tells the type of the rows."""
 
     NAME = "npy"
-    LOOKS = True
+    SUFFIXES = (".npy",)
+    READS_TO_CUT = True
 
     @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str:
-        """The type that its header says."""
-        return dtype_text(npy_rows(file, sources)[0])
+    def row_type(cls, file: InputFile, sources: Sources) -> str:
+        """The type in the header."""
+        return dtype_text(npy_header(file, sources)[0])
 
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cuts after the header, which has to say the same type as the others'."""
-        dtype, begin = npy_rows(file, sources)
-        self.refuse_others(file, dtype_text(dtype))
-        return self._from(place, file, begin, chunk_bytes)
+        """Cut after the header."""
+        dtype, begin = npy_header(file, sources)
+        self.check_row_type(file, dtype_text(dtype))
+        return self._cut_from(number, file, begin, chunk_bytes)
 
-    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
-        """A header that says how many rows there are."""
+    def header(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
+        """A header with the number of these chunks' rows."""
         count = sum(chunk.rows or 0 for chunk in chunks)
         base, shape = self.dtype.base, self.dtype.shape
-        said = {
+        fields = {
             "descr": np.lib.format.dtype_to_descr(base),
             "fortran_order": False,
             "shape": (count, *shape),
         }
         header = io.BytesIO()
-        np.lib.format.write_array_header_2_0(header, said)
+        np.lib.format.write_array_header_2_0(header, fields)
         return header.getvalue()
 
 
-def parse_dtype(text: str) -> np.dtype[Any]:
-    """The type of a row, like ``8f8`` or ``i4,i4`` or ``seconds:f8,user:i8``.
+class Records(SplitFormat):
+    """Records of a number of bytes each: a column ``record``."""
+
+    NAME = "records"
+
+    def __init__(self, row_bytes: int) -> None:
+        self.row_bytes = row_bytes
+
+    def check(self, file: InputFile, sources: Sources) -> int:
+        """Refuse a file that ends within a record."""
+        refuse_partial_row(file, 0, self.row_bytes)
+        return file.bytes
+
+    def batches(
+        self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of a split: a view of its bytes."""
+        with sources.open(file) as opened:
+            opened.seek(begin)
+            data = opened.read(end - begin)
+        buffers = [None, pa.py_buffer(data)]
+        length = self.row_bytes
+        column = pa.Array.from_buffers(pa.binary(length), len(data) // length, buffers)
+        yield pa.record_batch({"record": column})
+
+
+def refuse_partial_row(file: InputFile, begin: int, row_bytes: int) -> None:
+    """Refuse a file whose bytes from ``begin`` on are not whole rows.
 
     Raises:
-        UsageError: It is none, or one whose rows are objects.
+        UsageError: It ends within a row.
     """
-    # Names, if there are any, stand before: each begins a field, which may have commas itself.
-    named = [each.split(":", 1) for each in NAMED.split(text)] if ":" in text else None
+    if rest := (file.bytes - begin) % row_bytes:
+        raise core.UsageError(
+            f"input {file.name}: its {file.bytes} bytes are not a multiple of the row's "
+            f"{row_bytes}: {rest} bytes are left after the last whole row, at offset "
+            f"{file.bytes - rest}"
+        )
+
+
+def parse_dtype(text: str) -> np.dtype[Any]:
+    """The type of a row, like ``8f8``, ``i4,i4`` or ``seconds:f8,user:i8``.
+
+    Raises:
+        UsageError: It is not a type, or its rows are objects.
+    """
+    # A name begins a field; the field's type may contain commas.
+    named = [each.split(":", 1) for each in FIELD_END.split(text)] if ":" in text else None
     try:
-        found = np.dtype([(name.strip(), of) for name, of in named] if named else text)
+        dtype = np.dtype([(name.strip(), of) for name, of in named] if named else text)
     except (TypeError, ValueError, SyntaxError) as why:
         raise core.UsageError(
-            f"--dtype {text}: it is no type of NumPy's ({why}); write it like 8f8, i4,i4 or "
-            "seconds:f8,user:i8"
+            f"{text} is not a NumPy type ({why}): write it like 8f8, i4,i4 or seconds:f8,user:i8",
+            setting="dtype",
         ) from why
-    if found.hasobject or not found.itemsize:
-        raise core.UsageError(f"--dtype {text}: its rows have no size; write it like 8f8 or i4,i4")
-    return found
+    if dtype.hasobject or not dtype.itemsize:
+        raise core.UsageError(
+            f"{text}: its rows have no fixed width: write it like 8f8 or i4,i4", setting="dtype"
+        )
+    return dtype
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
@@ -126,11 +165,11 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
     return f"{shape if len(shape) > 1 else shape[0]}{base.str}" if shape else base.str
 
 
-def npy_rows(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
-    """The type of a row of a file of NumPy's, and where rows begin.
+def npy_header(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
+    """The type of a row of a NumPy file, and the offset of the first.
 
     Raises:
-        UsageError: It is none, or its rows are not one after another.
+        UsageError: It is not such a file, or its rows are not contiguous.
     """
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -142,20 +181,18 @@ def npy_rows(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
         version = np.lib.format.read_magic(head)
         shape, fortran, dtype = read[version](head)
     except (ValueError, KeyError) as why:
-        raise core.UsageError(f"input {file.name} is no whole npy file: {why}") from why
+        raise invalid_file(file, Npy.NAME, why) from why
     if dtype.hasobject or (fortran and len(shape) > 1) or not shape:
         raise core.UsageError(
-            f"input {file.name}: its rows are not one after another: save it in C order, as numbers"
+            f"input {file.name}: its rows are not contiguous: save it in C order, as numbers"
         )
     row = np.dtype((dtype, shape[1:])) if len(shape) > 1 else dtype
     if parse_dtype(dtype_text(row)) != row:
         raise core.UsageError(
-            f"input {file.name}: between its fields is room, or they have fields themselves: save "
-            "it with fields of numbers, packed"
+            f"input {file.name}: its fields are padded or nested: save it with packed fields of "
+            "numbers"
         )
     if head.tell() + shape[0] * row.itemsize != file.bytes:
-        raise core.UsageError(
-            f"input {file.name} is no whole npy file: it has {file.bytes} bytes, and its header "
-            f"says {head.tell() + shape[0] * row.itemsize}"
-        )
+        told = head.tell() + shape[0] * row.itemsize
+        raise invalid_file(file, Npy.NAME, f"{file.bytes} bytes, but its header tells {told}")
     return row, head.tell()

@@ -1,4 +1,9 @@
-"""What a format of files can do."""
+"""What a file format can do: be cut into chunks, be read in splits, be written.
+
+A chunk is a span of bytes with whole rows that somebody else fetches; reductions ask formats to
+decode chunks (`ChunkFormat`). A split is a part of a file that its reader opens itself; MapReduce
+reads splits as record batches (`SplitFormat`) and writes parts (`OutputFormat`).
+"""
 
 from __future__ import annotations
 
@@ -13,121 +18,112 @@ from tonnage.base import core
 from tonnage.run.storage.sources import InputFile, Sources
 
 Rows = Any
-"""A NumPy array of rows of a size, or a `pyarrow.RecordBatch` of rows with named columns."""
+"""A NumPy array of rows of a fixed width, or a `pyarrow.RecordBatch` of rows with named columns."""
+COPY_BYTES = 16 << 20
+MESSAGE_CHARACTERS = 300
+"""Longer errors of libraries are cut: some hold the data."""
 
 
 class Chunk(NamedTuple):
-    """Whole rows of a file."""
+    """A span of bytes of a file that holds whole rows."""
 
     file: int
     """The file's place in the index."""
     offset: int
     bytes: int
     rows: int | None
-    """``None`` where that takes reading them."""
+    """``None`` if counting them takes reading them."""
     part: int = 0
-    """Which row group of Parquet."""
-
-
-MESSAGE_CHARACTERS = 300
-"""Characters of what was raised that are told: some errors hold the data."""
-PIECE_BYTES = 16 << 20
-"""Copied at once."""
+    """The number of a Parquet row group."""
 
 
 class Format(ABC):
-    """What all files of a reduction are.
-
-    Args:
-        row: What a row is, in words of the format; ``None`` where files need not agree.
-    """
+    """A file format."""
 
     NAME: ClassVar[str]
-    """As ``--input-format`` has it."""
-    LOOKS: ClassVar[bool] = True
-    """Whether a file has to be looked at where it is cut."""
-    SHORTER: ClassVar[str] = "give less --chunk-size"
-    """What makes chunks shorter, for messages."""
+    SUFFIXES: ClassVar[tuple[str, ...]] = ()
+    """Ends of file names, in lower case, that mean this format."""
+
+
+class ChunkFormat(Format):
+    """A format whose files can be cut into chunks.
+
+    Args:
+        row: A row's type in the format's own notation; ``None`` where files need not agree.
+    """
+
+    READS_TO_CUT: ClassVar[bool] = True
+    """Whether cutting a file takes reading some of it."""
+    SMALLER_CHUNKS: ClassVar[str] = "use smaller chunks"
+    """How a user gets smaller chunks, for messages."""
 
     def __init__(self, row: str | None) -> None:
         self.row = row
 
     @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str | None:
-        """What a row of a file is, if the file says it.
+    def row_type(cls, file: InputFile, sources: Sources) -> str | None:
+        """The type of a file's rows, if the file states it.
 
         Raises:
-            UsageError: The file is none of the format.
+            UsageError: The file is not of this format.
         """
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """What `format_named` takes."""
+        """The arguments of `registry.chunk_format`."""
         return {"name": self.NAME, "dtype": self.row}
 
     @abstractmethod
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """A file's chunks, of about ``chunk_bytes`` each.
+        """Cut the file with this number into chunks of about ``chunk_bytes``.
 
         Raises:
-            UsageError: The file is none of the format, or its rows are others.
+            UsageError: The file is not of this format, or has rows of another type.
         """
 
     @abstractmethod
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """The rows of a chunk.
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """The rows of a chunk; they may be views of ``data``, which has the buffer protocol."""
 
-        Args:
-            data: Its bytes, by the buffer protocol; rows may be a view of them.
-            file: What it is of.
-            chunk: Which.
-            sources: What opens the file, for what is said of all of it.
-        """
-
-    def beginning(self, chunk: Chunk, rows: int) -> Chunk:
-        """The beginning of a chunk, of so many rows if it can be cut there, else all of it."""
+    def first_rows(self, chunk: Chunk, rows: int) -> Chunk:
+        """The chunk up to this many rows, or all of it if it cannot be cut there."""
         return chunk
 
-    def extract(
+    def write_chunks(
         self,
         chunks: Sequence[Chunk],
         file: InputFile,
         sources: Sources,
-        into: BufferedIOBase,
-        moved: Callable[[int], None],
+        output: BufferedIOBase,
+        on_progress: Callable[[int], None],
     ) -> None:
-        """Writes the rows of chunks that follow one another as a file of its own.
+        """Write adjacent chunks of a file as a file of their own.
 
-        Args:
-            chunks: In order; none is between them.
-            file: What they are of.
-            sources: What opens it.
-            into: Where to.
-            moved: Called with bytes of the file that are written, again and again.
+        ``on_progress`` is called with the input bytes of each piece that was written.
 
         Raises:
             RunError: The file is shorter than it was.
         """
-        into.write(self.head(chunks, file, sources))
+        output.write(self.header(chunks, file, sources))
         at, end = chunks[0].offset, chunks[-1].offset + chunks[-1].bytes
         with sources.open(file) as opened:
             opened.seek(at)
             while at < end:
-                piece = opened.read(min(PIECE_BYTES, end - at))
+                piece = opened.read(min(COPY_BYTES, end - at))
                 if not piece:
-                    raise core.RunError("it ended early", "read", file.name, at)
-                into.write(piece)
+                    raise core.RunError("the file ended early", "read", file.name, at)
+                output.write(piece)
                 at += len(piece)
-                moved(len(piece))
+                on_progress(len(piece))
 
-    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
-        """What a file begins with before rows of these chunks."""
+    def header(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
+        """What comes before the rows in a file of these chunks."""
         return b""
 
-    def refuse_others(self, file: InputFile, row: str | None) -> None:
-        """Refuses a file whose rows are not those of the others."""
+    def check_row_type(self, file: InputFile, row: str | None) -> None:
+        """Refuse a file whose rows have another type than the other files'."""
         if row != self.row:
             raise core.UsageError(
                 f"input {file.name}: its rows are {row}, and others are {self.row}: give files of "
@@ -135,24 +131,114 @@ class Format(ABC):
             )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Format) and self.to_json() == other.to_json()
+        return isinstance(other, ChunkFormat) and self.to_json() == other.to_json()
 
     def __hash__(self) -> int:
         return hash(repr(self.to_json()))
 
 
+class SplitFormat(Format):
+    """A format whose files are read in splits, each from ``begin`` to ``end``.
+
+    Both are numbers of a file's units (row groups, batches), or offsets in bytes without units.
+    """
+
+    UNIT: ClassVar[str | None] = None
+    row_bytes: int = 1
+    """Splits begin at multiples of it."""
+
+    def check(self, file: InputFile, sources: Sources) -> int:
+        """Refuse a file that is not of this format; gives its approximate size in memory."""
+        return file.bytes
+
+    def splits(
+        self, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
+    ) -> list[tuple[int, int]]:
+        """The splits that begin in a span of a file's bytes.
+
+        Spans that cover a file give each split once; they begin at multiples of ``row_bytes``.
+        """
+        begin, end = span
+        step = max(split_bytes // self.row_bytes, 1) * self.row_bytes
+        return [(at, min(at + step, end)) for at in range(begin, end, step)]
+
+    def shortened(self, begin: int, end: int, split_bytes: int) -> int:
+        """The end of a split that is cut to about this size, if it can be."""
+        if self.UNIT is not None:
+            return end
+        return min(begin + max(split_bytes // self.row_bytes, 1) * self.row_bytes, end)
+
+    def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> Any:
+        """The columns of a text file, as given or as its beginning tells; else ``None``.
+
+        Raises:
+            RunError: Its beginning cannot be read.
+        """
+        return None
+
+    @abstractmethod
+    def batches(
+        self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a split."""
+
+    def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
+        """An error of reading a split, with the file's line if it can be told."""
+        return error
+
+
+class OutputFormat(Format):
+    """A format in which parts are written."""
+
+    OUTPUT_SUFFIX: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def writer(file: Any, schema: pa.Schema) -> Any:
+        """A context manager with the method ``write_batch``."""
+
+
+class UnitFormat(SplitFormat):
+    """A format whose files list their units."""
+
+    @abstractmethod
+    def units(self, file: InputFile, sources: Sources) -> int:
+        """How many units a file has."""
+
+    def splits(
+        self, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
+    ) -> list[tuple[int, int]]:
+        """Each unit; of ``n`` units one is taken to begin at each ``n``-th of the file's bytes."""
+        count, (begin, end) = self.units(file, sources), span
+        numbers = [each for each in range(count) if begin <= each * file.bytes // count < end]
+        return [(each, each + 1) for each in numbers]
+
+
+def invalid_file(file: InputFile, name: str, why: object) -> core.UsageError:
+    """The error of a file that is not of its format."""
+    return core.UsageError(f"input {file.name} is not a valid {name} file: {why}")
+
+
 def describe_columns(schema: pa.Schema) -> str:
-    """What a row is that has named columns."""
+    """The type of rows with named columns, in words."""
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
-def to_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as a batch."""
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+def to_batch(table: pa.Table, stage: str = "rows") -> pa.RecordBatch:
+    """A table as one record batch.
+
+    Raises:
+        RunError: A column of strings is too long for that.
+    """
+    columns = [column.combine_chunks() for column in table.columns]
+    if any(isinstance(column, pa.ChunkedArray) for column in columns):
+        raise core.RunError(
+            "a column of strings has more than 2 GiB in one batch: make it large_string", stage
+        )
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def printable(said: str) -> str:
-    """Text that a terminal can show, if need be the beginning of it only."""
-    shown = "".join(each if each.isprintable() else " " for each in said.replace("\ufffd", "?"))
+def printable(text: str) -> str:
+    """Text that a terminal can show, cut if it is long."""
+    shown = "".join(each if each.isprintable() else " " for each in text.replace("\ufffd", "?"))
     return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:MESSAGE_CHARACTERS]}..."

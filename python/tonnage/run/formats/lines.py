@@ -1,156 +1,165 @@
-"""Text, of which each line is a row."""
+"""Text whose lines are rows: what CSV, JSON lines and plain text have in common.
+
+A line belongs to the split that it begins in, however long it is. Chunks end where lines end.
+"""
 
 from __future__ import annotations
 
-import json
+import itertools
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonnage.base import core
-from tonnage.run.formats.format import Chunk, Format, Rows, printable, to_batch
-from tonnage.run.mapreduce.reader import BEGINNING_BYTES, csv_rows, csv_schema, json_rows, with_row
+from tonnage.run.formats.format import Chunk, ChunkFormat, SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources
 
+BEGINNING_BYTES = 1 << 20
+"""The part of a file that tells the types of its columns."""
+COUNTED_BYTES = 64 << 20
+"""Lines are counted up to here; beyond, an error would take too long."""
+TAIL_BYTES = 16 << 10
+"""Read beyond a split in the same request: most lines end by then."""
+ROW_NUMBER = re.compile(r"[Rr]ow #?(\d+)")
+"""How Arrow's errors name a row."""
 
-class Lines(Format):
+
+class LineChunks(ChunkFormat):
     """Text, cut where lines end."""
 
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cuts where lines end, after what the file begins with."""
-        self.refuse_others(file, self.row_of(file, sources))
-        begin = self._begin(file, sources)
+        """Cut where lines end, after the header."""
+        self.check_row_type(file, self.row_type(file, sources))
+        begin = self.first_row_offset(file, sources)
         with sources.open(file) as opened:
             while begin < file.bytes:
                 end = min(begin + chunk_bytes, file.bytes)
                 if end < file.bytes:
                     opened.seek(end - 1)
                     end += len(opened.readline()) - 1
-                yield Chunk(place, begin, end - begin, None)
+                yield Chunk(number, begin, end - begin, None)
                 begin = end
 
-    @abstractmethod
-    def _begin(self, file: InputFile, sources: Sources) -> int:
-        """Where the first row is."""
-
-
-class Json(Lines):
-    """Objects of JSON, one a line; keys may come in another order in another file."""
-
-    NAME = "json"
-
-    @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str:
-        """The names of columns, in their order."""
-        return json.dumps(sources.cached(file, _json_columns).names)
-
-    def refuse_others(self, file: InputFile, row: str | None) -> None:
-        """Refuses a file that has other keys."""
-        if sorted(json.loads(row or "[]")) != sorted(self._names):
-            super().refuse_others(file, row)
-
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Parses the lines, with the types that the beginning of the file tells.
-
-        Raises:
-            ValueError: There are other keys than in the beginning.
-        """
-        rows = json_rows(bytes(data), sources.cached(file, _json_columns))
-        if other := {*rows.schema.names} ^ {*self._names}:
-            raise ValueError(
-                f"some objects have {sorted(other)} and some do not: have each begin with one that "
-                "has all, null where there is nothing"
-            )
-        return to_batch(rows.select(self._names))
-
-    def _begin(self, file: InputFile, sources: Sources) -> int:
+    def first_row_offset(self, file: InputFile, sources: Sources) -> int:
+        """Where the first row begins."""
         return 0
 
-    @property
-    def _names(self) -> list[str]:
-        found: list[str] = json.loads(self.row or "[]")
-        return found
+
+class LineSplits(SplitFormat):
+    """Text, read line by line."""
+
+    FIRST_ROW = 0
+    """The number of the first row in Arrow's errors."""
+
+    def batches(
+        self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
+    ) -> Iterator[pa.RecordBatch]:
+        """The lines that begin in a split, as one batch."""
+        _, text = lines_in(file, begin, end, sources)
+        if text:
+            yield self.parse(text, schema)
+
+    @abstractmethod
+    def parse(self, text: bytes, schema: Any) -> pa.RecordBatch:
+        """Lines as a batch."""
+
+    def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
+        """An error that names a row of a split, with the line of the file."""
+        if begin > COUNTED_BYTES:
+            return error
+        offset, text = lines_in(file, begin, end, sources)
+        return add_line(error, text, lines_before(file, offset, sources), self.FIRST_ROW)
 
 
-class Csv(Lines):
-    """Lines of CSV, of which the first names columns."""
+class Lines(LineSplits):
+    """Plain text: a column ``line``."""
 
-    NAME = "csv"
+    NAME = "lines"
+    SUFFIXES = (".log", ".text", ".txt")
 
-    @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str:
-        """The names of columns, as they are written."""
-        return sources.cached(file, _header).decode("utf-8-sig", "replace").strip()
+    def parse(self, text: bytes, schema: Any) -> pa.RecordBatch:
+        """Lines as strings, without line ends."""
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+        if not text.endswith(b"\n"):
+            ends = np.append(ends, len(text))
+        offsets = np.concatenate([[0], ends]).astype(np.int64)
+        buffers = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text)]
+        with_ends = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
+        lines = with_ends.cast(pa.large_string()).cast(pa.string())  # This checks that it is UTF-8.
+        return pa.record_batch({"line": pc.ascii_rtrim(lines, characters="\r\n")})
 
-    def head(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
-        """The names of columns."""
-        return sources.cached(file, _header)
-
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Parses the lines, with the types that the beginning of the file tells.
-
-        Raises:
-            ValueError: A value is of another type.
-        """
-        try:
-            return to_batch(csv_rows(bytes(data), sources.cached(file, _csv_columns)))
-        except pa.ArrowInvalid as why:
-            if "conversion error" not in str(why):
-                raise
-            raise ValueError(
-                f"{printable(str(why))}: types are what the first MiB of a file tells: write data "
-                "whose types show later as Parquet"
-            ) from why
-
-    def _begin(self, file: InputFile, sources: Sources) -> int:
-        return len(sources.cached(file, _header))
+    def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
+        """An error with the first line that is not UTF-8."""
+        if begin > COUNTED_BYTES:
+            return error
+        offset, text = lines_in(file, begin, end, sources)
+        for number, line in enumerate(text.split(b"\n"), 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return f"{error} (line {lines_before(file, offset, sources) + number} of the file)"
+        return error
 
 
-def _header(file: InputFile, sources: Sources) -> bytes:
-    """The first line.
+def lines_in(file: InputFile, begin: int, end: int, sources: Sources) -> tuple[int, bytes]:
+    """The lines that begin in a span, and the offset of the first."""
+    # With the byte before: if it ends a line, the next line begins with the span.
+    before = min(begin, 1)
+    start, length = begin - before, end - begin + before
+    with sources.open(file) as opened:
+        opened.seek(start)
+        text = opened.read(length + TAIL_BYTES)
+        first = text.find(b"\n") + 1 if before else 0
+        if first >= length or (before and not first):
+            return end, b""
+        last = text.find(b"\n", length - 1) + 1
+        lines = text[first:last] if last else text[first:] + opened.readline()
+    return start + first, lines
+
+
+def lines_before(file: InputFile, offset: int, sources: Sources) -> int:
+    """How many lines end before an offset."""
+    with sources.open(file) as opened:
+        parts = range(0, offset, BEGINNING_BYTES)
+        return sum(opened.read(min(BEGINNING_BYTES, offset - at)).count(b"\n") for at in parts)
+
+
+def beginning_schema(
+    file: InputFile, sources: Sources, parse: Callable[[bytes], pa.Schema], first_row: int
+) -> pa.Schema:
+    """The columns that the beginning of a file tells.
 
     Raises:
-        UsageError: It is no text.
+        ArrowInvalid: It cannot be parsed; the message names the line.
     """
-    with sources.open(file) as opened:
-        line = opened.readline()
-    if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
-        raise core.UsageError(
-            f"input {file.name}: its first line is no text, so it is no csv: give --input-format as it is"
-        )
-    return line
-
-
-def _csv_columns(file: InputFile, sources: Sources) -> pa.Schema:
-    """The columns of a file, as its beginning tells."""
-    with _beginning(file, sources, "csv") as text:
-        return csv_schema(text)
-
-
-def _json_columns(file: InputFile, sources: Sources) -> pa.Schema:
-    """The columns of a file, as its beginning tells."""
-    with _beginning(file, sources, "json") as text:
-        return json_rows(text, None).schema
-
-
-@contextmanager
-def _beginning(file: InputFile, sources: Sources, format: str) -> Iterator[bytes]:
-    """The lines that a file begins with, to be read meanwhile.
-
-    Raises:
-        UsageError: They cannot be.
-    """
-    with sources.open(file) as opened:
-        text = opened.read(min(BEGINNING_BYTES, file.bytes)) + opened.readline()
+    _, text = lines_in(file, 0, BEGINNING_BYTES, sources)
     try:
-        yield text
+        return parse(text)
     except pa.ArrowInvalid as why:
-        said = printable(with_row(str(why), format, text, 0))
-        raise core.UsageError(
-            f"input {file.name} is no whole {format}: {said}: mend it, or give --input-format"
-        ) from why
+        raise pa.ArrowInvalid(add_line(str(why), text, 0, first_row)) from why
+
+
+def beginning_error(file: InputFile, why: Exception) -> core.RunError:
+    """What to tell of a file whose beginning cannot be read, whichever split is read."""
+    return core.RunError(f"reading {file.name}: {why}", "read", file.name, 0)
+
+
+def add_line(error: str, text: bytes, before: int, first_row: int) -> str:
+    """Add the line in the file to an error that names a row of ``text``.
+
+    ``before`` lines end before the text; Arrow does not count blank ones.
+    """
+    found = ROW_NUMBER.search(error)
+    if found is None:
+        return error
+    row = int(found[1]) - first_row
+    lines = (number for number, line in enumerate(text.split(b"\n"), 1) if line.strip())
+    line = next(itertools.islice(lines, max(row, 0), None), None)
+    return error if line is None else f"{error} (line {before + line} of the file)"

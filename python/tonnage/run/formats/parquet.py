@@ -1,7 +1,12 @@
-"""Parquet: a chunk is a row group."""
+"""Parquet: chunks and splits are row groups, each decoded from its own bytes.
+
+Arrow must not read ahead (``pre_buffer``): its threads would only copy memory, and they may release
+it while the interpreter exits, which aborts the process.
+"""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedIOBase
@@ -10,73 +15,175 @@ from typing import IO, Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tonnage.base import core
-from tonnage.run.formats import row_groups
-from tonnage.run.formats.format import Chunk, Format, Rows, describe_columns, to_batch
+from tonnage.run.formats.format import (
+    Chunk,
+    ChunkFormat,
+    OutputFormat,
+    Rows,
+    UnitFormat,
+    describe_columns,
+    invalid_file,
+    to_batch,
+)
 from tonnage.run.storage.sources import InputFile, Sources
 
-CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}
-"""As a writer names those that a file names otherwise."""
+WRITER_CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}
+"""Codecs that a writer names otherwise than a file."""
+BATCH_ROWS = 1 << 16
+"""Rows in a batch of a split, at most."""
 
 
-class Parquet(Format):
-    """Parquet's files."""
+class Parquet(ChunkFormat, UnitFormat, OutputFormat):
+    """Parquet files."""
 
     NAME = "parquet"
-    SHORTER = "write files with shorter row groups"
+    SUFFIXES = (".parquet",)
+    OUTPUT_SUFFIX = ".parquet"
+    SMALLER_CHUNKS = "write files with smaller row groups"
+    UNIT = "row group"
+
+    def __init__(self, row: str | None = None) -> None:
+        super().__init__(row)
 
     @classmethod
-    def row_of(cls, file: InputFile, sources: Sources) -> str:
-        """Its columns."""
-        return describe_columns(_footer(file, sources).schema.to_arrow_schema())
+    def row_type(cls, file: InputFile, sources: Sources) -> str:
+        """The columns."""
+        return describe_columns(_checked_footer(file, sources).schema.to_arrow_schema())
 
     def cut(
-        self, place: int, file: InputFile, chunk_bytes: int, sources: Sources
+        self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cuts where row groups begin."""
-        self.refuse_others(file, self.row_of(file, sources))
-        about = _footer(file, sources)
-        for number in range(about.num_row_groups):
-            rows = about.row_group(number).num_rows
-            if rows:
-                yield Chunk(place, *row_groups.span(about, number), rows, number)
+        """A chunk for each row group."""
+        self.check_row_type(file, self.row_type(file, sources))
+        metadata = _checked_footer(file, sources)
+        for group in range(metadata.num_row_groups):
+            if rows := metadata.row_group(group).num_rows:
+                yield Chunk(number, *row_group_span(metadata, group), rows, group)
 
-    def rows(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Decodes the row group."""
-        about = _footer(file, sources)
-        with row_groups.opened(about, file.bytes, chunk.offset, data) as opened:
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """Decode the row group."""
+        metadata = _checked_footer(file, sources)
+        with open_row_group(metadata, file.bytes, chunk.offset, data) as opened:
             return to_batch(opened.read_row_group(chunk.part, use_threads=False))
 
-    def extract(
+    def write_chunks(
         self,
         chunks: Sequence[Chunk],
         file: InputFile,
         sources: Sources,
-        into: BufferedIOBase,
-        moved: Callable[[int], None],
+        output: BufferedIOBase,
+        on_progress: Callable[[int], None],
     ) -> None:
-        """Writes them as row groups, compressed as they were."""
-        codec: Any = _footer(file, sources).row_group(chunks[0].part).column(0).compression
+        """Write them as row groups, with the codec that they had."""
+        codec: Any = footer(file, sources).row_group(chunks[0].part).column(0).compression
         with sources.open(file) as opened, ExitStack() as stack:
             writer = None
             for chunk in chunks:
                 opened.seek(chunk.offset)
-                rows = self.rows(opened.read(chunk.bytes), file, chunk, sources)
+                rows = self.decode(opened.read(chunk.bytes), file, chunk, sources)
                 if writer is None:
                     writer = stack.enter_context(
                         pq.ParquetWriter(
-                            cast("IO[bytes]", into),
+                            cast("IO[bytes]", output),
                             rows.schema,
-                            compression=CODECS.get(codec, codec),
+                            compression=WRITER_CODECS.get(codec, codec),
                         )
                     )
                 writer.write_batch(rows, row_group_size=max(rows.num_rows, 1))
-                moved(chunk.bytes)
+                on_progress(chunk.bytes)
+
+    def check(self, file: InputFile, sources: Sources) -> int:
+        """Refuse a file without a valid footer."""
+        metadata: Any = _checked_footer(file, sources)
+        groups = map(metadata.row_group, range(metadata.num_row_groups))
+        return sum(group.total_byte_size for group in groups)
+
+    def units(self, file: InputFile, sources: Sources) -> int:
+        """How many row groups there are."""
+        return int(footer(file, sources).num_row_groups)
+
+    def batches(
+        self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group, some at a time."""
+        metadata = footer(file, sources)
+        if not metadata.row_group(begin).num_rows:
+            return  # It may have no pages.
+        offset, length = row_group_span(metadata, begin)
+        with sources.open(file) as opened:
+            opened.seek(offset)
+            data = opened.read(length)
+        with open_row_group(metadata, file.bytes, offset, data) as parquet:
+            yield from parquet.iter_batches(BATCH_ROWS, row_groups=[begin], use_threads=False)
+
+    @staticmethod
+    def writer(file: Any, schema: pa.Schema) -> Any:
+        """Arrow's writer."""
+        return pq.ParquetWriter(file, schema)
 
 
-def _footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
-    """What a Parquet file says of itself."""
+def footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
+    """The metadata of a file."""
+    return sources.cached(file, _read_footer)
+
+
+def _checked_footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
     try:
-        return sources.footer(file)
+        return footer(file, sources)
     except (pa.ArrowException, OSError) as why:
-        raise core.UsageError(f"input {file.name} is no whole parquet file: {why}") from why
+        raise invalid_file(file, Parquet.NAME, why) from why
+
+
+def _read_footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
+    with sources.arrow(file) as opened:
+        return pq.read_metadata(opened)
+
+
+def row_group_span(metadata: pq.FileMetaData, number: int) -> tuple[int, int]:
+    """The offset and length of a row group that has rows: one without may have no pages."""
+    group = metadata.row_group(number)
+    columns = [group.column(each) for each in range(group.num_columns)]
+    begin = min(map(_column_offset, columns))
+    end = max(_column_offset(each) + each.total_compressed_size for each in columns)
+    return begin, end - begin
+
+
+def open_row_group(
+    metadata: pq.FileMetaData, file_bytes: int, offset: int, data: Any
+) -> pq.ParquetFile:
+    """A file of which only the bytes of a row group are there; the caller closes it."""
+    window = pa.PythonFile(_Window(memoryview(data), offset, file_bytes), "r")
+    return pq.ParquetFile(window, metadata=metadata, pre_buffer=False)
+
+
+class _Window(io.RawIOBase):
+    """A file of which only a span is there."""
+
+    def __init__(self, data: memoryview, begin: int, length: int) -> None:
+        self._data, self._begin, self._length, self._at = data, begin, length, begin
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        self._at = (0, self._at, self._length)[whence] + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        begin = self._at - self._begin
+        end = len(self._data) if size is None or size < 0 else begin + size
+        if begin < 0 or end > len(self._data):
+            raise OSError(f"bytes {self._at} to {self._begin + end} are outside of the row group")
+        self._at += end - begin
+        return bytes(self._data[begin:end])
+
+
+def _column_offset(column: Any) -> int:
+    pages = [column.data_page_offset, column.dictionary_page_offset]
+    return min(int(page) for page in pages if page)

@@ -1,60 +1,94 @@
-"""Which format files are of."""
+"""All formats, by their names and by the ends of file names."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
 from tonnage.base import core
 from tonnage.run.formats.arrow import Arrow
-from tonnage.run.formats.fixed_width import FixedWidth, Npy
-from tonnage.run.formats.format import Format
-from tonnage.run.formats.lines import Csv, Json
+from tonnage.run.formats.csv import Csv
+from tonnage.run.formats.fixed_width import FixedWidth, Npy, Records
+from tonnage.run.formats.format import ChunkFormat, Format, OutputFormat, SplitFormat
+from tonnage.run.formats.json import Json
+from tonnage.run.formats.lines import Lines
 from tonnage.run.formats.parquet import Parquet
 from tonnage.run.storage.sources import InputFile, Sources
 
-KINDS: dict[str, type[Format]] = {
-    each.NAME: each for each in (FixedWidth, Npy, Parquet, Arrow, Csv, Json)
-}
-SUFFIXES = {
-    ".arrow": "arrow",
-    ".csv": "csv",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".npy": "npy",
-    ".parquet": "parquet",
-}
-"""What a file is by the end of its name; any other is rows, of which --dtype says the type."""
+FORMATS: list[type[Format]] = [FixedWidth, Npy, Parquet, Arrow, Csv, Json, Lines, Records]
+CHUNKS = {each.NAME: each for each in FORMATS if issubclass(each, ChunkFormat)}
+SPLITS = {each.NAME: each for each in FORMATS if issubclass(each, SplitFormat)}
+OUTPUTS = {each.NAME: each for each in FORMATS if issubclass(each, OutputFormat)}
+SPLIT_NAMES = [*(name for name in SPLITS if name != Records.NAME), "records:N"]
+AUTO = "auto"
 
 
-def format_named(name: str, dtype: str | None = None) -> Format:
-    """The format of a name, with what a row is.
+def chunk_format(name: str, dtype: str | None = None) -> ChunkFormat:
+    """The format of this name for reductions, with the type of its rows.
 
     Raises:
-        UsageError: There is none of the name, or its rows have no type.
+        UsageError: There is none, or its rows need a type.
     """
-    if name not in KINDS:
-        raise core.UsageError(f"--input-format {name}: there are {', '.join(KINDS)}")
-    return KINDS[name](dtype)
+    if name not in CHUNKS:
+        raise core.UsageError(f"{name} is not one of {', '.join(CHUNKS)}", setting="input_format")
+    return CHUNKS[name](dtype)
 
 
-def format_of(
+def detect_chunk_format(
     files: Sequence[InputFile], name: str | None, dtype: str | None, sources: Sources
-) -> Format:
-    """What files are: as is said, or as the ends of their names tell, and the first of them says.
+) -> ChunkFormat:
+    """The format of files: as given, or as their names end; the first file tells the rows' type.
 
     Raises:
-        UsageError: They are several things, or what their rows are is not known.
+        UsageError: They are of several formats, or their rows' type is not known.
     """
-    ends = {os.path.splitext(file.name)[1] for file in files}
-    told = {SUFFIXES.get(end.lower(), "rows") for end in ends}
-    if name is None and len(told) > 1:
+    names = {_by_suffix(file.name, CHUNKS) or FixedWidth.NAME for file in files}
+    if name is None and len(names) > 1:
         raise core.UsageError(
-            f"the inputs are {', '.join(sorted(told))}: give those of one format, or --input-format"
+            f"the inputs are {', '.join(sorted(names))}: give those of one format, or say which",
+            setting="input_format",
         )
-    wanted = name or next(iter(told), "rows")
-    row = KINDS[wanted].row_of(files[0], sources) if files and wanted in KINDS else None
-    return format_named(wanted, dtype if row is None else row)
+    chosen = name or next(iter(names), FixedWidth.NAME)
+    row = CHUNKS[chosen].row_type(files[0], sources) if files and chosen in CHUNKS else None
+    return chunk_format(chosen, dtype if row is None else row)
+
+
+def split_format(name: str, file_name: str) -> SplitFormat:
+    """The format for MapReduce to read a file in: as given, or as its name ends.
+
+    Raises:
+        UsageError: There is none of this name, or the file's name does not tell.
+    """
+    choices = ", ".join(SPLIT_NAMES)
+    if found := re.fullmatch(r"records:([1-9]\d{0,8})", name):
+        return Records(int(found[1]))
+    if name == AUTO:
+        by_suffix = _by_suffix(file_name, SPLITS)
+        if by_suffix is None:
+            raise core.UsageError(
+                f"the name of {file_name} does not tell its format: give one of {choices}",
+                setting="input_format",
+            )
+        name = by_suffix
+    if name not in SPLITS or name == Records.NAME:
+        raise core.UsageError(
+            f"{name} is not one of {AUTO}, {choices} (N bytes in a record)", setting="input_format"
+        )
+    return SPLITS[name]()
+
+
+def output_suffix(name: str) -> str:
+    """How the names of parts end.
+
+    Raises:
+        UsageError: There is no such format.
+    """
+    if name not in OUTPUTS:
+        raise core.UsageError(f"{name} is not one of {', '.join(OUTPUTS)}", setting="output_format")
+    return OUTPUTS[name].OUTPUT_SUFFIX
+
+
+def _by_suffix(file_name: str, formats: Mapping[str, type[Format]]) -> str | None:
+    end = PurePosixPath(file_name).suffix.lower()
+    return next((name for name, each in formats.items() if end and end in each.SUFFIXES), None)

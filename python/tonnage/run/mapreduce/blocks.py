@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import keys
 
 CORRUPT = "a device or its memory corrupts data, the output was not kept"
@@ -73,20 +74,7 @@ def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     tables = [pa.Table.from_batches([batch]) for batch in batches]
-    return to_batch(pa.concat_tables(tables, promote_options="default"))
-
-
-def to_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as a batch."""
-    columns = [column.combine_chunks() for column in table.columns]
-    if any(isinstance(column, pa.ChunkedArray) for column in columns):
-        raise core.RunError(
-            "a column of strings has more than 2 GiB in one batch: make it large_string in map",
-            "map",
-            None,
-            None,
-        )
-    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
+    return to_batch(pa.concat_tables(tables, promote_options="default"), "map")
 
 
 def encode(rows: pa.RecordBatch, key: Sequence[str], most_bytes: int) -> Iterator[memoryview]:
@@ -127,7 +115,7 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
                 None,
                 None,
             )
-        return to_batch(table.select(schema.names))
+        return to_batch(table.select(schema.names), "map")
     except (pa.ArrowException, OSError) as why:
         said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
         raise core.RunError(said, "taken", None, None) from why

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tonnage.base import core
 from tonnage.cluster.code_shipping import ShippedCode
 from tonnage.run.mapreduce import blocks
-from tonnage.run.mapreduce.inputs import Input, format_of, input_of, record_bytes
+from tonnage.run.mapreduce.inputs import Input, input_of
 from tonnage.run.mapreduce.local import Functions, check_settings
 from tonnage.run.mapreduce.reducer import bounds_of, first_rows
 from tonnage.run.mapreduce.shuffle import MemoryBudget
@@ -94,9 +94,8 @@ class MapReduceJob(TwoPassJob):
                 replace(given, path=path.replace(NODE_PLACEHOLDER, holders[0]))
                 for given, path in zip(self.given, self.inputs, strict=True)
             ]
-            kind = format_of(input_of(inputs, each.path), each.path)
-            record = record_bytes(kind) if kind.startswith("records:") else 1
-            length = sizing.stride(total, len(nodes), record)
+            format = input_of(inputs, each.path).format_of(each.path)
+            length = sizing.stride(total, len(nodes), format.row_bytes)
             found += [
                 Split(
                     each.path,

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import keys
-from tonnage.run.mapreduce.blocks import to_batch
 
 Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -96,7 +96,7 @@ def _aggregated(what: list[Any], names: list[str], key: tuple[str, ...]) -> Func
         # Keys first or last, as this version of Arrow has it: by their names either way.
         others = [name for name in found.column_names if name not in key]
         found = found.select([*key, *others]).rename_columns([*key, *names])
-        return keys.sort_by_key(to_batch(found), key)  # Arrow gives groups in no order.
+        return keys.sort_by_key(to_batch(found, "reduce"), key)  # Arrow gives groups in no order.
 
     return aggregate
 

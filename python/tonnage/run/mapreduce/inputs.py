@@ -1,81 +1,71 @@
-"""What there is to read: files, their formats, and the splits that threads take in turn.
-
-A split is what one batch or a few are made of: a range of bytes in which lines or records begin, a
-row group, a batch. A line belongs to the split that it begins in, however long it is.
-"""
+"""The input: its files, and the splits in which threads read them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.format import SplitFormat
+from tonnage.run.formats.registry import AUTO, split_format
 from tonnage.run.storage.sources import InputFile, Sources, containing_input
-
-FORMATS = {
-    ".arrow": "arrow",
-    ".csv": "csv",
-    ".ipc": "arrow",
-    ".json": "json",
-    ".jsonl": "json",
-    ".log": "lines",
-    ".ndjson": "json",
-    ".parquet": "parquet",
-    ".text": "lines",
-    ".txt": "lines",
-}
-"""What a file is by the end of its name."""
-KNOWN = ("auto", "lines", "csv", "json", "parquet", "arrow", "records:N")
-PARTED = {"parquet": "row group", "arrow": "batch"}
-"""What files are made of that say where their parts are."""
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file, or a directory of files, with what is particular to it.
+    """A file, object, directory or folder, with settings of its own.
 
     Args:
-        path: Where it is: a path, or a url, ``s3://BUCKET/KEY``, of an object or a folder of them.
-            Names that begin with ``.`` or ``_`` are left out of a directory.
-        map: What is called with its batches, instead of the job's own ``map``.
+        path: A path, or a url ``s3://BUCKET/KEY`` of an object or a folder. Names that begin with
+            ``.`` or ``_`` are not read from directories.
+        map: Called with its batches instead of the job's own ``map``.
         format: ``lines`` (a column ``line``), ``csv``, ``json`` (an object a line), ``parquet``,
-            ``arrow`` (files, not streams), ``records:N`` (a column ``record`` of N bytes each);
-            ``auto`` goes by the end of the name.
-        schema: The columns' types, for ``csv`` and ``json``; else the beginning of each file tells.
+            ``arrow`` (files, not streams), ``records:N`` (a column ``record`` of N bytes each), or
+            ``auto``: as the name ends.
+        schema: Types of columns of ``csv`` and ``json``; by default the beginning of each file
+            tells them.
     """
 
     path: Path | str
     map: Map | None = None
-    format: str = "auto"
+    format: str = AUTO
     schema: pa.Schema | None = None
+
+    def format_of(self, file_name: str) -> SplitFormat:
+        """The format of one of its files."""
+        return split_format(self.format, file_name)
 
 
 @dataclass(frozen=True)
 class Split:
-    """A part of a file: bytes from ``begin`` to ``end``, or the row group or batch ``begin``."""
+    """A part of a file, from ``begin`` to ``end`` in units of its format."""
 
     input: Input
     file: InputFile
-    format: str
+    format: SplitFormat
     begin: int
     end: int
 
+    @property
+    def bytes(self) -> int:
+        """Its length, if it is counted in bytes."""
+        return 0 if self.format.UNIT else self.end - self.begin
+
     def __str__(self) -> str:
-        if self.format in PARTED:
-            return f"{self.file.name}, {PARTED[self.format]} {self.begin}"
+        if self.format.UNIT:
+            return f"{self.file.name}, {self.format.UNIT} {self.begin}"
         return f"{self.file.name}, bytes {self.begin} to {self.end}"
 
 
 @dataclass(frozen=True)
 class InputSplits:
-    """All splits, with the bytes on file, and about as many as they are in memory."""
+    """All splits, their bytes in files, and approximately in memory."""
 
     splits: list[Split]
     bytes: int
@@ -86,106 +76,68 @@ def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> 
     """The splits of all files.
 
     Raises:
-        UsageError: One is not there, is empty of files, or is of no format that is known.
+        UsageError: An input does not exist, has no files, or is not of its format.
     """
-    given = [(each, file) for each in inputs for file in sources.find(str(each.path))]
-    # Of each object something is asked.
-    cut = sources.map_parallel(given, lambda each: _cut(each[0], each[1], split_bytes, sources))
+    files = [(each, file) for each in inputs for file in sources.find(str(each.path))]
+
+    def cut(pair: tuple[Input, InputFile]) -> tuple[list[Split], int]:
+        given, file = pair
+        memory_bytes = check_file(given, file, sources)
+        return splits_in(given, file, (0, file.bytes), split_bytes, sources), memory_bytes
+
+    found = sources.map_parallel(files, cut)  # Each object takes a request.
     return InputSplits(
-        [split for splits, _ in cut for split in splits],
-        sum(file.bytes for _, file in given),
-        sum(decoded for _, decoded in cut),
+        [split for splits, _ in found for split in splits],
+        sum(file.bytes for _, file in files),
+        sum(memory_bytes for _, memory_bytes in found),
     )
 
 
 def input_of(inputs: Sequence[Input], name: str) -> Input:
-    """The input that a file is of, or is."""
+    """The input that contains a file."""
     return inputs[containing_input([str(each.path) for each in inputs], name)]
 
 
-def record_bytes(name: str) -> int:
-    """The size of a record in the format ``records:N``."""
-    return int(name.partition(":")[2])
+def check_file(given: Input, file: InputFile, sources: Sources) -> int:
+    """Refuse a file that is not of its format; gives its approximate size in memory."""
+    return given.format_of(file.name).check(file, sources)
 
 
-def format_of(given: Input, name: str) -> str:
-    """What a file is: as it is given, or as its name ends."""
-    if re.fullmatch(r"lines|csv|json|parquet|arrow|records:[1-9]\d{0,8}", given.format):
-        return given.format
-    if given.format != "auto":
-        raise core.UsageError(
-            f"--input-format {given.format}: there are {', '.join(KNOWN)} (N bytes a record)"
-        )
-    found = FORMATS.get(PurePosixPath(name).suffix.lower())
-    if found is None:
-        raise core.UsageError(
-            f"input {name}: its name does not say what it is; give --input-format, one of "
-            f"{', '.join(KNOWN[1:])}"
-        )
-    return found
-
-
-def _cut(
-    given: Input, file: InputFile, split_bytes: int, sources: Sources
-) -> tuple[list[Split], int]:
-    """A file's splits, and about how many bytes they are in memory."""
-    kind = format_of(given, file.name)
-    decoded = refuse_broken(file, kind, sources)
-    return splits_of(given, file, kind, (0, file.bytes), split_bytes, sources), decoded
-
-
-def refuse_broken(file: InputFile, kind: str, sources: Sources) -> int:
-    """Refuses a file that is none of its format; tells about how many bytes it is in memory."""
-    if kind in PARTED:
-        try:
-            return _parts(file, kind, sources)[1]
-        except (pa.ArrowException, OSError) as why:
-            raise core.UsageError(f"input {file.name} is no whole {kind} file: {why}") from why
-    if kind.startswith("records:") and (rest := file.bytes % record_bytes(kind)):
-        raise core.UsageError(
-            f"input {file.name}: its {file.bytes} bytes are no multiple of the record's "
-            f"{record_bytes(kind)}; after the last whole record, at offset {file.bytes - rest}, "
-            "some are left"
-        )
-    return file.bytes
-
-
-def splits_of(
-    given: Input,
-    file: InputFile,
-    kind: str,
-    span: tuple[int, int],
-    split_bytes: int,
-    sources: Sources,
+def splits_in(
+    given: Input, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
 ) -> list[Split]:
-    """The splits of what begins in a span of a file's bytes: spans that cover it give all once.
-
-    The span of ``records:N`` is one of whole records. Of ``n`` row groups, or batches, of a file
-    one begins at each ``n``-th of its bytes: as good a place as any.
-    """
-    begin, end = span
-
-    def split(begin: int, end: int) -> Split:
-        return Split(given, file, kind, begin, end)
-
-    if kind in PARTED:
-        count, _ = _parts(file, kind, sources)
-        own = [number for number in range(count) if begin <= number * file.bytes // count < end]
-        return [split(number, number + 1) for number in own]
-    step = split_bytes
-    if kind.startswith("records:"):
-        step = max(split_bytes // record_bytes(kind), 1) * record_bytes(kind)
-    if kind == "csv":
-        with sources.open(file) as opened:
-            begin = max(begin, len(opened.readline()))  # the names of columns
-    return [split(at, min(at + step, end)) for at in range(begin, end, step)]
+    """The splits that begin in a span of a file's bytes."""
+    format = given.format_of(file.name)
+    ranges = format.splits(file, span, split_bytes, sources)
+    return [Split(given, file, format, begin, end) for begin, end in ranges]
 
 
-def _parts(file: InputFile, kind: str, sources: Sources) -> tuple[int, int]:
-    """How many parts there are, and about how many bytes they are in memory."""
-    if kind == "arrow":
-        with sources.arrow(file) as source:
-            return pa.ipc.open_file(source).num_record_batches, file.bytes
-    about: Any = sources.footer(file)
-    sizes = [about.row_group(number).total_byte_size for number in range(about.num_row_groups)]
-    return len(sizes), sum(sizes)
+class SplitReader:
+    """Reads splits in any thread; remembers the columns of text files."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._schemas: dict[InputFile, Any] = {}
+
+    def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """The batches of a split that are not empty.
+
+        Raises:
+            RunError: It cannot be read; the message names the file and the line.
+        """
+        file, format, span = split.file, split.format, (split.begin, split.end)
+        try:
+            for batch in format.batches(file, *span, self._schema(split), self._sources):
+                if batch.num_rows:
+                    yield batch
+        except (pa.ArrowException, OSError) as why:
+            error = format.locate(str(why), file, *span, self._sources)
+            raise core.RunError(
+                f"reading {split}: {error}", "read", file.name, split.begin
+            ) from why
+
+    def _schema(self, split: Split) -> Any:
+        if split.file not in self._schemas:
+            schema = split.format.schema(split.file, split.input.schema, self._sources)
+            self._schemas.setdefault(split.file, schema)  # All threads use the same.
+        return self._schemas[split.file]

@@ -102,7 +102,9 @@ def format_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
-def partition_starts(batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, ...]]) -> list[int]:
+def partition_starts(
+    batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, ...]]
+) -> list[int]:
     """Where each partition begins in rows that are in order, and their number at the end.
 
     Args:
@@ -114,7 +116,9 @@ def partition_starts(batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence
     rows = range(batch.num_rows)
     for bound in bounds:
         found.append(
-            bisect.bisect_left(rows, bound, lo=found[-1], key=lambda row: comparable_key(batch, key, row))
+            bisect.bisect_left(
+                rows, bound, lo=found[-1], key=lambda row: comparable_key(batch, key, row)
+            )
         )
     return [*found, batch.num_rows]
 

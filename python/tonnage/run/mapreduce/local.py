@@ -20,8 +20,10 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.base.core import stage_stats
 from tonnage.base.records import Environment, RunRecord
+from tonnage.run.formats.registry import output_suffix
+from tonnage.run.formats.writer import PartWriter
 from tonnage.run.mapreduce.functions import Function
-from tonnage.run.mapreduce.inputs import PARTED, Input, InputSplits, Split, find_splits
+from tonnage.run.mapreduce.inputs import Input, InputSplits, Split, find_splits
 from tonnage.run.mapreduce.mapper import Mapper, wrap_function
 from tonnage.run.mapreduce.reducer import PassTwo, quantiles
 from tonnage.run.mapreduce.shuffle import (
@@ -33,7 +35,6 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
     shuffle,
 )
-from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
@@ -117,7 +118,7 @@ def run_map_reduce(
     found = find_splits(inputs, shares.split_bytes, sources)
     progress = on_progress or (lambda _done, _of: None)
     with ExitStack() as stack:
-        sealing = core.OutputFiles([str(output)], SUFFIXES[format])
+        sealing = core.OutputFiles([str(output)], output_suffix(format))
         stack.callback(sealing.abandon)
         rooms = [stack.enter_context(_room(directory)) for directory in scratch]
         job = _LocalJob(functions, found, sources, shares, rooms, progress)
@@ -125,7 +126,7 @@ def run_map_reduce(
         reducing = job.reducing(round, sealing, format)
         parts = reducing.write_all(round, tally.shuffled)
         rows_out = sum(part.rows for part in parts)
-        written = _publish(sealing, parts, rows_out, SUFFIXES[format])
+        written = _publish(sealing, parts, rows_out, output_suffix(format))
     phases = [*round.phases, *reducing.phases]
     return RunRecord(
         job="mapreduce",
@@ -185,8 +186,7 @@ class _LocalJob:
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
             yield from self._mapper.rows_of(split, tally)
-            if split.format not in PARTED:
-                done += split.end - split.begin
+            done += split.bytes
 
         round = shuffle(
             self._crew,
@@ -256,10 +256,11 @@ class _LocalJob:
         return [room / f"round-{self._rounds}" for room in self._rooms]
 
 
-def check_settings(functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str) -> None:
+def check_settings(
+    functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str
+) -> None:
     """Refuses what no input can be used with."""
-    if format not in SUFFIXES:
-        raise core.UsageError(f"--output-format {format}: there are {', '.join(SUFFIXES)}")
+    output_suffix(format)
     check_memory(shares)
     if not functions.keys:
         raise core.UsageError("key: give at least one column")

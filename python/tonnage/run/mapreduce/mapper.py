@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import blocks, keys
 from tonnage.run.mapreduce.functions import Function
-from tonnage.run.mapreduce.inputs import PARTED, Split
-from tonnage.run.mapreduce.reader import SplitReader
+from tonnage.run.mapreduce.inputs import Split, SplitReader
 from tonnage.run.mapreduce.reducer import WrappedFunction, sample_keys
 from tonnage.run.mapreduce.shuffle import RowCounts
 from tonnage.run.storage.sources import Sources
@@ -66,14 +66,13 @@ class Mapper:
 
 
 def _beginning(split: Split) -> Split:
-    if split.format in PARTED:
-        return split
-    step = int(split.format.partition(":")[2] or 1)
-    end = split.begin + max(SAMPLED_BYTES // step, 1) * step
-    return replace(split, end=min(end, split.end))
+    end = split.format.shortened(split.begin, split.end, SAMPLED_BYTES)
+    return replace(split, end=end)
 
 
-def wrap_function(name: str, function: Function | None, key: tuple[str, ...]) -> WrappedFunction | None:
+def wrap_function(
+    name: str, function: Function | None, key: tuple[str, ...]
+) -> WrappedFunction | None:
     """A user's function, whose errors say what it was called with, and whose rows are looked at."""
     if function is None:
         return None
@@ -86,7 +85,7 @@ def wrap_function(name: str, function: Function | None, key: tuple[str, ...]) ->
             said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
             raise core.RunError(said, name, None, None) from why
         if isinstance(given, pa.Table):
-            given = blocks.to_batch(given)
+            given = to_batch(given, name)
         if not isinstance(given, pa.RecordBatch):
             said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
             raise core.RunError(said, name, None, None)

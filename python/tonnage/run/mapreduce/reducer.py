@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.writer import OutputSchema, PartWriter
 from tonnage.run.mapreduce import blocks, keys
 from tonnage.run.mapreduce.shuffle import (
     BlockStats,
@@ -26,7 +27,6 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
     shuffle,
 )
-from tonnage.run.mapreduce.writer import OutputSchema, PartWriter
 from tonnage.run.thread_pool import WorkerThreads
 
 BATCH_ROWS = 1 << 17
@@ -187,7 +187,9 @@ class PassTwo:
             rows += given - read
         return leaves, rows
 
-    def _divided(self, round: ShuffleOutput, partition: int, depth: int) -> tuple[ShuffleOutput, int, int]:
+    def _divided(
+        self, round: ShuffleOutput, partition: int, depth: int
+    ) -> tuple[ShuffleOutput, int, int]:
         """One partition divided again; tells rows before and after combining, too."""
         wanted = min(-(-3 * round.spans[partition] // self.shares.portion_bytes) + 1, 4096)
         bounds = self._bounds(round, partition, wanted) if self.ordered else None
@@ -302,9 +304,13 @@ class PassTwo:
     def _part(self, leaf: Leaf) -> PartWriter:
         """A part by a name of its own until all are known: those with no rows get none."""
         with self._lock:
-            return self._parts.setdefault(leaf.place, PartWriter(self.part_path(leaf.place), self.format))
+            return self._parts.setdefault(
+                leaf.place, PartWriter(self.part_path(leaf.place), self.format)
+            )
 
-    def _taking(self, round: ShuffleOutput, partitions: list[int], workers: int = 0) -> _PartitionReader:
+    def _taking(
+        self, round: ShuffleOutput, partitions: list[int], workers: int = 0
+    ) -> _PartitionReader:
         return _PartitionReader(self, round, partitions, workers or self.shares.workers)
 
 
@@ -315,7 +321,9 @@ class _PartitionReader:
     whole is looked at before it is decoded, one that comes in portions when it is divided.
     """
 
-    def __init__(self, of: PassTwo, round: ShuffleOutput, partitions: list[int], workers: int) -> None:
+    def __init__(
+        self, of: PassTwo, round: ShuffleOutput, partitions: list[int], workers: int
+    ) -> None:
         config = {
             "rounds": round.spilled,
             "partitions": partitions,

@@ -28,16 +28,10 @@ import pyarrow as pa
 from tonnage.base import core
 from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import fsync_directory, write_atomically
+from tonnage.run.formats.registry import output_suffix
+from tonnage.run.formats.writer import PartWriter
 from tonnage.run.mapreduce import blocks
-from tonnage.run.mapreduce.inputs import (
-    PARTED,
-    Input,
-    Split,
-    format_of,
-    input_of,
-    refuse_broken,
-    splits_of,
-)
+from tonnage.run.mapreduce.inputs import Input, Split, check_file, input_of, splits_in
 from tonnage.run.mapreduce.local import Functions, check_memory
 from tonnage.run.mapreduce.mapper import Mapper, wrap_function
 from tonnage.run.mapreduce.reducer import PassTwo, bounds_of
@@ -49,7 +43,6 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
     send_to_owners,
 )
-from tonnage.run.mapreduce.writer import SUFFIXES, PartWriter
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
@@ -131,8 +124,7 @@ class MapReduceWorker(TwoPassWorker):
             for rows in mapper.rows_of(split, tally):
                 done += 1  # Whoever watches is to see that it moves.
                 yield rows
-            if split.format not in PARTED:
-                done += split.end - split.begin
+            done += split.bytes
 
         with _of_user():
             told = send_to_owners(
@@ -269,7 +261,7 @@ class MapReduceWorker(TwoPassWorker):
         """What a partition's parts are called."""
         for place, part in enumerate(parts):
             more = f"-{place:05}" if len(parts) > 1 else ""
-            yield f"part-{number:05}{more}{SUFFIXES[self._place.format]}", part
+            yield f"part-{number:05}{more}{output_suffix(self._place.format)}", part
 
     def _list_whole(self, files: Sequence[Mapping[str, Any]], came: BlockStats) -> int:
         """Lists the files of a partition, all at once; tells their bytes."""
@@ -314,7 +306,7 @@ class MapReduceWorker(TwoPassWorker):
 
         def refuse(file: FileId) -> None:
             found = InputFile(file.path, file.bytes, file.etag)
-            refuse_broken(found, format_of(self._input_of(file.path), file.path), sources)
+            check_file(self._input_of(file.path), found, sources)
 
         sources.map_parallel(files, refuse, on_progress)
         return sources.requests
@@ -330,10 +322,9 @@ class MapReduceWorker(TwoPassWorker):
         def cut(span: Mapping[str, Any]) -> list[Split]:
             file = InputFile(span["path"], span["file_bytes"], span["etag"])
             given = self._input_of(file.name)
-            kind, begin = format_of(given, file.name), span["offset"]
-            own, most = (begin, begin + span["bytes"]), self._shares.split_bytes
+            begin, split_bytes = span["offset"], self._shares.split_bytes
             try:
-                return splits_of(given, file, kind, own, most, sources)
+                return splits_in(given, file, (begin, begin + span["bytes"]), split_bytes, sources)
             except OSError as why:
                 raise InputUnreadable(f"input {file.name}: {why.strerror or why}") from why
 

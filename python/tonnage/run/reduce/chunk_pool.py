@@ -34,7 +34,7 @@ class ChunkPool:
         assignment: ``selective`` or ``sequential``.
         takers: How many reduce chunks.
         beginning: Gives the beginning of a chunk, of so many rows, or all of it if it cannot be cut
-            (`Format.beginning`).
+            (`ChunkFormat.first_rows`).
     """
 
     def __init__(

@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tonnage.base import core
-from tonnage.run.formats import Format, format_named
+from tonnage.base.records.base import RecordError, Struct, decode
+from tonnage.run.formats import ChunkFormat, chunk_format
 from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce import index_checks
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
@@ -37,6 +39,14 @@ SCHEMA: pa.Schema = pa.schema(
     ]
 )
 KEY = b"tonnage.index/1"
+DIGEST = b"tonnage.index.digest"
+
+
+class _RowType(Struct, frozen=True):
+    """What the index says of its files' rows."""
+
+    name: str
+    dtype: str | None
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Index:
         known: Of how many files the chunks were known before.
     """
 
-    format: Format
+    format: ChunkFormat
     files: Sequence[InputFile]
     chunks: Sequence[Chunk]
     known: int = 0
@@ -74,7 +84,7 @@ class Index:
 
 def build_index(
     files: Sequence[InputFile],
-    format: Format,
+    format: ChunkFormat,
     chunk_bytes: int,
     sources: Sources,
     before: Index | None = None,
@@ -113,7 +123,7 @@ def build_index(
         look(files, sum(map(len, [*found.values()])))
 
     new = [place for place, file in enumerate(files) if file not in kept]
-    made = sources.map_parallel(new, cut, seen) if format.LOOKS else map(cut, new)
+    made = sources.map_parallel(new, cut, seen) if format.READS_TO_CUT else map(cut, new)
     cuts = dict(zip(new, made, strict=True))
     chunks: list[Chunk] = []
     for place, file in enumerate(files):
@@ -153,7 +163,8 @@ def to_bytes(index: Index) -> bytes:
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, of.type) for column, of in zip(columns, SCHEMA, strict=True)]
     said = json.dumps(index.format.to_json()).encode()
-    table = pa.Table.from_arrays(arrays, schema=SCHEMA.with_metadata({KEY: said}))
+    table = pa.Table.from_arrays(arrays, schema=SCHEMA)
+    table = table.replace_schema_metadata({KEY: said, DIGEST: index_checks.digest(table)})
     sink = io.BytesIO()
     pq.write_table(table, sink)
     return sink.getvalue()
@@ -163,16 +174,22 @@ def from_bytes(content: bytes, where: str) -> Index:
     """The index that `to_bytes` wrote.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is none, or it is damaged.
     """
     try:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
-        said = (table.schema.metadata or {})[KEY]
-    except (pa.ArrowException, KeyError) as why:
+        table.validate(full=True)
+        metadata = table.schema.metadata or {}
+        row_type = decode(metadata[KEY], _RowType, where)
+    except (pa.ArrowException, KeyError, OSError, RecordError) as why:
         raise core.UsageError(
             f"{where} is no index, or of another version: remove it, and index anew"
         ) from why
-    format = format_named(**json.loads(said))
+    if not table.schema.equals(SCHEMA):
+        raise _damaged(where, f"expected columns {', '.join(SCHEMA.names)} of their types")
+    if metadata.get(DIGEST, digest := index_checks.digest(table)) != digest:
+        raise _damaged(where, "it was changed after it was written")
+    format = chunk_format(row_type.name, row_type.dtype)
     places: dict[InputFile, int] = {}
     chunks = []
     for name, size, version, *chunk in zip(
@@ -180,5 +197,13 @@ def from_bytes(content: bytes, where: str) -> Index:
     ):
         place = places.setdefault(InputFile(name, size, version), len(places))
         if chunk[0] is not None:
+            if None in (name, size, chunk[1], chunk[3]):
+                raise _damaged(where, f"{name}: a chunk lacks a value")
             chunks.append(Chunk(place, *chunk))
+    if why := index_checks.first_mistake(format.NAME, list(places), chunks):
+        raise _damaged(where, why)
     return Index(format, list(places), chunks)
+
+
+def _damaged(where: str, why: str) -> core.UsageError:
+    return core.UsageError(f"{where}: {why}: remove it, and index anew")

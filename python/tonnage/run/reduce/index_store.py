@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
-from tonnage.run.formats import Format, format_of
+from tonnage.run.formats import ChunkFormat, detect_chunk_format
 from tonnage.run.reduce.index import NAME, Index, build_index, from_bytes, join_indexes, to_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects, is_url, split_url
 from tonnage.run.storage.sources import InputFile, Sources
@@ -92,17 +92,17 @@ def choose_format(
     format: str | None,
     dtype: str | None,
     sources: Sources,
-) -> Format:
+) -> ChunkFormat:
     """What files are: as is said, else as their index says, else as they say themselves.
 
     Raises:
         UsageError: They are several things, or what their rows are is not known.
     """
     if before is None or format is not None or dtype is not None:
-        return format_of(files, format, dtype, sources)
+        return detect_chunk_format(files, format, dtype, sources)
     if files and files[0] in before.files:
         return before.format
-    return format_of(files, before.format.NAME, before.format.row, sources)
+    return detect_chunk_format(files, before.format.NAME, before.format.row, sources)
 
 
 def find_chunks(
@@ -146,7 +146,7 @@ def find_chunks(
 
 
 def _refuse_otherwise(
-    place: str, known: Index | None, files: Sequence[InputFile], wanted: Format
+    place: str, known: Index | None, files: Sequence[InputFile], wanted: ChunkFormat
 ) -> None:
     """An index says what rows are; whoever says something else may be wrong, and would not see it.
 

@@ -78,7 +78,7 @@ class LocalReduction:
             self.index.chunks,
             reducer.settings.assignment,
             len(reducer.workers),
-            self.index.format.beginning,
+            self.index.format.first_rows,
         )
         one = LocalRound(reducer, known, _PoolSupply(pool))
         return one.run(lambda: self._on_round(number, reducer.done_bytes - before, total))

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tonnage.base import core
-from tonnage.run.formats import Format
+from tonnage.run.formats import ChunkFormat
 from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.compute_flag import ComputeFlag
@@ -119,7 +119,7 @@ class LocalReducer:
         self,
         reduction: Reduction[Any],
         files: Sequence[InputFile],
-        format: Format,
+        format: ChunkFormat,
         settings: ReduceSettings,
         working: ComputeFlag | None = None,
     ) -> None:
@@ -324,7 +324,7 @@ class LocalRound:
             where = describe_chunk(file, of)
             with machine.working.computing():
                 with user_code("rows", where):
-                    rows = machine.format.rows(chunk, file, of, machine.sources)
+                    rows = machine.format.decode(chunk, file, of, machine.sources)
                 with user_code("local", where, rows):
                     whole = call_reduction(reduction.local, rows, whole)
             worker.chunks += 1
@@ -378,7 +378,7 @@ class LocalRound:
             self.ask()
 
 
-def _refuse_long(settings: ReduceSettings, allowed: int, format: Format) -> None:
+def _refuse_long(settings: ReduceSettings, allowed: int, format: ChunkFormat) -> None:
     """Two chunks have to be there at once: one that comes, and one that is reduced.
 
     Raises:
@@ -388,7 +388,7 @@ def _refuse_long(settings: ReduceSettings, allowed: int, format: Format) -> None
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
         raise core.UsageError(
             f"--memory of {settings.memory_bytes} bytes holds no two chunks of "
-            f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SHORTER}"
+            f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SMALLER_CHUNKS}"
         )
 
 

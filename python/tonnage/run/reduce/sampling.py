@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.run.formats import Rows
-from tonnage.run.mapreduce.blocks import to_batch
+from tonnage.run.formats.format import to_batch
 from tonnage.run.reduce.index import Index
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -46,12 +46,12 @@ def sample_rows(
     each = max(count // len(some), 1)
     found: list[Any] = []
     for chunk in some:
-        file, part = index.files[chunk.file], index.format.beginning(chunk, each)
+        file, part = index.files[chunk.file], index.format.first_rows(chunk, each)
         with sources.open(file) as opened:
             opened.seek(part.offset)
             data = opened.read(part.bytes)
         with user_code("rows", describe_chunk(file, part)):
-            rows = index.format.rows(data, file, part, sources)
+            rows = index.format.decode(data, file, part, sources)
         # Copies: a part of a chunk would keep all of it.
         if isinstance(rows, np.ndarray):
             found.append(rows[:each].copy())

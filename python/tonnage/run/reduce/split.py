@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.base.records import fsync_directory
-from tonnage.run.formats import Format, format_of
+from tonnage.run.formats import ChunkFormat, detect_chunk_format
 from tonnage.run.formats.format import Chunk
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
@@ -85,7 +85,7 @@ def split(
     format: str | None = None,
     dtype: str | None = None,
     moved: Callable[[int], None] = lambda _: None,
-) -> tuple[Format, list[Part]]:
+) -> tuple[ChunkFormat, list[Part]]:
     """Writes a file as several, and gives its format and what was written.
 
     Args:
@@ -102,7 +102,7 @@ def split(
             use, or its device has no room.
         RunError: It cannot be read or written, or was changed meanwhile.
     """
-    of = format_of([file], format, dtype, sources)
+    of = detect_chunk_format([file], format, dtype, sources)
     chunks = list(of.cut(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
         raise core.UsageError(
@@ -131,7 +131,7 @@ def split(
 
 def _written(
     groups: Sequence[Sequence[Chunk]],
-    of: Format,
+    of: ChunkFormat,
     file: InputFile,
     room: Path,
     sources: Sources,
@@ -143,7 +143,7 @@ def _written(
     for number, group in enumerate(groups):
         path = room / f"part-{number:05}{suffix}"
         with path.open("wb") as into:
-            of.extract(group, file, sources, into, moved)
+            of.write_chunks(group, file, sources, into, moved)
             into.flush()
             os.fsync(into.fileno())
         counts = [chunk.rows for chunk in group]

@@ -23,7 +23,7 @@ from support.sorters import Killed, killed
 from tonnage.base import core
 from tonnage.cluster.step_worker import Part, StepResult, Steps
 from tonnage.run.formats.fixed_width import FixedWidth
-from tonnage.run.formats.format import Chunk, Format
+from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.cluster import driver
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
@@ -163,16 +163,16 @@ def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
 class SlowFormat:
     """Rows that a machine does not get at, the first time for each worker, until it may."""
 
-    def __init__(self, format: Format, workers: int, may: threading.Event) -> None:
+    def __init__(self, format: ChunkFormat, workers: int, may: threading.Event) -> None:
         self._format, self._turns, self._may = format, threading.Semaphore(workers), may
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._format, name)
 
-    def rows(self, *of_chunk: Any) -> Rows:
+    def decode(self, *of_chunk: Any) -> Rows:
         if self._turns.acquire(blocking=False):
             self._may.wait(60)
-        return self._format.rows(*of_chunk)
+        return self._format.decode(*of_chunk)
 
 
 class SlowSite(ReduceWorker):

@@ -20,7 +20,7 @@ from support.checksums import COLUMNS, SEEDS, Checksum, Rows, put, rows_of, tota
 from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.base import core
-from tonnage.run.formats import format_named
+from tonnage.run.formats import chunk_format
 from tonnage.run.reduce.chunk_pool import SEQUENTIAL
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.index import build_index
@@ -55,7 +55,7 @@ def job(reduction: Checksum, bucket: Bucket, seed: int, **more: Any) -> LocalRed
     volumes = ObjectStoreOptions(bucket.endpoint, requests=draw.choice([None, 1, 3, 16]))
     sources, chunk_bytes = Sources(volumes, 1), draw.randrange(1000, 9000)
     files = list(sources.find(f"s3://{BUCKET}/in/"))
-    index = build_index(files, format_named("rows", f"{COLUMNS}f8"), chunk_bytes, sources)
+    index = build_index(files, chunk_format("rows", f"{COLUMNS}f8"), chunk_bytes, sources)
     settings = ReduceSettings(
         chunk_bytes=chunk_bytes,
         range_bytes=draw.randrange(500, 3000),

@@ -19,7 +19,7 @@ from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.cluster.step_worker import Heartbeat
 from tonnage.cluster.worker_pool import WorkerPool
-from tonnage.run.formats import format_named
+from tonnage.run.formats import chunk_format
 from tonnage.run.reduce import index_store
 from tonnage.run.reduce.cluster import tree_merge
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
@@ -177,7 +177,7 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     assert isinstance(place, ReduceConfig)
     sources = Sources(ObjectStoreOptions(), 1)
     files = list(sources.find(str(tmp_path / "rows")))
-    index = build_index(files, format_named("rows", f"{COLUMNS}f8"), 4096, sources)
+    index = build_index(files, chunk_format("rows", f"{COLUMNS}f8"), 4096, sources)
     reducer = ReduceStepWorker()
     reducer.take(place)
     learnt = {
@@ -229,7 +229,7 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
     place = asked(Checksum(), [str(tmp_path)], chunk_bytes=100, dtype=None).place("a")
     seen: list[int] = []
     found, more = threading.Event(), threading.Event()
-    from tonnage.run.formats.lines import Csv
+    from tonnage.run.formats.csv import Csv
 
     cut = Csv.cut
 

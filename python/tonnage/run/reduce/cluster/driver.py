@@ -211,7 +211,7 @@ class _Driver:
             found.holders,
             self._asked.assignment,
             found.workers,
-            found.index.format.beginning,
+            found.index.format.first_rows,
         )
         self._orphans, self._dealings = [], []
         mergings = MergeAttempts(number + 1)

@@ -9,7 +9,7 @@ from typing import Any
 from tonnage.base import core
 from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
 from tonnage.cluster.worker_pool import LOST, WorkerPool, first_failure, raise_refusal
-from tonnage.run.formats import Format
+from tonnage.run.formats import ChunkFormat
 from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
 from tonnage.run.reduce.index import Index, from_bytes, to_bytes
@@ -101,7 +101,7 @@ def _merge_indexes(answers: Mapping[str, Mapping[str, Any]]) -> ClusterInput:
     chunks: dict[FileId, list[Chunk]] = {}
     holders: dict[FileId, list[str]] = {}
     files: dict[FileId, InputFile] = {}
-    formats: dict[Format, str] = {}
+    formats: dict[ChunkFormat, str] = {}
     for node, answer in sorted(answers.items()):
         seen = {each.path: each for each in answer["files"]}
         if answer["index"] is None:

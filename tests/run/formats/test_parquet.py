@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tonnage.run.formats import row_groups
+from tonnage.run.formats import parquet
 
 TABLE = pa.table({"x": [float(row) for row in range(300)], "y": [str(row) for row in range(300)]})
 
@@ -25,9 +25,9 @@ def file(tmp_path: Path) -> Path:
 def test_each_row_group_is_decoded_out_of_its_span(file: Path) -> None:
     about, content = pq.read_metadata(file), file.read_bytes()
     for number in range(about.num_row_groups):
-        begin, length = row_groups.span(about, number)
+        begin, length = parquet.row_group_span(about, number)
         data = content[begin : begin + length]
-        with row_groups.opened(about, len(content), begin, data) as opened:
+        with parquet.open_row_group(about, len(content), begin, data) as opened:
             assert opened.read_row_group(number) == TABLE.slice(100 * number, 100)
             with pytest.raises(OSError, match="outside of the row group"):
                 opened.read_row_group((number + 1) % about.num_row_groups)
@@ -35,10 +35,10 @@ def test_each_row_group_is_decoded_out_of_its_span(file: Path) -> None:
 
 def test_fewer_bytes_than_the_row_group_has_are_an_error(file: Path) -> None:
     about, content = pq.read_metadata(file), file.read_bytes()
-    begin, length = row_groups.span(about, 1)
+    begin, length = parquet.row_group_span(about, 1)
     data = content[begin : begin + length - 1]
     with (
-        row_groups.opened(about, len(content), begin, data) as opened,
+        parquet.open_row_group(about, len(content), begin, data) as opened,
         pytest.raises(OSError, match="outside of the row group"),
     ):
         opened.read_row_group(1)
@@ -46,15 +46,17 @@ def test_fewer_bytes_than_the_row_group_has_are_an_error(file: Path) -> None:
 
 def test_no_thread_of_arrow_reads(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readers = set()
-    read = row_groups._Window.read
+    read = parquet._Window.read
 
     def seen(window: io.RawIOBase, size: int | None = -1) -> bytes:
         readers.add(threading.get_ident())
         return read(window, size)
 
-    monkeypatch.setattr(row_groups._Window, "read", seen)
+    monkeypatch.setattr(parquet._Window, "read", seen)
     about, content = pq.read_metadata(file), file.read_bytes()
-    begin, length = row_groups.span(about, 0)
-    with row_groups.opened(about, len(content), begin, content[begin : begin + length]) as opened:
+    begin, length = parquet.row_group_span(about, 0)
+    with parquet.open_row_group(
+        about, len(content), begin, content[begin : begin + length]
+    ) as opened:
         opened.read_row_group(0, use_threads=False)
     assert readers == {threading.get_ident()}

@@ -1,0 +1,160 @@
+"""CSV: the first line names the columns.
+
+The beginning of a file tells the types of its columns, so that all its splits agree. A value of
+another type further on is an error, which a schema or another format avoids.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from tonnage.base import core
+from tonnage.run.formats.format import (
+    Chunk,
+    OutputFormat,
+    Rows,
+    invalid_file,
+    printable,
+    to_batch,
+)
+from tonnage.run.formats.lines import (
+    LineChunks,
+    LineSplits,
+    beginning_error,
+    beginning_schema,
+)
+from tonnage.run.storage.sources import InputFile, Sources
+
+VALUE = rb'(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+)?'
+LINE_OF_WHOLE_VALUES = re.compile(VALUE + rb"(?:," + VALUE + rb")*")
+"""A line in which each quoted value ends."""
+
+
+class Csv(LineChunks, LineSplits, OutputFormat):
+    """Lines of comma-separated values."""
+
+    NAME = "csv"
+    SUFFIXES = (".csv",)
+    OUTPUT_SUFFIX = ".csv"
+    FIRST_ROW = 1
+
+    def __init__(self, row: str | None = None) -> None:
+        super().__init__(row)
+
+    @classmethod
+    def row_type(cls, file: InputFile, sources: Sources) -> str:
+        """The header."""
+        return sources.cached(file, _header).decode("utf-8-sig", "replace").strip()
+
+    def header(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
+        """The names of the columns."""
+        return sources.cached(file, _header)
+
+    def first_row_offset(self, file: InputFile, sources: Sources) -> int:
+        """After the header."""
+        return len(sources.cached(file, _header))
+
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """Parse the lines.
+
+        Raises:
+            ValueError: A value is of another type than the beginning of the file tells.
+        """
+        try:
+            schema = sources.cached(file, _schema)
+        except pa.ArrowInvalid as why:
+            raise invalid_file(file, self.NAME, printable(str(why))) from why
+        try:
+            return to_batch(_parse(bytes(data), schema))
+        except pa.ArrowInvalid as why:
+            if "conversion error" not in str(why):
+                raise
+            raise ValueError(
+                f"{printable(str(why))}: the first MiB of a file tells its types: write data whose "
+                "types show later as Parquet"
+            ) from why
+
+    def splits(
+        self, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
+    ) -> list[tuple[int, int]]:
+        """Splits after the header."""
+        begin = max(span[0], self.first_row_offset(file, sources))
+        return super().splits(file, (begin, span[1]), split_bytes, sources)
+
+    def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> pa.Schema:
+        """Names by the header, types as given or as the beginning tells."""
+        try:
+            if given is None:
+                return sources.cached(file, _schema)
+            return beginning_schema(file, sources, lambda text: _infer(text, given), self.FIRST_ROW)
+        except pa.ArrowInvalid as why:
+            raise beginning_error(file, why) from why
+
+    def parse(self, text: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Lines as a batch."""
+        return to_batch(_parse(text, schema))
+
+    @staticmethod
+    def writer(file: Any, schema: pa.Schema) -> Any:
+        """Arrow's writer."""
+        return pcsv.CSVWriter(file, schema)
+
+
+def _header(file: InputFile, sources: Sources) -> bytes:
+    with sources.open(file) as opened:
+        line = opened.readline()
+    if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
+        raise core.UsageError(
+            f"input {file.name}: its first line is not text, so it is not csv: give its format",
+            setting="input_format",
+        )
+    return line
+
+
+def _schema(file: InputFile, sources: Sources) -> pa.Schema:
+    return beginning_schema(file, sources, lambda text: _infer(text, None), Csv.FIRST_ROW)
+
+
+def _infer(text: bytes, given: pa.Schema | None) -> pa.Schema:
+    options = pcsv.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    inferred = pcsv.read_csv(io.BytesIO(text), options).schema
+    if given is None:
+        return inferred
+    return pa.schema(
+        [given.field(each.name) if each.name in given.names else each for each in inferred]
+    )
+
+
+def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
+    """Lines without the header.
+
+    Raises:
+        ArrowInvalid: They do not match the schema, or a value contains a line end: files are cut at
+            line ends, so rows would be wrong.
+    """
+    rows = pcsv.read_csv(
+        io.BytesIO(text),
+        read_options=pcsv.ReadOptions(
+            use_threads=False, block_size=len(text) + 1, column_names=schema.names
+        ),
+        convert_options=pcsv.ConvertOptions(column_types=schema),
+    )
+    if b'"' in text:
+        last = text.rstrip(b"\r\n").rpartition(b"\n")[2]
+        if rows.num_rows < _lines(text, rows.num_rows) or not LINE_OF_WHOLE_VALUES.fullmatch(last):
+            raise pa.ArrowInvalid("a quoted value contains a line end: write such data as Parquet")
+    return rows
+
+
+def _lines(text: bytes, expected: int) -> int:
+    """How many lines are not empty."""
+    count = text.count(b"\n") + (not text.endswith(b"\n"))
+    if count == expected:  # The usual case: no line is empty.
+        return count
+    return sum(1 for line in text.split(b"\n") if line.rstrip(b"\r"))

@@ -1,0 +1,134 @@
+"""JSON lines: an object in each line; the beginning of a file tells its columns."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.json as pjson
+
+from tonnage.run.formats.format import (
+    Chunk,
+    OutputFormat,
+    Rows,
+    invalid_file,
+    printable,
+    to_batch,
+)
+from tonnage.run.formats.lines import (
+    LineChunks,
+    LineSplits,
+    beginning_error,
+    beginning_schema,
+)
+from tonnage.run.storage.sources import InputFile, Sources
+
+ROWS_AT_ONCE = 1024
+"""Encoded and written together."""
+
+
+class Json(LineChunks, LineSplits, OutputFormat):
+    """JSON lines; the order of keys may differ between files."""
+
+    NAME = "json"
+    SUFFIXES = (".json", ".jsonl", ".ndjson")
+    OUTPUT_SUFFIX = ".jsonl"
+
+    def __init__(self, row: str | None = None) -> None:
+        super().__init__(row)
+
+    @classmethod
+    def row_type(cls, file: InputFile, sources: Sources) -> str:
+        """The names of the columns, as JSON."""
+        return json.dumps(_told_schema(file, sources).names)
+
+    def check_row_type(self, file: InputFile, row: str | None) -> None:
+        """Refuse a file with other keys."""
+        if sorted(json.loads(row or "[]")) != sorted(self._names):
+            super().check_row_type(file, row)
+
+    def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
+        """Parse the lines.
+
+        Raises:
+            ValueError: An object has other keys than the beginning of the file.
+        """
+        rows = _parse(bytes(data), _told_schema(file, sources))
+        if other := {*rows.schema.names} ^ {*self._names}:
+            raise ValueError(
+                f"some objects have {sorted(other)} and some do not: let each file begin with an "
+                "object that has all keys, null where there is no value"
+            )
+        return to_batch(rows.select(self._names))
+
+    def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> pa.Schema:
+        """As given, or as the beginning tells."""
+        if given is not None:
+            return given
+        try:
+            return sources.cached(file, _schema)
+        except pa.ArrowInvalid as why:
+            raise beginning_error(file, why) from why
+
+    def parse(self, text: bytes, schema: pa.Schema) -> pa.RecordBatch:
+        """Lines as a batch."""
+        return to_batch(_parse(text, schema))
+
+    @staticmethod
+    def writer(file: Any, schema: pa.Schema) -> Any:
+        """Writes an object a line."""
+        return _Writer(file)
+
+    @property
+    def _names(self) -> list[str]:
+        names: list[str] = json.loads(self.row or "[]")
+        return names
+
+
+class _Writer:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def write_batch(self, rows: pa.RecordBatch) -> None:
+        for at in range(0, rows.num_rows, ROWS_AT_ONCE):
+            lines = [
+                json.dumps(row, ensure_ascii=False, default=_as_text) + "\n"
+                for row in rows.slice(at, ROWS_AT_ONCE).to_pylist()
+            ]
+            self._file.write("".join(lines).encode())
+
+
+def _as_text(value: Any) -> str:
+    """What JSON has no type for: bytes as Base64, anything else as it is printed."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _told_schema(file: InputFile, sources: Sources) -> pa.Schema:
+    try:
+        return sources.cached(file, _schema)
+    except pa.ArrowInvalid as why:
+        raise invalid_file(file, Json.NAME, printable(str(why))) from why
+
+
+def _schema(file: InputFile, sources: Sources) -> pa.Schema:
+    return beginning_schema(file, sources, lambda text: _parse(text, None).schema, Json.FIRST_ROW)
+
+
+def _parse(text: bytes, schema: pa.Schema | None) -> pa.Table:
+    """Lines as a table; without a schema, with the columns that they have."""
+    if not text.strip():
+        return pa.table({})
+    return pjson.read_json(
+        io.BytesIO(text),
+        read_options=pjson.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=pjson.ParseOptions(explicit_schema=schema),
+    )

@@ -1,0 +1,72 @@
+"""Parts of the output, durable before they get their names."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tonnage.base import core
+from tonnage.run.formats.registry import OUTPUTS
+
+
+class OutputSchema:
+    """The output's columns: those of the first rows, to which all others are cast."""
+
+    def __init__(self) -> None:
+        self._schema: pa.Schema | None = None
+        self._lock = threading.Lock()
+
+    def cast(self, rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
+        """The rows with the output's columns; ``where`` is for errors.
+
+        Raises:
+            RunError: They have other columns, or values that these cannot hold.
+        """
+        with self._lock:
+            self._schema = self._schema or rows.schema.remove_metadata()
+        if rows.schema.equals(self._schema):
+            return rows
+        try:
+            return rows.select(self._schema.names).cast(self._schema)
+        except (pa.ArrowException, KeyError) as why:
+            raise core.RunError(
+                f"what reduce returned for {where} has other columns than before ({why}): cast the "
+                "columns in reduce",
+                "reduce",
+            ) from why
+
+
+class PartWriter:
+    """Writes a part; its file is created with its first rows."""
+
+    def __init__(self, path: Path, format: str) -> None:
+        self.path, self._format = path, format
+        self.rows = 0
+        self._open = ExitStack()
+        self._writer: Any = None
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Add rows."""
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            file = self._open.enter_context(pa.OSFile(str(self.path), "wb"))
+            writer = OUTPUTS[self._format].writer(file, rows.schema)
+            self._writer = self._open.enter_context(writer)
+        self.rows += rows.num_rows
+        self._writer.write_batch(rows)
+
+    def end(self) -> None:
+        """Make the part durable."""
+        self._open.close()
+        if self._writer is not None:
+            handle = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
