@@ -243,14 +243,10 @@ class MapReduceWorker(TwoPassWorker):
                 look(now != done)
                 done = now
 
-            config = {
-                "path": str(part.path),
-                "place": self._folder,
-                "name": name,
-                "memory_bytes": self._shares.upload_bytes,
-                "requests": max(self._place.volumes.concurrency // self._shares.workers, 1),
-            }
-            put = core.run("upload", config, on_progress)
+            requests_each = max(self._place.volumes.concurrency // self._shares.workers, 1)
+            put = self._folder.upload(
+                part.path, name, self._shares.upload_bytes, requests_each, on_progress
+            )
             part.path.unlink()
             requests.append(put["requests"])
             lines.append({"path": self._url(name), "records": part.rows, "bytes": put["bytes"]})

@@ -16,11 +16,13 @@ from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.run.formats import ChunkFormat, detect_chunk_format
 from tonnage.run.reduce.index import NAME, Index, build_index, from_bytes, join_indexes, to_bytes
-from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects, is_url, split_url
+from tonnage.run.storage.object_store import ObjectFolder, ObjectStoreOptions, find_objects, is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
 CHUNK_BYTES = 16 << 20
 """Of an index, which does not know who will use it."""
+UPLOAD_BYTES = 32 << 20
+"""Memory for uploading an index."""
 
 
 def index_path(given: str, files: list[InputFile]) -> str:
@@ -71,19 +73,11 @@ def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> N
         except OSError as why:
             raise core.RunError(f"writing {place}: {why.strerror}", None, None, None) from why
         return
-    bucket, key = split_url(place)
-    folder, _, name = key.rpartition("/")
+    folder, _, name = place.rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
         path = Path(directory) / name
         path.write_bytes(to_bytes(index))
-        config = {
-            "path": str(path),
-            "place": {"store": object_store.store(bucket), "folder": folder},
-            "name": name,
-            "memory_bytes": 32 << 20,
-            "requests": 2,
-        }
-        core.run("upload", config)
+        ObjectFolder(folder, object_store).upload(path, name, UPLOAD_BYTES, 2)
 
 
 def choose_format(
@@ -142,7 +136,9 @@ def find_chunks(
             _refuse_otherwise(place, each, files, wanted)
     total = sum(file.bytes for file in files)
     chunks = None if chunk_bytes else before
-    return build_index(files, wanted, chunk_bytes or default_chunk_bytes(total), sources, chunks, look)
+    return build_index(
+        files, wanted, chunk_bytes or default_chunk_bytes(total), sources, chunks, look
+    )
 
 
 def _refuse_otherwise(

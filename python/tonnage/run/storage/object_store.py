@@ -1,58 +1,58 @@
-"""Object storage as a job's input and output: what urls mean, and how stores are reached."""
+"""Object storage as a job's input and output: urls, how stores are reached, folders, uploads."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
 
 SCHEME = "s3://"
 HIDDEN = (".", "_")
-"""What begins so in a directory or a folder of input is no input."""
+"""Names that begin so in a directory or a folder are not input."""
 REQUESTS = 16
-"""At once, if nobody says how many."""
+"""Concurrent requests by default."""
 RETRIES = 10
-"""How often a request is repeated that failed for a reason that may pass: a job has thousands."""
-
+"""Of a request that failed for a transient reason: a job has thousands of requests."""
 ENDPOINT = "AWS_ENDPOINT_URL"
-"""Has the store's address where nobody gives it; the core reads it."""
+"""The store's address by default; the core reads it."""
 COUNTS = ("requests", "retries", "hedged")
-"""What is counted of requests, beside errors by kind."""
+"""The counters of requests, beside errors by kind."""
 
 
 @dataclass(frozen=True)
 class ObjectStoreOptions:
-    """How stores are reached. Keys and region are the environment's.
+    """How to reach object storage. Keys and region come from the environment.
 
     Attributes:
-        endpoint: The store's address; AWS if it is nobody else's.
-        requests: Requests at once; None is the usual number.
+        endpoint: The store's address; by default the environment's, else AWS.
+        requests: Concurrent requests; by default 16.
     """
 
     endpoint: str | None = None
     requests: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As the core takes it."""
+        """The options as the core takes them."""
         return {"store": self._store, "requests": self.concurrency}
 
     def store(self, bucket: str) -> dict[str, Any]:
-        """A bucket, as the core takes it."""
+        """A bucket as the core takes it."""
         return {"bucket": bucket} | self._store
 
     @property
     def concurrency(self) -> int:
-        """Requests at once."""
+        """Concurrent requests."""
         return self.requests or REQUESTS
 
     @property
     def address(self) -> str | None:
-        """The store's address, as given or as the environment says; None of AWS."""
+        """The store's address; ``None`` means AWS."""
         return self.endpoint or os.environ.get(ENDPOINT) or None
 
     @property
@@ -62,82 +62,148 @@ class ObjectStoreOptions:
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """An object that is there.
-
-    Attributes:
-        bucket: Its bucket.
-        key: Its name there.
-        bytes: Its length.
-        etag: What tells it from any other of its name; None if the store does not say.
-    """
+    """An object in a store; its etag, if the store tells one, identifies its content."""
 
     bucket: str
     key: str
     bytes: int
     etag: str | None
 
+    @property
+    def url(self) -> str:
+        """Its url."""
+        return f"{SCHEME}{self.bucket}/{self.key}"
+
+
+class ObjectFolder:
+    """A folder of a bucket that a job writes its output to."""
+
+    def __init__(self, url: str, options: ObjectStoreOptions) -> None:
+        self._url = url.rstrip("/")
+        bucket, key = split_url(url)
+        self._place = {"store": options.store(bucket), "folder": key.strip("/")}
+
+    def as_output(self) -> dict[str, Any]:
+        """The folder as the core's jobs take their output."""
+        return {"store": self._place["store"], "prefix": self._place["folder"]}
+
+    def url(self, name: str) -> str:
+        """The url of an object in it."""
+        return f"{self._url}/{name}"
+
+    def objects(self) -> tuple[dict[str, int], dict[str, Any]]:
+        """The names and sizes of its objects, and what was requested for that."""
+        listed = core.run("folder_list", {"place": self._place})
+        return {each["name"]: each["bytes"] for each in listed["objects"]}, listed["requests"]
+
+    def put(self, name: str, text: str) -> None:
+        """Write a small object."""
+        core.run("folder_put", {"place": self._place, "name": name, "text": text})
+
+    def clear(self, names: Collection[str], uploads: bool = False) -> dict[str, Any]:
+        """Remove objects, and with ``uploads`` what unfinished uploads left."""
+        config = {"place": self._place, "names": [*names], "uploads": uploads}
+        return core.run("folder_clear", config)
+
+    def upload(
+        self,
+        path: Path,
+        name: str,
+        memory_bytes: int,
+        requests: int,
+        on_progress: core.OnProgress = lambda _: None,
+    ) -> dict[str, Any]:
+        """Upload a file as an object, which appears whole or not at all."""
+        config = {
+            "path": str(path),
+            "place": self._place,
+            "name": name,
+            "memory_bytes": memory_bytes,
+            "requests": requests,
+        }
+        return core.run("upload", config, on_progress)
+
 
 def find_objects(urls: Sequence[str], options: ObjectStoreOptions) -> list[ObjectInfo]:
-    """The objects that urls mean: the one of that name, or all of a folder, in the order of names.
+    """The objects of these names or in these folders, in the order of their names.
 
     Raises:
-        UsageError: A url means none, or a part of an output only, or the store lets nobody in.
+        UsageError: A url has no objects, or only a part of an output, or access is denied.
     """
+    return find_and_count(urls, options)[0]
+
+
+def find_and_count(
+    urls: Sequence[str], options: ObjectStoreOptions
+) -> tuple[list[ObjectInfo], dict[str, Any]]:
+    """The same as `find_objects`, and the requests that it took."""
     outcome = core.run("object_find", {"urls": list(urls), "volumes": options.to_json()})
-    return [ObjectInfo(**each) for each in outcome["objects"]]
+    return [ObjectInfo(**each) for each in outcome["objects"]], outcome["requests"]
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is one of object storage."""
+    """Whether this names something in object storage, not a path."""
     return place.startswith(SCHEME)
 
 
+def is_url_as_path(place: object) -> bool:
+    """Whether this is a url that went through `pathlib`, as in errors of the core."""
+    return str(place).startswith(str(Path(SCHEME)) + "/")
+
+
 def split_url(url: str) -> tuple[str, str]:
-    """The bucket of a url, and the key or the folder in it."""
+    """The bucket of a url, and the key or folder in it."""
     bucket, _, key = url.removeprefix(SCHEME).partition("/")
     return bucket, key
 
 
-def sum_requests(asked: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was asked of object storage in all; nothing if it was not used."""
-    used = [each for each in asked if each.get("requests")]
-    errors: Counter[str] = Counter()
-    for each in used:
-        errors.update(each["errors"])
-    counts = {name: sum(each.get(name, 0) for each in used) for name in COUNTS}
-    return counts | {"errors": dict(errors)} if counts["requests"] else {}
-
-
 def parse_url(text: str) -> tuple[str, str]:
-    """The bucket and the folder in it that ``s3://BUCKET/PREFIX`` names."""
-    found = re.fullmatch(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?", text)
+    """The bucket and the folder of ``s3://BUCKET/PREFIX``.
+
+    Raises:
+        UsageError: It is not such a url.
+    """
+    found = re.fullmatch(rf"{SCHEME}([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])(?:/(.*))?", text)
     prefix = (found[2] or "").strip("/") if found else ""
     if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
         raise core.UsageError(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
     return found[1], prefix
 
 
+def sum_requests(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of counted requests; empty if there were none."""
+    used = [each for each in counts if each.get("requests")]
+    errors: Counter[str] = Counter()
+    for each in used:
+        errors.update(each["errors"])
+    sums = {name: sum(each.get(name, 0) for each in used) for name in COUNTS}
+    return sums | {"errors": dict(errors)} if sums["requests"] else {}
+
+
 def refuse_overlapping_inputs(urls: list[str]) -> None:
-    """Refuses urls of which one holds another: its objects would be read twice."""
+    """Refuse urls of which one contains another: its objects would be read twice."""
     for place, url in enumerate(urls):
         for other in urls[:place]:
-            if _within(url, other) is not None or _within(other, url) is not None:
-                raise core.UsageError(f"input {url} is given twice, also by {other}: give it once")
+            if _is_read_with(url, other) or _is_read_with(other, url):
+                raise core.UsageError(f"input {url} is also read as {other}: give it once")
 
 
 def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
-    """Refuses outputs that would be taken for records of a folder that is an input."""
+    """Refuse outputs in a folder that is an input: the next run would read them."""
     for output in outputs:
         for folder in inputs:
-            if _within(output, folder):
+            if _parts_below(output, folder):
                 raise core.UsageError(
-                    f"--output {output} lies in {folder} and would be taken for records there: "
-                    "give a url elsewhere"
+                    f"{output} is inside the input {folder}: give a url elsewhere", setting="output"
                 )
 
 
-def _within(url: str, folder: str) -> list[str] | None:
-    """The names that lead from a folder to what is read with it; ``None`` if it is not."""
+def _is_read_with(url: str, folder: str) -> bool:
+    return _parts_below(url, folder) is not None
+
+
+def _parts_below(url: str, folder: str) -> list[str] | None:
+    """The names that lead from a folder to an object that is read with it; else ``None``."""
     (bucket, key), (other_bucket, other) = parse_url(url), parse_url(folder)
     names, above = ([part for part in each.split("/") if part] for each in (key, other))
     inside = names[len(above) :]

@@ -1,7 +1,7 @@
-"""Where the bytes of the input are: in files, or in objects, read from anywhere.
+"""Files and objects as a job's input: found, opened and read from any thread.
 
-What is asked of an object is fetched by several requests at once (``crates/io/object/src/ranges``),
-of the object that was found: one that was changed since is an error.
+A read of an object is several concurrent range requests (``crates/io/object/src/ranges``) for the
+version that was found: if the object has changed since, the read fails.
 """
 
 from __future__ import annotations
@@ -15,20 +15,23 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tonnage.base import core
-from tonnage.run.storage import object_store
-from tonnage.run.storage.object_store import HIDDEN, ObjectStoreOptions, is_url, split_url
+from tonnage.run.storage.object_store import (
+    HIDDEN,
+    ObjectStoreOptions,
+    find_objects,
+    is_url,
+    split_url,
+)
 from tonnage.run.thread_pool import WorkerThreads
 
 CACHED_FILES = 4096
-"""Files of which it is remembered what they say of themselves."""
 LINE_BYTES = 256 << 10
-"""Read of an object at once where a line is to be found."""
+"""Requested at once to find the end of a line in an object."""
 
-Thing = TypeVar("Thing")
-Made = TypeVar("Made")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,8 @@ class InputFile:
     Attributes:
         name: Its path or url.
         bytes: Its length.
-        version: What tells it from any other of its name: of an object its ETag, if the store says,
-            of a file the time of its last change.
+        version: What identifies its content: an object's ETag, if the store tells one; a file's
+            time of last change.
     """
 
     name: str
@@ -51,15 +54,15 @@ class Sources:
     """Opens files and objects, in any thread.
 
     Args:
-        reached: How stores are reached.
-        readers: Threads that read at the same time: each has its share of the requests at once.
+        options: How to reach object storage.
+        readers: Threads that read at the same time; they share the concurrent requests.
     """
 
     def __init__(self, options: ObjectStoreOptions, readers: int) -> None:
-        self._volumes, self.concurrency = options, options.concurrency
-        each = max(self.concurrency // readers, 1)
-        self._ranges = core.RangeReader(json.dumps(options.store("")), each)
-        self._told: dict[tuple[Any, InputFile], Any] = {}
+        self._options, self.concurrency = options, options.concurrency
+        requests_each = max(self.concurrency // readers, 1)
+        self._ranges = core.RangeReader(json.dumps(options.store("")), requests_each)
+        self._cache: dict[tuple[Any, InputFile], Any] = {}
 
     def find(self, place: str) -> Iterator[InputFile]:
         """The file or object of this name, or those in the directory or folder.
@@ -68,83 +71,69 @@ class Sources:
             UsageError: There is none.
         """
         if is_url(place):
-            for each in object_store.find_objects([place], self._volumes):
-                yield InputFile(f"s3://{each.bucket}/{each.key}", each.bytes, each.etag)
+            for each in find_objects([place], self._options):
+                yield InputFile(each.url, each.bytes, each.etag)
             return
         for path in _files(Path(place)):
             if not path.is_file():
                 raise core.UsageError(
-                    f"input {path} is no regular file: give files, or directories of them"
+                    f"input {path} is not a regular file: give files, or directories of them"
                 )
-            about = path.stat()
-            yield InputFile(str(path), about.st_size, str(about.st_mtime_ns))
+            status = path.stat()
+            yield InputFile(str(path), status.st_size, str(status.st_mtime_ns))
 
     def open(self, file: InputFile) -> BinaryIO:
-        """The file, to read and seek in."""
+        """The file, for reading and seeking."""
         if not is_url(file.name):
             return Path(file.name).open("rb")
-        return cast("BinaryIO", self._object(file))
+        return cast("BinaryIO", _Object(self._ranges, file))
 
     def arrow(self, file: InputFile) -> pa.NativeFile:
         """The file as Arrow's readers take it."""
         if not is_url(file.name):
             return pa.OSFile(file.name, "rb")
-        return pa.PythonFile(self._object(file), "r")
+        return pa.PythonFile(_Object(self._ranges, file), "r")
 
-    def footer(self, file: InputFile) -> pq.FileMetaData:
-        """What a Parquet file says of itself."""
-        return self.cached(file, _footer)
-
-    def cached(self, file: InputFile, read: Callable[[InputFile, Sources], Made]) -> Made:
-        """What a file says of itself, which is remembered.
-
-        Args:
-            file: Which.
-            read: A function of a module, that reads it; by threads that ask at the same time twice.
-        """
-        found = self._told.get((read, file))
-        if found is None:
-            found = read(file, self)
-            if len(self._told) >= CACHED_FILES:
-                self._told.clear()
-            self._told[read, file] = found
-        return cast("Made", found)
+    def cached(self, file: InputFile, read: Callable[[InputFile, Sources], Result]) -> Result:
+        """What a module's function reads from a file; concurrent calls may read it twice."""
+        value = self._cache.get((read, file))
+        if value is None:
+            value = read(file, self)
+            if len(self._cache) >= CACHED_FILES:
+                self._cache.clear()
+            self._cache[read, file] = value
+        return cast("Result", value)
 
     def map_parallel(
         self,
-        things: Sequence[Thing],
-        work: Callable[[Thing], Made],
-        look: Callable[[int], None] = lambda _: None,
-    ) -> list[Made]:
-        """What ``work`` makes of each, several at once: so much of that is waiting for a store.
+        items: Sequence[Item],
+        function: Callable[[Item], Result],
+        on_progress: Callable[[int], None] = lambda _: None,
+    ) -> list[Result]:
+        """Map items in threads, since most of the time is waiting for a store.
 
-        Args:
-            things: What there is.
-            work: What is done with one; the first failure ends it.
-            look: Called now and then with how many are done; what it raises ends it.
+        The first failure ends it, as does an exception of ``on_progress``, which is called with the
+        number of items done.
         """
-        made: dict[int, Made] = {}
-        crew = WorkerThreads(min(self.concurrency, len(things)), self.stop)
+        results: dict[int, Result] = {}
+        threads = WorkerThreads(min(self.concurrency, len(items)), self.stop)
 
-        def some() -> None:
-            for place, thing in crew.take_from(iter(enumerate(things))):
-                made[place] = work(thing)
+        def work() -> None:
+            for place, item in threads.take_from(iter(enumerate(items))):
+                results[place] = function(item)
 
-        crew.run(some, lambda: look(len(made)))
-        return [made[place] for place in range(len(things))]
+        threads.run(work, lambda: on_progress(len(results)))
+        return [results[place] for place in range(len(items))]
 
     def stop(self) -> None:
-        """Has whoever waits for objects fail."""
+        """Fail all reads of objects."""
         self._ranges.stop()
 
     @property
     def requests(self) -> dict[str, Any]:
-        """What was asked of stores."""
-        told: dict[str, Any] = json.loads(self._ranges.requests())
-        return told
-
-    def _object(self, file: InputFile) -> _Object:
-        return _Object(self._ranges, file)
+        """The requests to stores, counted."""
+        counted: dict[str, Any] = json.loads(self._ranges.requests())
+        return counted
 
 
 class _Object(io.RawIOBase):
@@ -173,49 +162,44 @@ class _Object(io.RawIOBase):
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
-        found = self._ranges.read(self._bucket, self._key, self._file.version, self._at, length)
+        data = self._ranges.read(self._bucket, self._key, self._file.version, self._at, length)
         self._at += length
-        return found
+        return data
 
     def readline(self, size: int | None = -1) -> bytes:
         assert size == -1
-        found = begins = b""
+        line = piece = b""
         at = self._at
-        while not begins.endswith(b"\n") and (begins := self.read(LINE_BYTES)):
-            begins = begins[: begins.find(b"\n") + 1] or begins
-            found += begins
-        self._at = at + len(found)
-        return found
+        while not piece.endswith(b"\n") and (piece := self.read(LINE_BYTES)):
+            piece = piece[: piece.find(b"\n") + 1] or piece
+            line += piece
+        self._at = at + len(line)
+        return line
 
     def readinto(self, memory: Any) -> int:
-        found = self.read(len(memory))
-        memory[: len(found)] = found
-        return len(found)
+        data = self.read(len(memory))
+        memory[: len(data)] = data
+        return len(data)
 
 
 def is_unchanged(file: InputFile) -> bool:
-    """Whether a file on disk is what it was when it was found."""
+    """Whether a file on disk has the size and time of change that were found."""
     try:
-        about = os.stat(file.name)
+        status = os.stat(file.name)
     except OSError:
         return False
-    # On a fleet the version says more, of which that machine knows.
-    return (str(about.st_mtime_ns), about.st_size) == (
-        (file.version or "").partition(" ")[0],
-        file.bytes,
-    )
+    # On a cluster the version continues with the inode and node, which only that node knows.
+    found = (file.version or "").partition(" ")[0], file.bytes
+    return (str(status.st_mtime_ns), status.st_size) == found
 
 
 def containing_input(places: Sequence[str], name: str) -> int:
-    """Which of these places is this file or object, or the directory or folder that it is in.
-
-    Of folders of which one is in the other it is the inner one.
-    """
-    inside = [number for number, place in enumerate(places) if _holds(place, name)]
+    """The number of the place that is this file or object, or contains it; the innermost one."""
+    inside = [number for number, place in enumerate(places) if _contains(place, name)]
     return max(inside, key=lambda number: len(places[number]))
 
 
-def _holds(place: str, name: str) -> bool:
+def _contains(place: str, name: str) -> bool:
     if is_url(place):
         above = place.rstrip("/")
         return name == above or name.startswith(f"{above}/")
@@ -227,7 +211,7 @@ def _holds(place: str, name: str) -> bool:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
-        raise core.UsageError(f"input {path}: it is not there; name a file or a directory")
+        raise core.UsageError(f"input {path} does not exist: name a file or a directory")
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
         if not files and not (path / "_tonnage.json").is_file():
@@ -235,8 +219,3 @@ def _files(path: Path) -> Iterator[Path]:
         yield from files
     else:
         yield path
-
-
-def _footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
-    with sources.arrow(file) as opened:
-        return pq.read_metadata(opened)

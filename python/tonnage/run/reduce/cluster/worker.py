@@ -31,7 +31,12 @@ from tonnage.run.reduce.local_round import (
 )
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.sampling import sample_rows
-from tonnage.run.storage.object_store import ObjectStoreOptions, is_url, sum_requests
+from tonnage.run.storage.object_store import (
+    ObjectStoreOptions,
+    is_url,
+    is_url_as_path,
+    sum_requests,
+)
 from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass.output.object_store import InputChanged
 from tonnage.run.two_pass.splits import FileId, file_id, object_id
@@ -165,7 +170,9 @@ class ReduceWorker:
             measured=place.measured,
         )
         with _of_user():
-            self._machine = LocalReducer(reduction, index.files, index.format, settings, self.working)
+            self._machine = LocalReducer(
+                reduction, index.files, index.format, settings, self.working
+            )
         self._round, self._own = -1, []
         self._keep_bytes = asked["keep_bytes"]
 
@@ -185,11 +192,15 @@ class ReduceWorker:
         machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
-        keeping = _Checkpoints(self, self._place.checkpoint_seconds, self._keep_bytes, done, self._lock)
+        keeping = _Checkpoints(
+            self, self._place.checkpoint_seconds, self._keep_bytes, done, self._lock
+        )
         with _of_user():
             dealt = self._dealt
             dealt.more(0, asked["chunks"], asked["last"])
-            self._one = one = LocalRound(machine, pickle.loads(asked["known"]), dealt, keeping.reduced)
+            self._one = one = LocalRound(
+                machine, pickle.loads(asked["known"]), dealt, keeping.reduced
+            )
             whole = one.run(lambda: on_progress(one.received_bytes))
         with self.working.computing(), _of_user(), user_code("local", "the object, to be sent"):
             self._own.append(pickle_with_modules(whole, ()))
@@ -346,7 +357,7 @@ def _of_user() -> Iterator[None]:
         if why.args[1] in USER_STAGES:
             raise DeterministicError(why.args[0]) from why
         # The core names files by paths, a url as if it were one, and of objects only those.
-        if why.args[1] == CHANGED or str(why.args[2]).startswith("s3:/"):
+        if why.args[1] == CHANGED or is_url_as_path(why.args[2]):
             raise InputChanged(why.args[0]) from why
         raise
 

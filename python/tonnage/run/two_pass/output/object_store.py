@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tonnage.base import core
-from tonnage.run.storage.object_store import is_url, split_url, sum_requests
+from tonnage.run.storage.object_store import (
+    ObjectFolder,
+    find_and_count,
+    is_url,
+    split_url,
+    sum_requests,
+)
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.splits import FileId, object_id
 
@@ -50,13 +56,10 @@ class ObjectStoreSteps(ABC):
         Raises:
             UsageError: They mean none, or one cannot be used.
         """
-        found = self._find(urls)
-        objects = [
-            object_id(f"s3://{each['bucket']}/{each['key']}", each["bytes"], each["etag"])
-            for each in found["objects"]
-        ]
+        found, requests = find_and_count(urls, self._place.volumes)
+        objects = [object_id(each.url, each.bytes, each.etag) for each in found]
         more = self._refuse_inputs(objects, on_progress)
-        return {"objects": objects, "requests": sum_requests([found["requests"], more])}
+        return {"objects": objects, "requests": sum_requests([requests, more])}
 
     def reach(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
         """Looks at these objects: it is let in.
@@ -64,7 +67,7 @@ class ObjectStoreSteps(ABC):
         Raises:
             UsageError: It is not.
         """
-        return {"requests": self._find(urls)["requests"]}
+        return {"requests": find_and_count(urls, self._place.volumes)[1]}
 
     def claim(self, _: None, on_progress: OnProgress) -> dict[str, Any]:
         """Makes the output's folder the job's own; tells the sizes of parts that are ``there``.
@@ -74,30 +77,25 @@ class ObjectStoreSteps(ABC):
         Raises:
             UsageError: It holds something else.
         """
-        listed = self._run("folder_list")
-        sizes = {each["name"]: each["bytes"] for each in listed["objects"]}
+        sizes, requests = self._folder.objects()
         if self._marker not in sizes:
             for name in sizes:
                 self._refuse_folder(name)
-            self._run("folder_put", name=self._marker, text="")
+            self._folder.put(self._marker, "")
             # Another job may have looked just before, and put its own.
-            for each in self._run("folder_list")["objects"]:
-                if each["name"] != self._marker:
-                    self._run("folder_clear", names=[self._marker], uploads=False)
-                    self._refuse_folder(each["name"])
+            for name in self._folder.objects()[0]:
+                if name != self._marker:
+                    self._folder.clear([self._marker])
+                    self._refuse_folder(name)
         there = {self._url(name): size for name, size in sizes.items() if is_part(name)}
         marker = self._url(self._marker)
-        return {"there": there, "marker": marker, "requests": listed["requests"]}
+        return {"there": there, "marker": marker, "requests": requests}
 
     def clear(self, places: Collection[int] | None, on_progress: OnProgress) -> dict[str, Any]:
         """Removes partitions that are done again, or all, and uploads that somebody has left."""
         only = None if places is None else {*places}
-        names = [
-            each["name"]
-            for each in self._run("folder_list")["objects"]
-            if is_part(each["name"], only=only)
-        ]
-        return self._run("folder_clear", names=names, uploads=True)
+        names = [name for name in self._folder.objects()[0] if is_part(name, only=only)]
+        return self._folder.clear(names, uploads=True)
 
     def publish(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Writes the manifest: from then on the output is whole.
@@ -110,8 +108,8 @@ class ObjectStoreSteps(ABC):
             RunError: A part is not there, or not as it was put.
         """
         # First, so that nothing comes after it was looked for.
-        cleared = self._run("folder_clear", names=[], uploads=True)
-        listed = {each["name"]: each["bytes"] for each in self._run("folder_list")["objects"]}
+        cleared = self._folder.clear([], uploads=True)
+        listed, _ = self._folder.objects()
         wanted = {self._name(url): size for url, size in asked["sizes"].items()}
         for name, size in wanted.items():
             if listed.get(name) != size:
@@ -120,14 +118,14 @@ class ObjectStoreSteps(ABC):
                 )
         left = [name for name in listed if is_part(name) and name not in wanted]
         if left:
-            self._run("folder_clear", names=left, uploads=False)
+            self._folder.clear(left)
         text = json.dumps(asked["manifest"], indent=1) + "\n"
-        self._run("folder_put", name=MANIFEST, text=text)
+        self._folder.put(MANIFEST, text)
         return cleared
 
     def release(self, _: None, on_progress: OnProgress) -> dict[str, Any]:
         """Has the folder be nobody's any more."""
-        return self._run("folder_clear", names=[self._marker], uploads=False)
+        return self._folder.clear([self._marker])
 
     @abstractmethod
     def _refuse_input(self, file: FileId) -> None:
@@ -164,32 +162,22 @@ class ObjectStoreSteps(ABC):
         """Where the output goes, as the core takes it."""
         if self._place.folder is None:
             return list(self._place.output)
-        folder = self._folder
-        return {"store": folder["store"], "prefix": folder["folder"]}
+        return self._folder.as_output()
 
     @property
-    def _folder(self) -> dict[str, Any]:
+    def _folder(self) -> ObjectFolder:
         assert self._place.folder is not None
-        bucket, key = split_url(self._place.folder)
-        return {"store": self._place.volumes.store(bucket), "folder": key.strip("/")}
+        return ObjectFolder(self._place.folder, self._place.volumes)
 
     @property
     def _marker(self) -> str:
         return f"{UNFINISHED_PREFIX}{self._place.job}"
 
     def _url(self, name: str) -> str:
-        assert self._place.folder is not None
-        return f"{self._place.folder.rstrip('/')}/{name}"
+        return self._folder.url(name)
 
     def _name(self, url: str) -> str:
         return url.rpartition("/")[2]
-
-    def _find(self, urls: Sequence[str]) -> dict[str, Any]:
-        config = {"urls": list(urls), "volumes": self._place.volumes.to_json()}
-        return core.run("object_find", config)
-
-    def _run(self, job: str, **more: Any) -> dict[str, Any]:
-        return core.run(job, {"place": self._folder} | more)
 
     def _refuse_folder(self, name: str) -> None:
         place = f"--output {self._place.folder}"
