@@ -1,10 +1,9 @@
-//! A queue: where what is not the core hands someitem to a graph, or takes it from one.
+//! A bounded queue between a graph and the host program (Python).
 //!
-//! A queue between a stage (`given`, `taken`) and threads that are none of the run's. It is bounded
-//! in bytes, as an edge is: it takes what comes when less than that waits, so that one item that is
-//! larger still passes. Who puts closes it when there is no more; whoever sees that the other side
-//! has ended shuts it, and nobody waits there any more. A stage is a worker of a run that may be
-//! stopped, and it alone asks for that, now and then.
+//! It connects a stage (`from_host`, `to_host`, `lend`) with threads outside the run. Like an edge it
+//! is bounded in bytes: it accepts an item while less than the bound waits, so one larger item still
+//! passes. The producer closes it at the end; either side aborts it when it cannot continue, and then
+//! nobody waits any more. A stage also polls whether its run was stopped.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +12,7 @@ use std::time::Duration;
 /// How long a stage waits before it asks again whether its run was stopped.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Noitem passes any more: the other side has ended, or the run was stopped.
+/// The queue is of no use any more: the other side has ended, or the run was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aborted;
 
@@ -21,7 +20,7 @@ pub struct Aborted;
 struct QueueState<T> {
     items: VecDeque<(T, usize)>,
     bytes: usize,
-    closed: bool, // by who puts: there is no more
+    closed: bool, // by the producer
     aborted: bool,
 }
 
@@ -34,7 +33,7 @@ pub struct HostQueue<T> {
 }
 
 impl<T> HostQueue<T> {
-    /// A queue before which so many bytes may wait. Any bound lets one item wait.
+    /// A queue of so many bytes. Any bound lets one item wait.
     #[must_use]
     pub fn new(most_bytes: usize) -> Self {
         Self {
@@ -55,10 +54,10 @@ impl<T> HostQueue<T> {
         self.most_bytes
     }
 
-    /// Puts someitem of so many bytes, as soon as there is room.
+    /// Puts an item of so many bytes, once there is room.
     ///
     /// # Errors
-    /// When noitem passes any more.
+    /// When the queue was aborted, or the run stopped.
     pub fn put(&self, item: T, bytes: usize, stopped: impl Fn() -> bool) -> Result<(), Aborted> {
         let mut waiting = self.lock();
         while waiting.bytes >= self.most_bytes && !waiting.aborted && !stopped() {
@@ -74,10 +73,10 @@ impl<T> HostQueue<T> {
         Ok(())
     }
 
-    /// What has waited longest, as soon as there is anyitem; `None` when no more will come.
+    /// The oldest item, once there is one; `None` at the end.
     ///
     /// # Errors
-    /// When noitem passes any more.
+    /// When the queue was aborted, or the run stopped.
     pub fn take(&self, stopped: impl Fn() -> bool) -> Result<Option<T>, Aborted> {
         let mut waiting = self.lock();
         while waiting.items.is_empty() && !waiting.closed && !waiting.aborted && !stopped() {
@@ -94,20 +93,20 @@ impl<T> HostQueue<T> {
         Ok(item)
     }
 
-    /// Whether noitem more will come.
+    /// Whether no more items will come.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let waiting = self.lock();
         waiting.aborted || (waiting.closed && waiting.items.is_empty())
     }
 
-    /// No more will be put; what waits can still be taken.
+    /// Ends the input; items that wait can still be taken.
     pub fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Noitem passes any more, and what waits is forgotten.
+    /// Ends the use of the queue and drops what waits.
     pub fn abort(&self) {
         let mut waiting = self.lock();
         waiting.aborted = true;

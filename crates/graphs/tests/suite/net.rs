@@ -103,13 +103,13 @@ fn beside_a_slow_one(evenly: bool) -> (u64, u64) {
     for config in &mut configs {
         config.sends_to.retain(|_| config.mesh.number == 0);
         config.evenly = evenly;
-        config.seconds = 1.0;
+        config.seconds = 0.5;
     }
     configs[0].mesh.faults = vec![Fault {
         to: 1,
         after_bytes: 20_000,
         effect: Effect::Stall {
-            milliseconds: 2_000,
+            milliseconds: 1_000,
         },
     }];
     let sent = run_all(&configs).remove(0).expect("done").sent;

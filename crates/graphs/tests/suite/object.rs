@@ -161,10 +161,12 @@ fn a_cancelled_trial_ends_though_no_answer_comes() {
     for (work, method) in [(GET, Method::Get), (Work::Multipart, Method::Put)] {
         let mut config = config(work);
         config.seconds = 3600.0;
+        let put_grace = Duration::from_millis(200);
         config.store = store(vec![Rule {
             path_contains: Some("object-0".to_owned()),
             ..Rule::new(method, stall)
         }]);
+        config.store.put_grace = put_grace;
         let handle = RunHandle::default();
         let ended = std::thread::scope(|scope| {
             let running = scope.spawn(|| run(&config, &handle));

@@ -21,7 +21,9 @@ use tonnage_object::{Client, Effect, Faults, Method, Rule, Settings};
 use tonnage_pipeline::RunHandle;
 use tonnage_records::Layout;
 
-use crate::common::{DISTRIBUTIONS, SampleKeys, addresses, disk, is_sort_of, names, records, run};
+use crate::common::{
+    DISTRIBUTIONS, KeyDistribution, addresses, disk, is_sort_of, names, records, run,
+};
 
 #[path = "../../../io/object/tests/suite/common/mod.rs"]
 mod server;
@@ -44,7 +46,7 @@ struct Store {
 }
 
 impl Store {
-    fn new(counts: &[usize], keys: SampleKeys) -> Option<Self> {
+    fn new(counts: &[usize], keys: KeyDistribution) -> Option<Self> {
         let server = Server::start(&[])?;
         let client = Client::new(&server.settings()).expect("a client");
         let mut input = Vec::new();
@@ -194,7 +196,7 @@ fn whatever_a_tenth_of_requests_meets_it_is_a_sort() {
         Effect::Short,
         Effect::Stall { milliseconds: 200 },
     ] {
-        let Some(store) = Store::new(&[150_000, 150_000], SampleKeys::Sorted) else {
+        let Some(store) = Store::new(&[150_000, 150_000], KeyDistribution::Sorted) else {
             return;
         };
         let outcome = sorted(&of_long_objects(store.config(on_a_tenth(effect))));
@@ -211,7 +213,7 @@ fn whatever_a_tenth_of_requests_meets_it_is_a_sort() {
 
 #[test]
 fn an_object_of_several_parts_is_their_whole() {
-    let Some(store) = Store::new(&[300_000], SampleKeys::Sorted) else {
+    let Some(store) = Store::new(&[300_000], KeyDistribution::Sorted) else {
         return;
     };
     let config = of_long_objects(store.config(Vec::new()));
@@ -250,7 +252,7 @@ fn an_error_that_stays_leaves_nothing_and_names_the_object() {
             "putting s3://tests/out/_tonnage.json",
         ),
     ] {
-        let Some(store) = Store::new(&[100_000, 100_000], SampleKeys::Uniform) else {
+        let Some(store) = Store::new(&[100_000, 100_000], KeyDistribution::Uniform) else {
             return;
         };
         let rule = Rule {
@@ -278,14 +280,15 @@ fn a_cancelled_sort_leaves_no_upload_and_no_object() {
         (Method::Put, "out/part-00000"),
         (Method::Post, "out/part-00001?uploadId"),
     ] {
-        let Some(store) = Store::new(&[100_000, 100_000], SampleKeys::Uniform) else {
+        let Some(store) = Store::new(&[100_000, 100_000], KeyDistribution::Uniform) else {
             return;
         };
         let rule = Rule {
             path_contains: Some(part.to_owned()),
             ..Rule::new(method, stall)
         };
-        let (config, handle) = (store.config(vec![rule]), RunHandle::default());
+        let (mut config, handle) = (store.config(vec![rule]), RunHandle::default());
+        config.volumes.store.put_grace = Duration::from_millis(500);
         let ended = thread::scope(|scope| {
             let running = scope.spawn(|| run(&config, &handle));
             thread::sleep(Duration::from_secs(2));
@@ -299,7 +302,7 @@ fn a_cancelled_sort_leaves_no_upload_and_no_object() {
 
 #[test]
 fn what_cannot_be_sorted_is_refused() {
-    let Some(store) = Store::new(&[1000], SampleKeys::Uniform) else {
+    let Some(store) = Store::new(&[1000], KeyDistribution::Uniform) else {
         return;
     };
     let changed = |change: fn(&mut Config)| {
@@ -327,7 +330,7 @@ fn what_cannot_be_sorted_is_refused() {
 
 #[test]
 fn an_input_without_records_is_an_output_without_records() {
-    let Some(store) = Store::new(&[0], SampleKeys::Uniform) else {
+    let Some(store) = Store::new(&[0], KeyDistribution::Uniform) else {
         return;
     };
     assert_eq!(sorted(&store.config(Vec::new())).records, 0);
@@ -404,7 +407,7 @@ fn of_store(store: &Store, splits: &[serde_json::Value]) -> Vec<tonnage_graphs::
 
 #[test]
 fn an_endpoint_sorts_splits_of_objects_into_objects() {
-    let Some(store) = Store::new(&[90_000, 110_000], SampleKeys::Uniform) else {
+    let Some(store) = Store::new(&[90_000, 110_000], KeyDistribution::Uniform) else {
         return;
     };
     let client = Client::new(&store.server.settings()).expect("a client");

@@ -13,7 +13,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Place, SampleKeys, disk, names, records, run, sorts};
+use crate::common::{KeyDistribution, Place, disk, names, records, run, sorts};
 use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::AtomicOutput;
 use tonnage_graphs::error::JobError;
@@ -27,7 +27,7 @@ const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 8 << 20;
 
 fn place() -> Place {
-    let bytes = records(1, 20_000, &LAYOUT, SampleKeys::Uniform);
+    let bytes = records(1, 20_000, &LAYOUT, KeyDistribution::Uniform);
     Place::new(&[&bytes], 1, 1)
 }
 
@@ -152,7 +152,7 @@ fn what_is_locked_is_left_alone() {
 #[test]
 fn a_running_sort_keeps_others_out() {
     let place = place();
-    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 200 });
+    let stall = Rule::new(Operation::Write, Effect::Stall { milliseconds: 60 });
     let config = Config {
         disk: disk(vec![stall]),
         ..place.config(LAYOUT, MEMORY)

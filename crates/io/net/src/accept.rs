@@ -25,8 +25,6 @@ const MOST_PENDING: usize = 128;
 /// Connections taken before those that are there are looked at again: a peer is heard several times
 /// before it can be crowded out.
 const MOST_TAKEN: usize = 16;
-/// A handshake is done within this.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Between two looks, if the last found nothing.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -117,7 +115,9 @@ impl Acceptor<'_> {
                     if self.pending.len() == MOST_PENDING {
                         self.evict();
                     }
-                    if let Ok(one) = PendingHandshake::new(stream, from.ip()) {
+                    if let Ok(one) =
+                        PendingHandshake::new(stream, from.ip(), self.settings.handshake_timeout)
+                    {
                         self.pending.push(one);
                     }
                 }
@@ -183,12 +183,12 @@ impl Acceptor<'_> {
 }
 
 impl PendingHandshake {
-    fn new(stream: TcpStream, from: IpAddr) -> io::Result<Self> {
+    fn new(stream: TcpStream, from: IpAddr, timeout: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
             from,
-            until: Instant::now() + PATIENCE,
+            until: Instant::now() + timeout,
             heard: [0; HELLO_BYTES],
             filled: 0,
             answered: None,
@@ -288,6 +288,7 @@ mod tests {
             connections: 2,
             secret: Secret::from_hex(&"07".repeat(32)).expect("64 digits"),
             patience_seconds: 1.0,
+            handshake_timeout: crate::handshake_timeout(),
             checked: false,
             faults: Vec::new(),
         };

@@ -15,8 +15,6 @@ use crate::settings::Settings;
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Who listens takes a connection, and then answers, within this.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// All connections to a peer.
 ///
@@ -59,7 +57,9 @@ fn connect(
     deadline: Instant,
     stopped: &impl Fn() -> bool,
 ) -> io::Result<Outgoing> {
-    let patience = PATIENCE.min(deadline.saturating_duration_since(Instant::now()));
+    let patience = settings
+        .handshake_timeout
+        .min(deadline.saturating_duration_since(Instant::now()));
     let mut stream = TcpStream::connect_timeout(&settings.endpoints[peer], patience)?;
     stream.set_read_timeout(Some(POLL_INTERVAL))?;
     let handshake = Initiator::new(ConnectionId {
@@ -68,7 +68,7 @@ fn connect(
         connection,
     });
     stream.write_all(handshake.hello())?;
-    let until = deadline.min(Instant::now() + PATIENCE);
+    let until = deadline.min(Instant::now() + settings.handshake_timeout);
     let answer = hear(&mut stream, until, stopped)?;
     let proof = handshake
         .proof(&answer, &settings.secret)

@@ -385,6 +385,7 @@ mod tests {
                     connections: 1,
                     secret: crate::Secret::from_hex(&"07".repeat(32)).expect("64 digits"),
                     patience_seconds: 20.0,
+                    handshake_timeout: crate::handshake_timeout(),
                     checked: true,
                     faults: Vec::new(),
                 };

@@ -35,4 +35,4 @@ pub use faults::{Effect, Fault};
 pub use frame::Head;
 pub use mesh::Mesh;
 pub use secret::Secret;
-pub use settings::Settings;
+pub use settings::{Settings, handshake_timeout};

@@ -22,12 +22,21 @@ pub struct Settings {
     pub secret: Secret,
     /// Seconds to wait for all to come, and for one that does not answer any more.
     pub patience_seconds: f64,
+    /// How long a handshake may take. Tests set less.
+    #[serde(skip, default = "handshake_timeout")]
+    pub handshake_timeout: Duration,
     /// Whether what this endpoint sends carries checksums, which who receives it looks at.
     #[serde(default)]
     pub checked: bool,
     /// What is to go wrong.
     #[serde(default)]
     pub faults: Vec<Fault>,
+}
+
+/// The usual limit of a handshake.
+#[must_use]
+pub fn handshake_timeout() -> Duration {
+    Duration::from_secs(2)
 }
 
 impl Settings {

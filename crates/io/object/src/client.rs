@@ -27,9 +27,6 @@ use crate::upload::{Part, Upload};
 
 /// How often a call that waits looks up whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// What was sent cannot be taken back, and becomes an object when nobody looks any more: a put that
-/// is to stop is waited for, but no longer than this.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// A client with a connection of its own.
 #[derive(Debug)]
@@ -159,7 +156,7 @@ impl Client {
             let payload = PutPayload::from_bytes(payload);
             self.store.put(&path(key)?, payload).await
         };
-        let (requests, _) = self.wait("putting", key, (&stopped, GRACE), work)?;
+        let (requests, _) = self.wait("putting", key, (&stopped, self.settings.put_grace), work)?;
         Ok(CallStats {
             bytes,
             first_byte: None,
@@ -180,7 +177,12 @@ impl Client {
         stopped: impl Fn() -> bool,
     ) -> Result<Upload, ObjectError> {
         let work = async { self.store.create_multipart(&path(key)?).await };
-        let (_, id) = self.wait("beginning to put", key, (&stopped, GRACE), work)?;
+        let (_, id) = self.wait(
+            "beginning to put",
+            key,
+            (&stopped, self.settings.put_grace),
+            work,
+        )?;
         let key = key.to_owned();
         Ok(Upload { key, id })
     }
@@ -205,8 +207,12 @@ impl Client {
                 .put_part(&path, &upload.id, number, payload)
                 .await
         };
-        let (requests, part) =
-            self.wait("putting a part of", &upload.key, (&stopped, GRACE), work)?;
+        let (requests, part) = self.wait(
+            "putting a part of",
+            &upload.key,
+            (&stopped, self.settings.put_grace),
+            work,
+        )?;
         let done = CallStats {
             bytes,
             first_byte: None,
@@ -235,7 +241,12 @@ impl Client {
                 .complete_multipart(&path, &upload.id, parts)
                 .await
         };
-        match self.wait("completing", &upload.key, (&stopped, GRACE), work) {
+        match self.wait(
+            "completing",
+            &upload.key,
+            (&stopped, self.settings.put_grace),
+            work,
+        ) {
             // Repeated since no answer came: it may have been completed all the same.
             Err(ObjectError::Failed {
                 requests: 2..,

@@ -50,6 +50,10 @@ pub struct Settings {
     pub retries: usize,
     /// How long one request may take.
     pub patience_seconds: f64,
+    /// How long a put that is to stop is waited for: what was sent cannot be taken back, and would
+    /// become an object when nobody looks any more. Tests set less.
+    #[serde(skip)]
+    pub put_grace: Duration,
     /// What is to go wrong.
     pub faults: Option<Faults>,
     /// Instead of the environment's.
@@ -65,6 +69,7 @@ impl Default for Settings {
             engine: Engine::S3,
             retries: 4,
             patience_seconds: 60.0,
+            put_grace: Duration::from_secs(5),
             faults: None,
             keys: None,
         }

@@ -46,15 +46,16 @@ impl Random {
     }
 }
 
-/// The same cases in every run, or others if `PROPTEST_RNG_SEED` says so.
+/// The same cases in every run; `PROPTEST_RNG_SEED` gives others, `PROPTEST_CASES` more.
 pub fn seeded(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let rng_seed = match default.rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),
         fixed => fixed,
     };
+    let more = std::env::var_os("PROPTEST_CASES").map(|_| default.cases);
     ProptestConfig {
-        cases,
+        cases: more.unwrap_or(cases),
         rng_seed,
         failure_persistence: None,
         ..default
@@ -63,7 +64,7 @@ pub fn seeded(cases: u32) -> ProptestConfig {
 
 /// How keys are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SampleKeys {
+pub enum KeyDistribution {
     Uniform,
     AllEqual,
     HalfOneKey,
@@ -73,18 +74,18 @@ pub enum SampleKeys {
     LongCommonPrefix,
 }
 
-pub const DISTRIBUTIONS: [SampleKeys; 7] = [
-    SampleKeys::Uniform,
-    SampleKeys::AllEqual,
-    SampleKeys::HalfOneKey,
-    SampleKeys::FewDistinct,
-    SampleKeys::Sorted,
-    SampleKeys::Reversed,
-    SampleKeys::LongCommonPrefix,
+pub const DISTRIBUTIONS: [KeyDistribution; 7] = [
+    KeyDistribution::Uniform,
+    KeyDistribution::AllEqual,
+    KeyDistribution::HalfOneKey,
+    KeyDistribution::FewDistinct,
+    KeyDistribution::Sorted,
+    KeyDistribution::Reversed,
+    KeyDistribution::LongCommonPrefix,
 ];
 
 /// Records with such keys; what is not key is random.
-pub fn records(seed: u64, count: usize, layout: &Layout, keys: SampleKeys) -> Vec<u8> {
+pub fn records(seed: u64, count: usize, layout: &Layout, keys: KeyDistribution) -> Vec<u8> {
     let mut random = Random(seed);
     let mut bytes = vec![0; count * layout.record_bytes];
     random.fill(&mut bytes);
@@ -92,20 +93,20 @@ pub fn records(seed: u64, count: usize, layout: &Layout, keys: SampleKeys) -> Ve
     for record in bytes.chunks_exact_mut(layout.record_bytes) {
         let key = &mut record[place.clone()];
         match keys {
-            SampleKeys::Uniform | SampleKeys::Sorted | SampleKeys::Reversed => {}
-            SampleKeys::AllEqual => key.fill(7),
-            SampleKeys::HalfOneKey if random.below(2) == 0 => key.fill(200),
-            SampleKeys::HalfOneKey => {}
-            SampleKeys::FewDistinct => key.fill(random.below(3) as u8 * 100),
-            SampleKeys::LongCommonPrefix => {
+            KeyDistribution::Uniform | KeyDistribution::Sorted | KeyDistribution::Reversed => {}
+            KeyDistribution::AllEqual => key.fill(7),
+            KeyDistribution::HalfOneKey if random.below(2) == 0 => key.fill(200),
+            KeyDistribution::HalfOneKey => {}
+            KeyDistribution::FewDistinct => key.fill(random.below(3) as u8 * 100),
+            KeyDistribution::LongCommonPrefix => {
                 let last = key.len() - 1;
                 key[..last].fill(9);
             }
         }
     }
     match keys {
-        SampleKeys::Sorted => sorted(&bytes, layout),
-        SampleKeys::Reversed => {
+        KeyDistribution::Sorted => sorted(&bytes, layout),
+        KeyDistribution::Reversed => {
             let ascending = sorted(&bytes, layout);
             ascending
                 .chunks_exact(layout.record_bytes)
@@ -291,6 +292,7 @@ pub fn meeting(endpoints: &[SocketAddr], number: usize, connections: usize) -> S
         connections,
         secret: Secret::from_hex(&"01".repeat(32)).expect("64 digits"),
         patience_seconds: 20.0,
+        handshake_timeout: tonnage_net::handshake_timeout(),
         checked: true,
         faults: Vec::new(),
     }

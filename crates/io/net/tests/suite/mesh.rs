@@ -6,6 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
+use crate::stranger::among_others;
 use crate::support::{addresses, head, secret, settings};
 use proptest::prelude::*;
 use tonnage_net::{Effect, Fault, Mesh, NetError, Settings};
@@ -42,6 +43,7 @@ proptest! {
         connections in 1_usize..3,
         lengths in prop::collection::vec(0_usize..200_000, 0..8),
     ) {
+        let _shared = among_others();
         let addresses = addresses(endpoints);
         let payload = |from: usize, place: usize, len: usize| vec![(16 * from + place) as u8; len];
         thread::scope(|scope| {
@@ -88,6 +90,7 @@ fn send(mesh: &mut Mesh, bytes: usize) -> Result<(), NetError> {
 /// Whatever the receiver sleeps for, a frame is given though nothing follows it.
 #[test]
 fn a_frame_waits_for_nothing_behind_it() {
+    let _shared = among_others();
     const MARK: usize = 512 << 10; // what the receiver sleeps for
     let (mut first, mut second) = pair(Vec::new());
     let mut memory = vec![0; 3 * MARK];
@@ -109,6 +112,7 @@ fn a_frame_waits_for_nothing_behind_it() {
 
 #[test]
 fn a_connection_cut_in_a_frame_is_no_end() {
+    let _shared = among_others();
     let cut = Fault {
         to: 1,
         after_bytes: 2000,
@@ -135,6 +139,7 @@ fn a_connection_cut_in_a_frame_is_no_end() {
 
 #[test]
 fn what_is_no_frame_is_noticed() {
+    let _shared = among_others();
     let garble = Fault {
         to: 1,
         after_bytes: 0,
@@ -148,6 +153,7 @@ fn what_is_no_frame_is_noticed() {
 
 #[test]
 fn a_payload_that_changed_on_its_way_is_noticed() {
+    let _shared = among_others();
     let flip = Fault {
         to: 1,
         after_bytes: 2000,
@@ -165,6 +171,7 @@ fn a_payload_that_changed_on_its_way_is_noticed() {
 /// A process that ends closes its connections as one does that has sent all.
 #[test]
 fn a_connection_that_closes_between_frames_is_no_end() {
+    let _shared = among_others();
     let (mut first, mut second) = pair(Vec::new());
     send(&mut first, 1000).expect("sent");
     drop(first);
@@ -175,6 +182,7 @@ fn a_connection_that_closes_between_frames_is_no_end() {
 
 #[test]
 fn a_frame_that_does_not_fit_is_refused() {
+    let _shared = among_others();
     let (mut first, mut second) = pair(Vec::new());
     send(&mut first, 1001).expect("sent");
     let why = second.incoming[0].receive(&mut [0; 1000], || false);
@@ -183,6 +191,7 @@ fn a_frame_that_does_not_fit_is_refused() {
 
 #[test]
 fn a_stalled_peer_keeps_nobody_from_stopping() {
+    let _shared = among_others();
     let stall = Fault {
         to: 1,
         after_bytes: 0,
@@ -210,6 +219,7 @@ fn a_stalled_peer_keeps_nobody_from_stopping() {
 /// A sender whose peer takes nothing stops when it is told to.
 #[test]
 fn a_full_connection_keeps_nobody_from_stopping() {
+    let _shared = among_others();
     let (mut first, _second) = pair(Vec::new());
     let payload = vec![0; 1 << 20];
     let stopped = AtomicBool::new(false);
@@ -234,6 +244,7 @@ fn a_full_connection_keeps_nobody_from_stopping() {
 
 #[test]
 fn strangers_are_turned_away() {
+    let _shared = among_others();
     let endpoints = addresses(2);
     let (first, second) = (settings(&endpoints, 0, 1), settings(&endpoints, 1, 1));
     let other_run = Settings {
@@ -256,6 +267,7 @@ fn strangers_are_turned_away() {
 
 #[test]
 fn who_is_missing_is_named() {
+    let _shared = among_others();
     let endpoints = addresses(3);
     let alone = Settings {
         patience_seconds: 0.3,
@@ -273,6 +285,7 @@ fn who_is_missing_is_named() {
 
 #[test]
 fn settings_are_read_with_a_secret_and_show_none() {
+    let _shared = among_others();
     let digits = "5a".repeat(32);
     let text = format!(
         r#"{{"endpoints": ["127.0.0.1:1", "[::1]:2"], "number": 1, "connections": 2,

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::stranger::{ANSWER, HELLO, Recording, Watch, accept, alone, exchange, meet_despite};
-use crate::support::{addresses, secret, settings};
+use crate::support::{HANDSHAKE_TIMEOUT, addresses, secret, settings};
 use tonnage_net::{Mesh, Settings};
 
 #[test]
@@ -149,7 +149,7 @@ fn who_is_slow_is_turned_away() {
             scope.spawn(|| Mesh::connect(&settings(&endpoints, 0, 1), || done.load(Relaxed)));
         let mut stream = crate::stranger::connect_peer(endpoints[0]);
         for byte in recorded.hello {
-            thread::sleep(Duration::from_millis(50));
+            thread::sleep(HANDSHAKE_TIMEOUT / 32);
             let _hung_up = stream.write_all(&[byte]);
         }
         let timeout = Some(Duration::from_secs(1));
@@ -170,7 +170,7 @@ fn a_second_of_the_same() {
     let mut seen = endpoints.clone();
     seen[0] = proxy.local_addr().expect("an address");
     let twin = Settings {
-        patience_seconds: 2.0,
+        patience_seconds: 0.5,
         ..settings(&[endpoints[0], addresses(1)[0]], 1, 1)
     };
     thread::scope(|scope| {
@@ -259,7 +259,7 @@ fn who_is_not_reached_for_strangers_is_named_with_why() {
                 }
             });
             let impatient = Settings {
-                patience_seconds: 2.5,
+                patience_seconds: 1.0,
                 ..settings(&endpoints, 0, 1)
             };
             let why_not = Mesh::connect(&impatient, || false).expect_err("no peer");

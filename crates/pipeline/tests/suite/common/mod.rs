@@ -237,15 +237,16 @@ pub fn sink(seen: &Arc<Seen>) -> Acting {
     Acting::new(Some(BYTES), None, act)
 }
 
-/// The same cases in every run, or others if `PROPTEST_RNG_SEED` says so.
+/// The same cases in every run; `PROPTEST_RNG_SEED` gives others, `PROPTEST_CASES` more.
 pub fn seeded(cases: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     let rng_seed = match default.rng_seed {
         RngSeed::Random => RngSeed::Fixed(1),
         fixed => fixed,
     };
+    let more = std::env::var_os("PROPTEST_CASES").map(|_| default.cases);
     ProptestConfig {
-        cases,
+        cases: more.unwrap_or(cases),
         rng_seed,
         failure_persistence: None,
         ..default

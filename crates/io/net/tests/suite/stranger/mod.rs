@@ -5,7 +5,7 @@ mod fuzz;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,10 +20,17 @@ const PROOF: usize = 32;
 /// Descriptors that a stranger of this process holds on purpose.
 pub static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Descriptors, threads and ports are a process's or a machine's, so who counts them runs alone.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Descriptors and threads belong to the process, so a test that counts them runs alone.
+static PROCESS: RwLock<()> = RwLock::new(());
+
+/// Waits until no other test runs.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    PROCESS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until no test runs that has to be alone.
+pub fn among_others() -> RwLockReadGuard<'static, ()> {
+    PROCESS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// SplitMix64 (Steele, Lea, Flood, 2014). Tells its seed when a test fails.

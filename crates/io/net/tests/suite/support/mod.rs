@@ -2,8 +2,12 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use tonnage_net::{Head, Secret, Settings};
+
+/// Short, since tests wait for handshakes that never end.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Addresses that nobody listens on. Below the ports that the kernel gives out, and none twice: a
 /// test that binds port 0 meanwhile cannot be given one of these.
@@ -28,6 +32,7 @@ pub fn settings(endpoints: &[SocketAddr], number: usize, connections: usize) -> 
         connections,
         secret: secret(7),
         patience_seconds: 20.0,
+        handshake_timeout: HANDSHAKE_TIMEOUT,
         checked: false,
         faults: Vec::new(),
     }
