@@ -9,19 +9,19 @@ use tonnage_pipeline::RunError;
 /// Why a job did not finish.
 #[derive(Debug, Error)]
 pub enum JobError {
-    /// The arguments or the input cannot be used: nothing was started.
+    /// The arguments or the input cannot be used; nothing was started.
     #[error("{0}")]
     Refused(String),
-    /// It failed while it ran.
+    /// The job failed while it ran.
     #[error("{what}")]
     Failed {
-        /// What happened, where, to which file.
+        /// What happened.
         what: String,
-        /// The stage that failed, if one did.
+        /// The stage that failed, if any.
         stage: Option<String>,
-        /// The file it happened to.
+        /// The file that was involved, if any.
         file: Option<PathBuf>,
-        /// Where in the file.
+        /// The offset in that file.
         offset: Option<u64>,
     },
     /// It was cancelled.
@@ -30,7 +30,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// A failure that is no stage's.
+    /// A failure outside of any stage.
     pub fn failed(what: impl Into<String>) -> Self {
         Self::Failed {
             what: what.into(),
@@ -40,7 +40,7 @@ impl JobError {
         }
     }
 
-    /// A failure to do something to a file outside any graph.
+    /// A failure with a file, outside of any graph.
     pub fn file(doing: &str, path: &Path, source: &std::io::Error) -> Self {
         let what = format!("{doing} {}: {source}", path.display());
         Self::Failed {

@@ -1,5 +1,5 @@
-//! Directories and their devices, asked before a job starts: a full disk, or one that may not be
-//! written, that is foreseen is no failure.
+//! Checks directories and the free space of their devices before a job starts, so that a full or
+//! read-only disk is refused instead of failing later.
 
 use std::ffi::CString;
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::JobError;
 
-/// Makes `directory` if only it is missing, and refuses one that cannot be written.
+/// Creates `directory` if only its last component is missing; refuses one that cannot be written.
 ///
 /// # Errors
-/// What is wrong with it; the message begins with `flag`.
+/// Why it cannot be used; the message begins with `flag`.
 pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
     let show = directory.display();
     let refuse = |why: io::Error| {
@@ -20,7 +20,7 @@ pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
         ))
     };
     match fs::create_dir(directory) {
-        // The rest of a path that is not there is more likely a mistake, or a mount that is missing.
+        // A longer missing path is more likely a mistake, or a missing mount.
         Err(why) if why.kind() == io::ErrorKind::NotFound => Err(JobError::Refused(format!(
             "{flag} {show}: the directory that it would be in is not there: make it first"
         ))),
@@ -29,7 +29,7 @@ pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
     }
 }
 
-/// Whether files can be made in `directory`, as the kernel says.
+/// Whether files can be created in `directory`, according to the kernel.
 #[allow(unsafe_code)] // One call: faccessat.
 pub fn check_writable(directory: &Path) -> io::Result<()> {
     if !fs::metadata(directory)?.is_dir() {
@@ -44,10 +44,10 @@ pub fn check_writable(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Refuses a sort of `bytes` that the devices have no room for.
+/// Refuses a sort of `bytes` bytes for which the devices have no room.
 ///
 /// # Errors
-/// Which directory has too little.
+/// The directory that has too little.
 pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result<(), JobError> {
     let mut wanted: Vec<(u64, u64, &Path)> = Vec::new(); // device, bytes, a directory on it
     for directories in [scratch, output] {
@@ -76,7 +76,7 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
     Ok(())
 }
 
-/// Bytes free for this user; `None` where the file system does not say.
+/// Bytes free for this user; `None` if the file system does not say.
 #[allow(unsafe_code)] // One call: statvfs.
 fn free_bytes(directory: &Path) -> Option<u64> {
     let path = CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;

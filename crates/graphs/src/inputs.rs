@@ -1,4 +1,4 @@
-//! What there is to read: files, their sizes, their devices, or objects; refused early if it cannot be
+//! The input of a job: files with their sizes and devices, and objects; refused early if it cannot be
 //! used.
 
 use std::fs;
@@ -17,26 +17,26 @@ use crate::error::JobError;
 use crate::objects::object_input::{self, ObjectStorage, ObjectUrl};
 use crate::output::atomic_output;
 
-/// A part of an input file or object, as a fleet divides it among its nodes.
+/// A part of an input file or object: how a cluster divides the input among its nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Split {
-    /// Of a file.
+    /// A part of a file.
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
         /// Where it begins, at a record.
         offset: u64,
         /// Its length, in whole records.
         bytes: u64,
     },
-    /// Of an object.
+    /// A part of an object.
     Object {
-        /// In which bucket.
+        /// The bucket.
         store: Settings,
         /// Its name there.
         key: String,
-        /// What it had when the input was looked at: another object of its name is an error.
+        /// Its ETag when the input was listed; another ETag is an error.
         #[serde(default)]
         etag: Option<String>,
         /// Where it begins, at a record.
@@ -55,15 +55,15 @@ pub struct Input {
     pub offset: u64,
     /// Its length.
     pub bytes: u64,
-    /// The device it is on; none for an object.
+    /// Its device; `None` for an object.
     device: Option<u64>,
 }
 
-/// Looks at files, and at all files in directories (but hidden ones, `.x` and `_x`, as Hadoop does);
-/// then at the objects that urls mean.
+/// Finds the input: files, all files in directories, and the objects of URLs. Hidden files (`.x` and
+/// `_x`, as in Hadoop) are left out.
 ///
-/// Files of directories come in the order of their names, over all directories given: parts that
-/// were written to several devices are one sequence.
+/// Files of directories are sorted by name over all directories, so that parts written to several
+/// devices are one sequence.
 pub fn find(
     paths: &[PathBuf],
     record_bytes: usize,
@@ -110,7 +110,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             atomic_output::check_finished(path, paths)?;
             let of_an_output = path.join(atomic_output::MANIFEST).is_file(); // It may have got no part.
             if in_directories.len() == before && !of_an_output {
-                // A mistyped directory must not pass for sorted, or for no records.
+                // A mistyped directory must not pass for an empty input.
                 return Err(JobError::Refused(format!(
                     "input {}: the directory holds no files to read (names that begin with . or _ \
                      are left out): name one that does",
@@ -133,7 +133,7 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let show = path.display();
     let refuse = |why: std::io::Error| JobError::Refused(format!("input {show}: {why}"));
     let about = fs::metadata(path).map_err(refuse)?;
-    // Before it is opened: opening a pipe waits for whoever writes it.
+    // Before it is opened: opening a pipe waits for its writer.
     if !about.is_file() {
         return Err(JobError::Refused(format!(
             "input {show} is no regular file: give files, or directories that hold nothing else"
@@ -175,8 +175,8 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Looks at splits; refused if their files are not there, or have become shorter. Objects are not
-/// looked at: a request for each would be as much as reading it, where they are small.
+/// Checks splits; refused if a file is missing or became shorter. Objects are not checked: where they
+/// are small, a request for each would cost as much as reading it.
 pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobError> {
     let mut stores: Vec<Arc<Settings>> = Vec::new();
     let mut look_at = |split: &Split| match split {
@@ -222,8 +222,8 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
     splits.iter().map(&mut look_at).collect()
 }
 
-/// How many workers read the inputs: one a device, and one for each request at once if any is an
-/// object.
+/// Number of workers that read the inputs: one per device, and one per concurrent request if any
+/// input is an object.
 pub fn readers(inputs: &[Input], requests: &ObjectAccess) -> usize {
     let mut devices: Vec<Option<u64>> = inputs.iter().map(|input| input.device).collect();
     devices.sort_unstable();
@@ -232,8 +232,8 @@ pub fn readers(inputs: &[Input], requests: &ObjectAccess) -> usize {
     devices.iter().map(of).sum::<usize>().max(1)
 }
 
-/// Where a running sequence of inputs is cut: extents of at most `extent_bytes`, whole records,
-/// aligned where the record size allows; one lane for each device, and one for all objects.
+/// Divides the inputs into extents of at most `extent_bytes`: whole records, aligned where the record
+/// size allows; one lane per device, and one for all objects.
 pub fn extents(
     inputs: &[Input],
     record_bytes: usize,
@@ -257,7 +257,7 @@ pub fn extents(
     )
 }
 
-/// Extents of `chunk_bytes` spread evenly over the inputs, `chunks` of them.
+/// About `chunks` extents of `chunk_bytes` bytes, spread evenly over the inputs.
 pub fn sample(
     inputs: &[Input],
     record_bytes: usize,
@@ -273,7 +273,7 @@ pub fn sample(
     let mut found = Vec::new();
     let (mut before, mut number) = (0, 0);
     for place in 0..chunks as u64 {
-        // The middle of each of `chunks` equal strata, so that sorted input is sampled evenly too.
+        // The middle of each of `chunks` equal strata, so that sorted input is sampled evenly, too.
         let at = (u128::from(total) * (2 * u128::from(place) + 1) / (2 * chunks as u128)) as u64;
         while at >= before + inputs[number].bytes {
             before += inputs[number].bytes;
@@ -288,8 +288,8 @@ pub fn sample(
     lanes(found)
 }
 
-/// The largest whole number of records up to `extent_bytes` that ends at an aligned offset; if no
-/// such number is that small, the largest whole number of records.
+/// The largest whole number of records up to `extent_bytes` that ends at an aligned offset; if there
+/// is none, the largest whole number of records.
 pub fn extent_stride(record_bytes: usize, extent_bytes: usize) -> usize {
     let (mut a, mut b) = (record_bytes, ALIGNMENT);
     while b != 0 {
@@ -339,7 +339,7 @@ fn lanes(extents: impl IntoIterator<Item = (Option<u64>, Extent)>) -> Vec<Vec<Ar
     }
 }
 
-/// A file in blocks, each read on its own.
+/// A file in blocks, one extent each.
 pub fn blocks_of(
     number: usize,
     file: &OutputFile,

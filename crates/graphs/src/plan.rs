@@ -1,10 +1,10 @@
-//! How a memory budget is divided among the stages of the sort.
+//! Divides a memory budget among the stages of the sort.
 //!
-//! Pass one wants one open block for each partition and worker; pass two wants whole partitions,
-//! one being read for each device, one being sorted by each worker, one waiting. So many partitions
-//! are made that both need the same, with blocks that keep pass one's writes long. Where the input
-//! is so large that both cannot be had, partitions grow up to what pass two can hold, then blocks
-//! shrink, and what is too large even so is partitioned again.
+//! Pass one needs one open block per partition and worker. Pass two needs whole partitions: one being
+//! read per device, one being sorted per worker, one waiting. The number of partitions balances both
+//! needs, with blocks that keep pass one's writes long. If the input is too large for both, first
+//! partitions grow up to what pass two can hold, then blocks shrink; partitions that are still too
+//! large are repartitioned.
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
@@ -14,32 +14,32 @@ use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 use crate::error::JobError;
 use crate::inputs::extent_stride;
 
-/// In the place of the size of a record, where the core does not know them and counts none.
+/// Size of a record where the core does not know records and counts none.
 pub(crate) const UNCOUNTED: usize = usize::MAX;
 
 /// The longest extent of an input file: four transfers of the usual size.
 const EXTENT_BYTES: usize = 4 << 20;
 /// The longest block of an output file: one transfer.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
-/// Parts of an object: stores take no shorter ones (but a last), and of longer ones fewer fit. An output
-/// file, which was in memory, is below 4 GiB, so that it has far fewer than the 10,000 that it may have.
+/// Parts of an object. Stores reject shorter ones (except the last). An output file fits in memory, so
+/// it is below 4 GiB and has far fewer than the 10,000 parts that are allowed.
 pub(crate) const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
-/// Blocks of partitions. Longer ones hold back more at the end of pass one; shorter ones cost
-/// seeks, so partitions grow before blocks go below the second, and below the third never.
+/// Blocks of partitions. Longer ones hold back more data at the end of pass one; shorter ones cost
+/// seeks. Partitions grow before blocks shrink below the second size; the third is the minimum.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
 /// The smallest partition worth a file.
 const PARTITION_BYTES: u64 = 1 << 20;
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
-/// Blocks on their way to a disk, in queues of its depth: one in its hands, and more that wait,
-/// since open blocks of random keys fill in bursts of tens. On their way to another endpoint there
-/// are as many: who sends to all is held up by the one that got more than the others of late.
+/// Blocks on their way to a disk, in units of its queue depth: one in flight, the others waiting, since
+/// open blocks of random keys fill in bursts of tens. There are as many on their way to other nodes: a
+/// sender is held up by the peer that got more than the others lately.
 const SPARE_QUEUES: usize = 4;
 /// Longer records are mistakes; a partition in memory could not hold several.
 const RECORD_BYTES_AT_MOST: usize = 1 << 30;
-/// Shares of the memory: an eighth for extents, an eighth for blocks on their way, half for open
-/// blocks; in pass two an eighth for output blocks and the rest for partitions. On a fleet another
-/// eighth of both, for what comes from others.
+/// Shares of the memory. Pass one: an eighth for extents, an eighth for blocks on their way, half for
+/// open blocks. Pass two: an eighth for output blocks, the rest for partitions. On a cluster both
+/// passes use another eighth for what they receive.
 const EIGHTH: usize = 8;
 
 /// Sizes and numbers for both passes.
@@ -81,15 +81,15 @@ pub struct Shape {
     pub memory_bytes: usize,
     /// Threads for the work stages.
     pub workers: usize,
-    /// Devices of input, scratch and output; of an object store each request at once is one.
+    /// Devices of input, scratch and output; each concurrent request to an object store counts as one.
     pub devices: (usize, usize, usize),
     /// Whether the output goes to an object store, so that its blocks are parts of objects.
     #[serde(default)]
     pub uploads: bool,
-    /// Endpoints that each have as much to sort, and as many partitions.
+    /// Nodes, each with as much to sort and as many partitions.
     #[serde(default = "one")]
     pub endpoints: usize,
-    /// Connections from each of them to each other.
+    /// Connections from each node to each other.
     #[serde(default = "one")]
     pub connections: usize,
 }
@@ -102,7 +102,7 @@ impl Plan {
     /// Divides the memory.
     ///
     /// # Errors
-    /// When the memory is too small for any division, saying how much is needed.
+    /// When the memory is too small for any division, with the size that suffices.
     pub fn new(shape: &Shape, disk: &Disk) -> Result<Self, JobError> {
         let Shape {
             bytes,
@@ -122,8 +122,8 @@ impl Plan {
         }
         let eighth = memory_bytes / EIGHTH;
         let least = aligned(record_bytes); // No buffer is shorter than a record.
-        // Buffers of at most `longest` in an eighth of the memory: as long as `few` of them allow,
-        // and as many as keep the devices' queues full.
+        // Buffers of at most `longest` bytes in an eighth of the memory: as long as `few` of them
+        // allow, and as many as keep the devices' queues full.
         let divide = |longest: usize, few: usize, queues: usize| {
             let length = (eighth / few / ALIGNMENT * ALIGNMENT).clamp(least, longest.max(least));
             let in_hand = (disk.depth * disk.transfer_bytes).div_ceil(length) + 1;
@@ -139,13 +139,13 @@ impl Plan {
             return Err(JobError::Refused("endpoints: give at least 1".to_owned()));
         }
         let links = (endpoints - 1) * connections;
-        // So many blocks are in the hands of connections, in an eighth of the memory, as well.
+        // So many blocks are in flight on connections, within an eighth of the memory, as well.
         let longest = |lanes: usize| match links {
             0 => usize::MAX,
             _ => eighth / (links + lanes) / ALIGNMENT * ALIGNMENT,
         };
         let (output_block_bytes, output_blocks) = if uploads {
-            // One that each worker fills, one in the hands of each request.
+            // One that each worker fills, and one in flight per request.
             let wanted = workers + outputs;
             let [shortest, longest] = PART_BYTES.map(|bytes| bytes.max(least));
             let length = (eighth / wanted / ALIGNMENT * ALIGNMENT).clamp(shortest, longest);
@@ -154,7 +154,7 @@ impl Plan {
             let longest = OUTPUT_BLOCK_BYTES.min(longest(outputs));
             divide(longest, workers + outputs, outputs)
         };
-        // What is uploaded has no copies.
+        // Uploads have no replicas.
         let copied = match uploads {
             true => 0,
             false => received(output_blocks, links, outputs) * output_block_bytes,
@@ -169,12 +169,12 @@ impl Plan {
         let slot_bytes = slot_bytes / ALIGNMENT * ALIGNMENT;
 
         let open = memory_bytes / 2;
-        // Blocks of every endpoint's partitions are open here.
+        // Blocks of every node's partitions are open here.
         let opened = workers * endpoints;
         let most = |block: usize| (open / (opened * block.max(least))).max(1) as u64;
         let fits = ((slot_bytes as f64 * FILL) as u64).max(1);
-        // Open blocks for every partition need as much as partitions in all slots. Less of both
-        // is better: memory that a job touches for the first time costs the kernel, and a
+        // Open blocks for every partition need as much memory as partitions in all slots. Less of
+        // both is better: memory that a job touches for the first time costs the kernel, and a
         // hypervisor more, and small partitions keep pass two's devices busy early and late.
         let even = slots as f64 * bytes as f64 * (opened * BLOCK_BYTES[0]) as f64;
         let even = (even.sqrt() / slots as f64) as u64;
@@ -198,7 +198,7 @@ impl Plan {
                 "--memory of {memory_bytes} bytes is too small for records of {record_bytes} bytes \
                  on {} directories with {workers} workers: give at least {}MiB",
                 inputs + scratches + outputs,
-                // Shares grow with the memory, so what is needed at most fits into twice as much.
+                // Shares grow with the memory, so the need fits into twice as much at most.
                 (2 * need).div_ceil(1 << 20)
             )));
         }
@@ -218,8 +218,8 @@ impl Plan {
     }
 }
 
-/// Buffers for what comes from others: as many on their way to the disk as there are of what stays
-/// here, and one at least in the hands of each connection and each device.
+/// Buffers for what other nodes send: as many on their way to the disk as for local blocks, and at
+/// least one for each connection and each device.
 #[must_use]
 pub fn buffers_of_receive(buffers: usize, links: usize, lanes: usize) -> usize {
     buffers.max(links + lanes)

@@ -1,4 +1,4 @@
-//! What every job reports, and the two ways in which it can fail.
+//! What every job has: its phases, its threads and its memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,16 +28,16 @@ pub struct Phase {
     pub report: RunReport,
 }
 
-/// Threads of a work stage: the cores that this process may use, by affinity and control group.
+/// Threads of a work stage: the cores that this process may use, by affinity and cgroup.
 #[must_use]
 pub fn workers() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Memory for a job's graphs, which run one after another. No page of it is touched yet.
+/// Memory for a job's graphs, which run one after another. No page is touched yet.
 ///
 /// # Errors
-/// The kernel's refusal.
+/// The kernel refuses the mapping.
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     let arena = Arena::map(bytes).map_err(|why| {
         JobError::Refused(format!(
@@ -47,17 +47,17 @@ pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     Ok(Arc::new(arena))
 }
 
-/// How a job's graphs are run.
+/// Runs the phases of a job.
 #[derive(Clone, Debug)]
 pub struct Watch {
-    /// Cancels and shows progress.
+    /// Cancels the job and shows its progress.
     pub handle: RunHandle,
     /// When the job began.
     pub epoch: std::time::Instant,
 }
 
 impl Watch {
-    /// A job that begins now.
+    /// Begins a job now.
     #[must_use]
     pub fn begin(handle: &RunHandle) -> Self {
         Self {
@@ -66,10 +66,10 @@ impl Watch {
         }
     }
 
-    /// Runs one phase within `memory`, for a set time if there is one.
+    /// Runs one phase within `memory`, for at most `duration`.
     ///
     /// # Errors
-    /// What the run reports.
+    /// The report of the run.
     pub fn run(
         &self,
         name: &str,
@@ -78,7 +78,7 @@ impl Watch {
         duration: Option<Duration>,
     ) -> Result<Phase, JobError> {
         let began_seconds = self.epoch.elapsed().as_secs_f64();
-        // Twenty samples even of a short trial.
+        // At least twenty samples, even of a short trial.
         let sample_every = duration.map_or(SAMPLE_EVERY, |duration| {
             (duration / 20).clamp(SAMPLE_EVERY / 10, SAMPLE_EVERY)
         });

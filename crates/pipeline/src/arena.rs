@@ -1,18 +1,18 @@
 //! One block of memory for the graphs of a job, which run one after another.
 //!
-//! All buffers of a run are slots of one anonymous mapping: its size is the job's budget, it can
-//! be registered with a ring, pages that one graph touched serve the next, and it is given back
-//! whole. Huge pages are asked for, and the mapping made of whole ones: a sort touches its
-//! partition in key order, which is random order to the page tables, and a device takes a transfer
-//! out of small pages in several requests, which halves the rate of one at a time.
+//! All buffers of a run are slots of one anonymous mapping. Its size is the job's budget, it can be
+//! registered with a ring, and pages touched by one graph serve the next. The mapping consists of
+//! whole huge pages: a sort touches its partition in key order, which is random to the page tables,
+//! and a device splits a transfer out of small pages into several requests, which halves the rate
+//! at queue depth 1.
 #![allow(unsafe_code)] // The edge to the kernel's memory: mmap, madvise, munmap.
 
 use std::io;
 
-/// Alignment of the arena and of every slot in it: what direct I/O asks for on any device we know.
+/// Alignment of the arena and of every slot: what direct I/O needs on the devices we know.
 pub const ALIGNMENT: usize = 4096;
 
-/// What a huge page is on most machines.
+/// Size of a huge page on most machines.
 const HUGE_PAGE: usize = 2 << 20;
 
 /// A private anonymous mapping, unmapped on drop.
@@ -31,10 +31,10 @@ impl Arena {
     pub fn map(bytes: usize) -> io::Result<Self> {
         let bytes = bytes.next_multiple_of(ALIGNMENT).max(ALIGNMENT);
         let mapped = bytes.next_multiple_of(HUGE_PAGE);
-        // One more, of which the kernel is given back what lies before and after whole ones.
+        // One huge page more; what lies before and after the whole ones is unmapped again.
         let spacious = mapped + HUGE_PAGE;
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no
-        // memory that anyone else owns.
+        // SAFETY: an anonymous private mapping at an address that the kernel chooses touches no
+        // memory of anyone else.
         let found = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -50,8 +50,8 @@ impl Arena {
         }
         let start = (found as usize).next_multiple_of(HUGE_PAGE);
         let before = start - found as usize;
-        // SAFETY: what is unmapped lies within the mapping just made, before and after what is
-        // kept. The advice is no more than that: a refusal costs speed, so no result is needed.
+        // SAFETY: the unmapped ranges lie within the new mapping, outside of what is kept. The
+        // advice may be refused, which costs speed only.
         unsafe {
             if before > 0 {
                 libc::munmap(found, before);
@@ -68,14 +68,14 @@ impl Arena {
         })
     }
 
-    /// Gives the kernel back the pages from `offset` on, whose content is lost.
+    /// Returns the pages from `offset` on to the kernel; their content is lost.
     ///
-    /// The caller sees to it that no slot in use lies there.
+    /// No slot in use may lie there.
     pub(crate) fn release_from(&self, offset: usize) {
         let offset = offset.next_multiple_of(ALIGNMENT);
         if offset < self.bytes {
-            // SAFETY: the range lies within the mapping; its pages read as zeros from now on, and
-            // no slot in use lies there. Advice only: a refusal costs memory, not correctness.
+            // SAFETY: the range lies within the mapping, and no slot in use lies in it; its pages
+            // read as zeros from now on. The advice may be refused, which costs memory only.
             unsafe {
                 let start = (self.start + offset) as *mut libc::c_void;
                 libc::madvise(start, self.bytes - offset, libc::MADV_DONTNEED);
@@ -98,8 +98,8 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `map` and every slot holds the arena alive, so nobody
-        // looks at it any more.
+        // SAFETY: `map` mapped the range, and every slot keeps the arena alive, so nobody uses it
+        // any more.
         unsafe { libc::munmap(self.start as *mut libc::c_void, self.mapped) };
     }
 }

@@ -1,8 +1,8 @@
 //! Pools of equal slots, and the buffers that own one slot each.
 //!
-//! A stage that makes buffers has a pool of its own, so a stage upstream can never take the memory
-//! that one downstream needs to go on: a chain of private pools cannot deadlock. A buffer gives
-//! its slot back when it is dropped, wherever that is.
+//! A stage that makes buffers has its own pool, so an upstream stage can never take the memory that
+//! a downstream stage needs: a chain of private pools cannot deadlock. A buffer returns its slot
+//! when it is dropped, wherever that happens.
 #![allow(unsafe_code)] // The one place where arena memory becomes slices.
 
 use std::fmt;
@@ -62,7 +62,7 @@ impl Pool {
         Some(Buffer::at(start, self))
     }
 
-    /// An empty buffer as soon as one is free; `None` when `stopped` says so first.
+    /// An empty buffer as soon as one is free; `None` once `stopped` returns true.
     pub fn wait(self: &Arc<Self>, stopped: impl Fn() -> bool) -> Option<Buffer> {
         let mut free = self.lock();
         loop {
@@ -76,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// Wakes everyone who waits, so that they look at `stopped` again.
+    /// Wakes all waiters, so that they check `stopped` again.
     pub fn wake(&self) {
         self.returned.signal_all(self.lock());
     }
@@ -86,7 +86,7 @@ impl Pool {
     }
 }
 
-/// A slot of memory with what is known of its payload. Owned by one worker at a time.
+/// A slot of memory and the description of its payload. One worker owns it at a time.
 pub struct Buffer {
     start: usize,
     pool: Arc<Pool>,
@@ -94,13 +94,13 @@ pub struct Buffer {
     pub head: usize,
     /// Payload length in bytes.
     pub len: usize,
-    /// Which device or peer this buffer belongs to; edges that route do so by it.
+    /// The device or peer that the buffer belongs to; routed edges choose the queue by it.
     pub lane: usize,
     /// Number of the partition, run or file that the payload belongs to.
     pub number: usize,
     /// Where the payload begins in its file or stream, in bytes.
     pub offset: u64,
-    /// Number of the endpoint that sent it; 0 if it came from none.
+    /// Number of the peer that sent it; 0 if it did not come over the network.
     pub source: usize,
 }
 
@@ -156,15 +156,15 @@ impl Buffer {
         self.len += bytes.len();
     }
 
-    /// Has memory begin to fetch the ends of a part of the slot, which is read soon. Fetching the
-    /// lines between of a record of 100 bytes, too, was measured, and was no faster.
+    /// Prefetches the first and the last cache line of a part of the slot. Prefetching the lines
+    /// between, too, was measured for records of 100 bytes and was no faster.
     #[inline]
     pub fn prefetch(&self, part: std::ops::Range<usize>) {
         debug_assert!(part.end <= self.capacity());
         #[cfg(target_arch = "x86_64")]
         for at in [part.start, part.end.saturating_sub(1)] {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: every such processor has it, and it is a hint: of no address does it fault.
+            // SAFETY: every x86-64 processor has it, and a prefetch of any address is harmless.
             unsafe { _mm_prefetch::<_MM_HINT_T0>((self.start + at) as *const i8) };
         }
     }

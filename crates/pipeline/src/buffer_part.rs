@@ -1,14 +1,14 @@
-//! Parts of a buffer: several workers fill one buffer at once, each its own part.
+//! Parts of a buffer, so that several workers fill one buffer at once.
 //!
-//! A chunk of an object is fetched by several requests straight into the place where it will lie
-//! (MATE-EC2's threaded retrieval): who ends last has the whole buffer again.
+//! Several requests fetch a chunk of an object straight to its final place (MATE-EC2's threaded
+//! retrieval). The worker that finishes last gets the whole buffer back.
 #![allow(unsafe_code)] // Disjoint slices of one slot, in the hands of several threads.
 
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 
-/// So many bytes of a buffer's slot, in the hands of one worker.
+/// A range of a buffer's slot that one worker owns.
 #[derive(Debug)]
 pub struct BufferPart {
     whole: Arc<Buffer>,
@@ -17,10 +17,10 @@ pub struct BufferPart {
 }
 
 impl BufferPart {
-    /// Divides a buffer's payload into parts of `len` bytes; the last is what is left.
+    /// Divides a buffer's payload into parts of `len` bytes; the last may be shorter.
     ///
     /// # Panics
-    /// When a part has no bytes, or the payload does not fit into the slot: bugs of the caller.
+    /// When `len` is 0, or the payload does not fit into the slot: bugs of the caller.
     #[must_use]
     pub fn divide(mut whole: Buffer, len: usize) -> Vec<Self> {
         assert!(len > 0, "a part has a byte at least");
@@ -40,12 +40,12 @@ impl BufferPart {
     /// Its memory.
     #[must_use]
     pub fn memory(&mut self) -> &mut [u8] {
-        // SAFETY: parts of a buffer do not overlap, nobody reads the buffer while there is a part of
-        // it, and the slot is the buffer's as long as `whole` is there.
+        // SAFETY: parts do not overlap, nobody reads the buffer while a part of it exists, and
+        // `whole` keeps the slot.
         unsafe { std::slice::from_raw_parts_mut(self.start as *mut u8, self.len) }
     }
 
-    /// Gives the part back: the buffer, if it was the last.
+    /// Ends the use of the part; gives the buffer if it was the last part.
     #[must_use]
     pub fn join(self) -> Option<Buffer> {
         Arc::into_inner(self.whole)

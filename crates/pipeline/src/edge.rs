@@ -1,8 +1,8 @@
 //! An edge: queues of buffers between two stages, bounded in bytes.
 //!
-//! One queue for all workers of the next stage, or one a worker where buffers are routed by lane.
-//! A queue takes a buffer when what already waits is below the bound, so one buffer larger than
-//! the bound still passes. Locks are taken once a buffer, and buffers are large.
+//! There is one queue for all workers of the next stage, or one per worker where buffers are routed
+//! by lane. A queue accepts a buffer while it holds less than the bound, so one buffer larger than
+//! the bound still passes. A lock is taken once per buffer, and buffers are large.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::buffer::Buffer;
 use crate::quiet_condvar::QuietCondvar;
 
-/// How the workers of a stage share what comes in.
+/// How the workers of a stage share its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
     /// Any worker takes the next buffer.
     Any,
-    /// Buffers go to worker `lane % workers`: a device's buffers to the device's worker.
+    /// Buffers go to worker `lane % workers`, so each device has its own worker.
     ByLane,
 }
 
-/// What came of asking a queue for a buffer.
+/// Result of polling a queue.
 #[derive(Debug)]
 pub enum PollResult {
     /// The next buffer.
@@ -49,7 +49,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What waits longest, or that nothing will come; else what it looked at, for who waits on.
+    /// The oldest buffer, or the end of input; else returns the guard, to wait with.
     fn pop<'a>(
         &self,
         mut waiting: MutexGuard<'a, QueueState>,
@@ -93,7 +93,7 @@ impl Edge {
         }
     }
 
-    /// Puts a buffer into its queue; waits for room, and gives it up when `stopped`.
+    /// Queues a buffer once there is room; returns the buffer if `stopped`.
     pub fn send(&self, buffer: Buffer, stopped: impl Fn() -> bool) -> Result<(), Buffer> {
         let queue = &self.queues[buffer.lane % self.queues.len()];
         let mut waiting = queue.lock();
@@ -109,7 +109,7 @@ impl Edge {
         Ok(())
     }
 
-    /// Whether a send of a buffer of this lane would have to wait.
+    /// Whether sending a buffer of this lane would block.
     pub fn is_full(&self, lane: usize) -> bool {
         self.queues[lane % self.queues.len()].lock().bytes >= self.limit_bytes
     }
@@ -123,7 +123,7 @@ impl Edge {
         }
     }
 
-    /// The next buffer for `worker`; waits for it, and gives up when `stopped`.
+    /// The next buffer for `worker`, once there is one; gives up if `stopped`.
     pub fn receive(&self, worker: usize, stopped: impl Fn() -> bool) -> PollResult {
         let queue = &self.queues[worker % self.queues.len()];
         let mut waiting = queue.lock();
@@ -147,7 +147,7 @@ impl Edge {
         }
     }
 
-    /// Wakes everyone who waits, so that they look at `stopped` again.
+    /// Wakes all waiters, so that they check `stopped` again.
     pub fn wake(&self) {
         for queue in &self.queues {
             queue.filled.signal_all(queue.lock());

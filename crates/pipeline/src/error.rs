@@ -1,4 +1,4 @@
-//! What can go wrong: a graph that does not fit together, a stage that fails, a run that stops.
+//! Errors: a graph that does not fit together, a stage that fails, a run that stops.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use thiserror::Error;
 /// A graph that cannot be run, found before any thread starts.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum GraphError {
-    /// Nothing to run.
+    /// There is nothing to run.
     #[error("the graph has no stages")]
     Empty,
-    /// Two stages of one name.
+    /// Two stages have the same name.
     #[error("two stages are called {0}")]
     SameName(String),
-    /// An edit names a stage that is not there.
+    /// An edit names an unknown stage.
     #[error("the graph has no stage called {name}; it has {known}")]
     NoStage {
-        /// The name asked for.
+        /// The name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Neighbours that do not fit.
+    /// Neighbouring stages do not fit.
     #[error("{from} gives {gives}, but {to} takes {takes}")]
     Mismatch {
         /// Upstream stage.
@@ -33,7 +33,7 @@ pub enum GraphError {
         /// What it takes.
         takes: String,
     },
-    /// The stages together want more than the budget.
+    /// The stages together need more than the budget.
     #[error(
         "the stages need {need_bytes} bytes of memory ({shares}), the budget is {budget_bytes}"
     )]
@@ -42,24 +42,24 @@ pub enum GraphError {
         need_bytes: usize,
         /// The budget.
         budget_bytes: usize,
-        /// Who wants what.
+        /// How much each stage needs.
         shares: String,
     },
 }
 
-/// What a stage reports when it cannot go on.
+/// What a stage reports when it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What happened, in words.
+    /// What happened.
     pub what: String,
-    /// The file it happened to.
+    /// The file that was involved, if any.
     pub file: Option<PathBuf>,
-    /// Where in the file.
+    /// The offset in that file.
     pub offset: Option<u64>,
 }
 
 impl Failure {
-    /// A failure that no file is to blame for.
+    /// A failure that involves no file.
     pub fn new(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -99,7 +99,7 @@ pub enum RunError {
     /// Cancelled from outside.
     #[error("cancelled")]
     Cancelled,
-    /// A stage failed; every other was stopped.
+    /// A stage failed; all others were stopped.
     #[error("stage {stage}: {}", .failure.what)]
     Failed {
         /// Its name.
@@ -113,9 +113,9 @@ pub enum RunError {
     /// The system refused memory or a thread.
     #[error("{what}: {source}")]
     System {
-        /// What was asked for.
+        /// What was requested.
         what: &'static str,
-        /// The answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }

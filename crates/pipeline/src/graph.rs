@@ -1,8 +1,8 @@
-//! The graph: stages in order, four edits, the check and the drawing.
+//! The graph: stages in order, four edits, the check, and the description.
 //!
-//! A graph is a value. Editing gives another value that shares the stages it kept, so a benchmark
-//! made from a job's graph runs the job's own stages with the job's own settings. A job so far is
-//! a chain; a branch will be a new kind of edge here, not a second graph type.
+//! A graph is a value. An edit gives another value that shares the stages it kept, so a benchmark
+//! derived from a job's graph runs the job's own stages with the job's own settings. A job is a
+//! chain so far; a branch would be a new kind of edge here, not a second graph type.
 
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ impl Node {
     }
 }
 
-/// Two nodes are equal when name, kind, configuration and all that a graph is wired by are.
+/// Nodes are equal if their name, kind, configuration and all that wires a graph are equal.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         let (one, two) = (&self.spec, &other.spec);
@@ -132,10 +132,10 @@ impl Graph {
         Ok((first.min(last), first.max(last)))
     }
 
-    /// Whether the graph can run within `budget_bytes` of memory.
+    /// Checks that the graph can run within `budget_bytes` of memory.
     ///
     /// # Errors
-    /// The first thing that does not fit, naming the stages.
+    /// The first mismatch, with the names of the stages.
     pub fn check(&self, budget_bytes: usize) -> Result<(), GraphError> {
         if self.nodes.is_empty() {
             return Err(GraphError::Empty);
@@ -199,7 +199,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Memory that the stages declare, all together.
+    /// Memory that all stages together declare.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.nodes
@@ -235,7 +235,7 @@ impl Graph {
     }
 }
 
-/// One stage as it is drawn.
+/// One stage of a graph, as it is reported.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drawing {
     /// Name.

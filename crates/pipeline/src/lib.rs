@@ -1,21 +1,20 @@
-//! A graph of stages that is built, checked, drawn and run from one value.
+//! A graph of stages that is built, checked, described and run from one value.
 //!
 //! ```text
 //!   Graph::chain([read, partition, write])      a value: nodes in order, each a StageSpec
 //!     .keep / .replace / .feed / .drain         four edits: a benchmark is a job's graph, edited
-//!     .check(budget)                            ports fit, ends are closed, memory is kept
+//!     .check(budget)                            ports fit, ends are closed, memory suffices
 //!     .draw()                                   the same value as text
-//!   run(&graph, &options, &control)             the same value as threads
+//!   run(&graph, &options, &handle)              the same value as threads
 //! ```
 //!
-//! One OS thread a worker; workers pass whole buffers, never records, along edges bounded in
-//! bytes. Every buffer lies in one [`Arena`] that is as large as the graph's stages declared, so
-//! the memory budget holds whatever the input. Every worker keeps a probe: what it moved, and how
-//! long it was busy, starved (nothing came in), or blocked (nowhere to put it). Predicting and
-//! explaining a job are both reading those probes.
+//! Each worker is one OS thread. Workers pass whole buffers, never records, along edges bounded in
+//! bytes. Every buffer lies in one [`Arena`], as large as the stages declared, so the memory budget
+//! holds for any input. Every worker has a probe: what it moved, and how long it was busy, starved
+//! (no input) or blocked (no room for output). Predicting a job and explaining it both read probes.
 //!
-//! This crate knows no disk and no sort. The design follows Themis (a job and its benchmarks
-//! share their stages) with the topology stated once.
+//! This crate knows no disk and no sort. The design follows Themis (a job and its benchmarks share
+//! their stages), with the topology stated once.
 
 mod arena;
 mod buffer;

@@ -1,8 +1,8 @@
-//! What each worker moved and how its time went.
+//! What each worker moved and how it spent its time.
 //!
 //! A worker is in one [`WorkerState`] at a time and stamps every change, so the three times add up to
-//! the time it lived. Others may read a probe while it runs: the state it is in counts up to now.
-//! The times have a lock, taken once a wait, so that who reads never sees half a change.
+//! its lifetime. Others may read a probe while it runs: the current state counts up to now. A lock,
+//! taken once per wait, keeps readers from seeing half a change.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,22 +23,22 @@ pub enum WorkerState {
     Blocked = 2,
 }
 
-/// What a stage did up to some moment; sums over its workers.
+/// What a stage has done so far; sums over its workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
-    /// Bytes dealt with.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Records dealt with, where the stage knows records.
+    /// Records processed, where the stage knows records.
     pub records: u64,
-    /// Seconds at work, waiting for its own device included.
+    /// Busy seconds, waiting for its own device included.
     pub busy_seconds: f64,
-    /// Seconds without input.
+    /// Starved seconds: no input.
     pub starved_seconds: f64,
-    /// Seconds without room for output.
+    /// Blocked seconds: no room for output.
     pub blocked_seconds: f64,
     /// CPU seconds of the stage's own threads, user and system.
     pub cpu_seconds: f64,
-    /// Operations that the stage's devices had in hand at this moment.
+    /// Queue depth of the stage's devices at this moment.
     pub depth: usize,
 }
 
@@ -62,7 +62,7 @@ pub struct Probe {
     cpu: Mutex<(Option<ThreadClock>, f64)>, // the clock while it lives, then the final seconds
 }
 
-/// Where a worker's time went.
+/// How a worker spent its time.
 #[derive(Debug)]
 struct Times {
     state: WorkerState,
@@ -115,7 +115,7 @@ impl Probe {
         cpu.1 = used.map_or(0.0, |time| time.as_secs_f64());
     }
 
-    /// Changes the state; time up to now goes to the old one.
+    /// Changes the state; the time up to now belongs to the old one.
     pub fn enter(&self, state: WorkerState) {
         let mut times = lock(&self.times);
         times.settle(self.epoch.elapsed());
@@ -128,7 +128,7 @@ impl Probe {
         self.records.fetch_add(records as u64, Relaxed);
     }
 
-    /// Notes how many operations the device has in hand.
+    /// Records the queue depth of the device.
     pub fn depth(&self, depth: usize) {
         self.depth.store(depth, Relaxed);
     }
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// Who reads while the state changes all the time sees no time that falls, and none twice.
+    /// A reader never sees a time decrease, nor the same time twice, while the state changes.
     #[test]
     fn times_never_fall_while_states_change() {
         let epoch = Instant::now();

@@ -1,12 +1,12 @@
-//! A condition variable that costs nothing to signal while nobody waits for it.
+//! A condition variable that costs nothing to signal while nobody waits.
 //!
-//! The standard one asks the kernel at every signal. Buffers are handed over thousands of times a
-//! second, and mostly to somebody who is at work.
+//! The standard one enters the kernel at every signal. Buffers are handed over thousands of times a
+//! second, mostly to a worker that is busy.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, MutexGuard, PoisonError};
 
-/// Where those sleep who wait for what a mutex guards to change.
+/// Lets threads sleep until what a mutex guards has changed.
 #[derive(Debug, Default)]
 pub struct QuietCondvar {
     change: Condvar,
@@ -14,7 +14,7 @@ pub struct QuietCondvar {
 }
 
 impl QuietCondvar {
-    /// Sleeps until signalled, or for no reason at all.
+    /// Sleeps until signalled, or wakes spuriously.
     pub fn wait<'a, T>(&self, guarded: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.waiters.fetch_add(1, Relaxed);
         let guarded = self
@@ -25,7 +25,7 @@ impl QuietCondvar {
         guarded
     }
 
-    /// Gives the mutex back after a change that one of those who sleep can use.
+    /// Releases the mutex after a change that one sleeper can use.
     pub fn signal_one<T>(&self, guarded: MutexGuard<'_, T>) {
         let sleeps = self.waiters.load(Relaxed) > 0;
         drop(guarded);
@@ -34,7 +34,7 @@ impl QuietCondvar {
         }
     }
 
-    /// Gives the mutex back after a change that all who sleep have to look at.
+    /// Releases the mutex after a change that all sleepers have to see.
     pub fn signal_all<T>(&self, guarded: MutexGuard<'_, T>) {
         let sleeps = self.waiters.load(Relaxed) > 0;
         drop(guarded);

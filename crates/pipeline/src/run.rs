@@ -1,8 +1,8 @@
-//! Runs a graph: a thread for each worker, a sampler for the timeline, one end for all.
+//! Runs a graph: a thread per worker, a sampler for the timeline, one end for all.
 //!
 //! The first failure stops every stage and is the one reported. Stopping sets one flag and wakes
-//! every queue and pool; workers then return at their next wait, and I/O in flight is awaited by
-//! the stage that owns it, so that nothing touches the memory when the run has ended.
+//! every queue and pool; workers then return at their next wait. A stage awaits its I/O in flight,
+//! so nothing touches the memory once the run has ended.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -21,15 +21,15 @@ use crate::run_handle::{RunHandle, Waiter};
 use crate::stage::StageSpec;
 use crate::worker_ports::WorkerPorts;
 
-/// Samples kept at most; at the limit every second one is dropped and the interval doubles.
+/// Most samples kept; at the limit every second one is dropped and the interval doubles.
 const SAMPLES_AT_MOST: usize = 4096;
 
 /// How a run is bounded and watched.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Memory that all stages together may use: their buffers lie in it, and what they keep
-    /// beside their buffers counts against its size. Runs that follow each other may share it;
-    /// the kernel then has to find and clear its pages only once.
+    /// Memory for all stages: their buffers lie in it, and what they keep beside buffers counts
+    /// against its size. Consecutive runs may share it; the kernel then finds and clears its pages
+    /// only once.
     pub memory: Arc<Arena>,
     /// Sources end after this long at the latest; `None` runs to the end of the input.
     pub duration: Option<Duration>,
@@ -40,7 +40,7 @@ pub struct RunOptions {
 /// What one stage did in a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageReport {
-    /// The stage as it was drawn.
+    /// The stage.
     #[serde(flatten)]
     pub stage: Drawing,
     /// What it did.
@@ -51,13 +51,13 @@ pub struct StageReport {
 /// What a run did.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
-    /// Wall seconds from the first thread's start to the last one's end.
+    /// Wall-clock seconds from the first thread's start to the last one's end.
     pub seconds: f64,
     /// Each stage, in the graph's order.
     pub stages: Vec<StageReport>,
-    /// The stage with the largest share of its workers' time at work.
+    /// The stage whose workers were busy for the largest share of their time.
     pub bottleneck: String,
-    /// Memory that the graph had.
+    /// Memory that the graph used.
     pub memory_bytes: usize,
     /// All stages over time.
     pub timeline: Vec<Sample>,
@@ -144,7 +144,7 @@ pub fn run(graph: &Graph, options: &RunOptions, handle: &RunHandle) -> Result<Ru
 fn work(spec: &dyn StageSpec, mut ports: WorkerPorts, fail: impl FnOnce(Failure)) {
     ports.probe.begin();
     let probe = Arc::clone(&ports.probe);
-    // Whatever way the worker ends, its probe stops and the next stage learns that it ended.
+    // However the worker ends, its probe stops and the next stage learns of the end.
     struct WorkerGuard(Option<Arc<Edge>>, Arc<Probe>);
     impl Drop for WorkerGuard {
         fn drop(&mut self) {
@@ -157,7 +157,7 @@ fn work(spec: &dyn StageSpec, mut ports: WorkerPorts, fail: impl FnOnce(Failure)
     }
     let _ending = WorkerGuard(ports.output.clone(), probe);
     let work = || spec.start(ports.worker, &ports)?.run(&mut ports);
-    // Told before the next stage sees its input end, since that may make it fail, too.
+    // Reported before the next stage sees the end of its input, which may make that stage fail, too.
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(()) | Err(StageError::Stopped)) => {}
         Ok(Err(StageError::Failed(why))) => fail(why),
@@ -221,8 +221,8 @@ impl Wiring {
             .map(|node| node.spec.memory())
             .map(|memory| memory.buffers * memory.buffer_bytes)
             .sum();
-        // What stages hold beside the arena comes out of the budget too: pages that the graph
-        // before this one touched, and this one has no use for, make room for it.
+        // What stages hold beside the arena comes out of the budget, too: pages that the previous
+        // graph touched and this one does not need make room for it.
         let private: usize = nodes
             .iter()
             .map(|node| node.spec.memory().private_bytes)

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::buffer::Pool;
 use crate::edge::Edge;
 
-/// The handle by which others cancel and watch a run; clones share it.
+/// Cancels and watches a run; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct RunHandle {
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ impl RunHandle {
         self.shared.cancelled.load(SeqCst)
     }
 
-    /// Bytes that the last stages of all runs under this handle have dealt with.
+    /// Bytes that the last stages of all runs under this handle have processed.
     #[must_use]
     pub fn done_bytes(&self) -> u64 {
         self.shared.done_bytes.load(SeqCst)
@@ -68,7 +68,7 @@ impl RunHandle {
 
     pub(crate) fn begin(&self, waiters: Vec<Waiter>) {
         *self.waiters() = waiters;
-        // In this order, since a cancel between the two lines must not be lost.
+        // In this order, so that a cancel between the two stores is not lost.
         self.shared.stopped.store(false, SeqCst);
         if self.is_cancelled() {
             self.shared.stopped.store(true, SeqCst);

@@ -6,11 +6,11 @@ use crate::edge::Routing;
 use crate::error::{Failure, StageError};
 use crate::worker_ports::WorkerPorts;
 
-/// What flows along an edge, by name: the same name on both ends or the graph is refused.
+/// What flows along an edge, by name. Both ends must name the same, or the check fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Port(pub &'static str);
 
-/// Memory that a stage needs for itself, declared before the run and counted against its budget.
+/// Memory that a stage needs, declared before the run and counted against its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryNeed {
     /// Buffers in the stage's own pool.
@@ -22,7 +22,7 @@ pub struct MemoryNeed {
 }
 
 impl MemoryNeed {
-    /// All of it.
+    /// The sum.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.buffers * self.buffer_bytes + self.private_bytes
@@ -31,13 +31,13 @@ impl MemoryNeed {
 
 /// A stage as a value: enough to compare, check, draw and start it.
 pub trait StageSpec: Send + Sync {
-    /// The kind of stage, which is the name of the file it is written in.
+    /// The kind of stage.
     fn kind(&self) -> &'static str;
-    /// Its settings, and how much it has to do; not the data itself (which files, which keys).
+    /// Its settings and the amount of its work, not the data itself (which files, which keys).
     fn config(&self) -> Value;
-    /// What it takes; `None` for a source.
+    /// The port that it takes; `None` for a source.
     fn input(&self) -> Option<Port>;
-    /// What it gives; `None` for a sink.
+    /// The port that it gives; `None` for a sink.
     fn output(&self) -> Option<Port>;
     /// How many workers run it.
     fn workers(&self) -> usize;
@@ -56,13 +56,13 @@ pub trait StageSpec: Send + Sync {
     /// Makes worker number `worker`; called on the worker's own thread.
     ///
     /// # Errors
-    /// What keeps it from starting.
+    /// Why it cannot start.
     fn start(&self, worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure>;
 }
 
-/// One worker of a stage: runs until its input has ended, on one thread.
+/// One worker of a stage. It runs on one thread until its input ends.
 pub trait Stage {
-    /// Does the work. Returning `Ok` means that everything received was dealt with.
+    /// Does the work. `Ok` means that everything received was processed.
     ///
     /// # Errors
     /// [`StageError::Stopped`] passed on from `flow`, or the stage's own failure.

@@ -1,7 +1,6 @@
-//! What a worker sees of its run: its input, its output, its pool, its probe.
+//! A worker's view of its run: its input, output, pool and probe.
 //!
-//! Waiting happens here and nowhere else, so that every wait is counted and every wait ends when
-//! the run is stopped.
+//! All waiting happens here, so that every wait is counted and ends when the run is stopped.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,7 +11,7 @@ use crate::error::StageError;
 use crate::probe::{Probe, WorkerState};
 use crate::run_handle::RunHandle;
 
-/// One worker's side of the run.
+/// One worker's connections to the run.
 #[derive(Debug)]
 pub struct WorkerPorts {
     pub(crate) worker: usize,
@@ -33,8 +32,8 @@ impl WorkerPorts {
         self.worker
     }
 
-    /// The memory that this stage's buffers lie in, address and length: its own pool if it makes
-    /// buffers, else all of the run's, since they come from anywhere.
+    /// The memory of this stage's buffers, address and length: its own pool if it makes buffers, else
+    /// the memory of the whole run, since its buffers come from anywhere.
     #[must_use]
     pub fn region(&self) -> (usize, usize) {
         match &self.pool {
@@ -43,7 +42,7 @@ impl WorkerPorts {
         }
     }
 
-    /// The next buffer, or `None` when the input has ended. Waiting counts as starved.
+    /// The next buffer, or `None` at the end of the input. Waiting counts as starved.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -61,7 +60,7 @@ impl WorkerPorts {
         self.note(received)
     }
 
-    /// The next buffer if one waits already.
+    /// The next buffer, if one is queued.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -85,7 +84,7 @@ impl WorkerPorts {
         }
     }
 
-    /// Hands a buffer on. Waiting for room counts as blocked.
+    /// Sends a buffer to the next stage. Waiting for room counts as blocked.
     ///
     /// # Errors
     /// When the run is stopped.
@@ -140,24 +139,24 @@ impl WorkerPorts {
             .take())
     }
 
-    /// Counts what this worker has dealt with.
+    /// Counts bytes and records that this worker has processed.
     pub fn moved(&self, bytes: usize, records: usize) {
         self.probe.moved(bytes, records);
     }
 
-    /// Notes how many operations the worker's device has in hand.
+    /// Records the queue depth of the worker's device.
     pub fn depth(&self, depth: usize) {
         self.probe.depth(depth);
     }
 
-    /// Whether a source should end now, though it could go on.
+    /// Whether a source should end now, although it has more.
     #[must_use]
     pub fn time_is_up(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Whether to go on, for a stage that waits for nothing here.
+    /// Returns an error if the run is stopped; for a stage that waits for nothing here.
     ///
     /// # Errors
     /// When the run is stopped.

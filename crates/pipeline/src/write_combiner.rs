@@ -1,25 +1,25 @@
-//! Write combining: pieces for many buffers are gathered in the cache and leave it as whole lines.
+//! Write combining: small writes to many buffers are collected in the cache and leave it as whole
+//! cache lines.
 //!
-//! A store to a line that is not in the cache reads the line from memory first. Who copies short
-//! records to the ends of many buffers does little else. So each buffer has a place here, a few
-//! lines long, which stays in the cache; what has come together goes to the buffer past the caches,
-//! as whole lines, which nobody has to read (Wassenberg and Sanders, "Engineering a Multi-core
-//! Radix Sort", Euro-Par 2011, section 3.1).
+//! A store to a line that is not in the cache first reads the line from memory. Copying short records
+//! to the ends of many buffers does little else. So each buffer gets a few cache-resident lines here;
+//! full lines go to the buffer by non-temporal stores, which need no read (Wassenberg and Sanders,
+//! "Engineering a Multi-core Radix Sort", Euro-Par 2011, section 3.1).
 #![allow(unsafe_code)] // Stores past the caches have no safe form.
 
 use crate::buffer::Buffer;
 
-/// Bytes of a line of the cache.
+/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
-/// Lines that go to a buffer at once: enough for memory to take them together, and so few that the
-/// places of many hundred buffers stay in the cache.
+/// Lines written to a buffer at once: enough for the memory to combine them, few enough that the
+/// lines of many hundred buffers stay in the cache.
 const LINES: usize = 8;
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line([u8; LINE_BYTES]);
 
-/// Places at which bytes for buffers come together; each is for one buffer at a time.
+/// Cached lines for a number of places; each place serves one buffer at a time.
 pub struct WriteCombiner {
     lines: Vec<Line>,
     held: Vec<usize>, // bytes at each place
@@ -27,7 +27,7 @@ pub struct WriteCombiner {
 }
 
 impl WriteCombiner {
-    /// So many places, for pieces of at most `piece_bytes`.
+    /// So many places, for pieces of at most `piece_bytes` bytes.
     #[must_use]
     pub fn new(places: usize, piece_bytes: usize) -> Self {
         let place_lines = place_lines(piece_bytes);
@@ -38,23 +38,23 @@ impl WriteCombiner {
         }
     }
 
-    /// The memory that this takes.
+    /// Bytes of memory for so many places.
     #[must_use]
     pub fn memory(places: usize, piece_bytes: usize) -> usize {
         places * (place_lines(piece_bytes) * LINE_BYTES + std::mem::size_of::<usize>())
     }
 
-    /// Bytes at a place, which its buffer does not have yet.
+    /// Bytes of a place that its buffer does not have yet.
     #[inline]
     #[must_use]
     pub fn held(&self, place: usize) -> usize {
         self.held[place]
     }
 
-    /// Appends a piece to a place's buffer, sooner or later.
+    /// Appends a piece to a place; it reaches the buffer now or at a later call.
     ///
     /// # Panics
-    /// When the piece is longer than was said, or the buffer has no room for it: a bug of the caller.
+    /// When the piece is longer than announced, or does not fit into the buffer: a bug of the caller.
     #[inline]
     pub fn append(&mut self, place: usize, piece: &[u8], to: &mut Buffer) {
         let held = self.held[place];
@@ -66,14 +66,14 @@ impl WriteCombiner {
         }
     }
 
-    /// Gives a place's buffer all that is left for it: from here on others may read the buffer.
+    /// Writes the rest of a place to its buffer; only then may others read the buffer.
     pub fn flush(&mut self, place: usize, to: &mut Buffer) {
         let held = std::mem::take(&mut self.held[place]);
         to.append(&self.bytes(place)[..held]);
         settle();
     }
 
-    /// Gives the buffer the whole lines.
+    /// Writes the whole lines to the buffer.
     fn hand_on(&mut self, place: usize, to: &mut Buffer) {
         let held = self.held[place];
         let whole = held / LINE_BYTES;
@@ -89,7 +89,7 @@ impl WriteCombiner {
     #[inline]
     fn bytes(&mut self, place: usize) -> &mut [u8] {
         let lines = &mut self.lines[place * self.place_lines..][..self.place_lines];
-        // SAFETY: a line is so many bytes, without gaps, and any bytes are one.
+        // SAFETY: a `Line` is LINE_BYTES bytes without gaps, and any bytes are a valid `Line`.
         unsafe {
             std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * LINE_BYTES)
         }
@@ -103,7 +103,7 @@ impl Drop for WriteCombiner {
     }
 }
 
-/// Stores past the caches are seen by other threads in their order only after this.
+/// Orders non-temporal stores before later ones, as other threads see them.
 fn settle() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every such processor has it.
@@ -112,12 +112,12 @@ fn settle() {
     }
 }
 
-/// Room for what goes at once, less a byte, and a piece.
+/// Room for what is written at once, less a byte, and one piece.
 fn place_lines(piece_bytes: usize) -> usize {
     LINES + piece_bytes.div_ceil(LINE_BYTES)
 }
 
-/// Copies lines past the caches.
+/// Copies lines by non-temporal stores.
 fn stream(lines: &[Line], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -127,8 +127,8 @@ fn stream(lines: &[Line], to: &mut [u8]) {
             let from = lines.as_ptr().cast::<__m128i>();
             let to = to.as_mut_ptr().cast::<__m128i>();
             for at in 0..lines.len() * LINE_BYTES / size_of::<__m128i>() {
-                // SAFETY: every such processor has them; both lengths are the same, whole words,
-                // and both begin at a line.
+                // SAFETY: every x86-64 processor has them; both slices have the same length, which
+                // is a multiple of 16, and both begin at a cache line.
                 unsafe { _mm_stream_si128(to.add(at), _mm_load_si128(from.add(at))) };
             }
             return;

@@ -8,7 +8,7 @@ import_exception!(tonnage.base.core.errors, UsageError);
 import_exception!(tonnage.base.core.errors, RunError);
 import_exception!(tonnage.base.core.errors, Cancelled);
 
-/// A job's error as it is raised.
+/// Turns a job's error into a Python exception.
 pub(crate) fn raised(why: JobError) -> PyErr {
     match why {
         JobError::Refused(why) => UsageError::new_err(why),

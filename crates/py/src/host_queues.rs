@@ -1,4 +1,4 @@
-//! Gates as Python has them: blocks go in, partitions come out, copied once each way.
+//! Queues between Python and a job: blocks go in, partitions come out, copied once each way.
 
 use std::sync::Arc;
 
@@ -21,22 +21,22 @@ pub(crate) fn shut(_: tonnage_graphs::host_queue::Aborted) -> PyErr {
     Shut::new_err("the job has ended; its result says why")
 }
 
-/// A partition, its blocks end to end, how many, and the sum of their CRC-32s.
+/// A partition, its blocks concatenated, their number, and the sum of their CRC-32s.
 type Portion<'py> = (usize, Bound<'py, PyBytes>, u64, u64);
 
-/// Where blocks go into a job.
+/// Gives blocks to a job.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Given(Arc<HostQueue<HostBlock>>);
 
 #[pymethods]
 impl Given {
-    /// So many bytes may wait there.
+    /// At most so many bytes wait there.
     #[new]
     fn new(most_bytes: usize) -> Self {
         Self(Arc::new(HostQueue::new(most_bytes)))
     }
 
-    /// Gives a block of a partition, as soon as there is room; other threads of Python go on.
+    /// Puts a block of a partition once there is room; other Python threads run meanwhile.
     fn put(&self, py: Python<'_>, partition: usize, block: PyBuffer<u8>) -> PyResult<()> {
         let block = block.to_vec(py)?;
         let bytes = block.len();
@@ -44,7 +44,7 @@ impl Given {
         put.map_err(shut)
     }
 
-    /// No more will be given.
+    /// Ends the input.
     fn close(&self) {
         self.0.close();
     }
@@ -56,20 +56,20 @@ impl Given {
     }
 }
 
-/// Where partitions come out of a job.
+/// Takes partitions from a job.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Taken(Arc<HostQueue<PartitionBlocks>>);
 
 #[pymethods]
 impl Taken {
-    /// One may wait there.
+    /// At most one partition waits there.
     #[new]
     fn new() -> Self {
         Self(Arc::new(HostQueue::new(1)))
     }
 
-    /// A partition's number and blocks, laid end to end, as soon as there is one, with how many they
-    /// are and the sum of their CRC-32s; other threads of Python go on. `None` when all were taken.
+    /// The next partition: its number, its blocks concatenated, their number and the sum of their
+    /// CRC-32s; other Python threads run meanwhile. `None` after the last.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Portion<'py>>> {
         let taken = py.detach(|| self.0.take(|| false)).map_err(shut)?;
         let Some(taken) = taken else { return Ok(None) };
@@ -88,7 +88,7 @@ impl Taken {
         Ok(Some((taken.partition, bytes, total.records, checksum)))
     }
 
-    /// Nobody takes any more.
+    /// Takes no more.
     fn shut(&self) {
         self.0.abort();
     }

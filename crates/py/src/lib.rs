@@ -1,8 +1,8 @@
-//! The Python face of the core: conversion only.
+//! The Python bindings of the core: conversion only.
 //!
-//! A job is started with a configuration as JSON, runs on a thread of its own without the GIL, is
-//! polled and cancelled through its handle, and gives its outcome as JSON. What the JSON holds is
-//! declared by the `Config` and `Outcome` of the graph that runs, and typed in `_core.pyi`.
+//! A job is started with a configuration in JSON and runs on its own thread without the GIL. Its
+//! handle polls and cancels it, and returns its outcome as JSON. The `Config` and `Outcome` of the graph
+//! declare the JSON; `_core.pyi` types it.
 
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -36,7 +36,7 @@ mod retrieval;
 
 type JobResult = Result<String, JobError>;
 
-/// A job that runs.
+/// A running job.
 #[pyclass(frozen, module = "tonnage._core")]
 struct Job {
     handle: RunHandle,
@@ -46,8 +46,8 @@ struct Job {
 
 #[pymethods]
 impl Job {
-    /// Starts the job `name` with a configuration in JSON, and with the gate that it needs if
-    /// something comes in or goes out by one.
+    /// Starts the job `name` with a configuration in JSON, and with the queue that it needs if it
+    /// exchanges data with Python while it runs.
     #[new]
     #[pyo3(signature = (name, config, gate=None))]
     fn new(name: &str, config: &str, gate: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -101,12 +101,12 @@ impl Job {
         })
     }
 
-    /// Bytes that the last stages have dealt with so far.
+    /// Bytes that the last stages have processed so far.
     fn done_bytes(&self) -> u64 {
         self.handle.done_bytes()
     }
 
-    /// Waits for the job's end, in whatever way, but at most so long; tells whether it has ended.
+    /// Waits at most so long for the job's end; returns whether it has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let most = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         py.detach(|| {
@@ -120,7 +120,7 @@ impl Job {
         self.handle.cancel();
     }
 
-    /// Waits for the end and gives the outcome in JSON; once only.
+    /// Waits for the end and returns the outcome in JSON; once only.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         let Some(thread) = self.lock().take() else {
             return Err(PyRuntimeError::new_err("the result was taken already"));
@@ -138,7 +138,7 @@ impl Job {
     }
 }
 
-/// The gate of a job that has one.
+/// The queue of a job that needs one.
 fn queue_of<'a, 'py, G: PyClass>(
     name: &str,
     queue: Option<&'a Bound<'py, PyAny>>,
@@ -172,13 +172,13 @@ where
     Ok((thread, ended))
 }
 
-/// Whether this is a debug build, whose speeds say nothing.
+/// Whether this is a debug build, whose speed means nothing.
 #[pyfunction]
 fn is_debug_build() -> bool {
     cfg!(debug_assertions)
 }
 
-/// How memory is divided for a sort: a `Shape` in JSON to a `Plan` in JSON.
+/// Divides memory for a sort: a `Shape` in JSON to a `Plan` in JSON.
 #[pyfunction]
 fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
@@ -188,8 +188,8 @@ fn plan(shape: &str) -> PyResult<String> {
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
-/// Mixes one value of each row, from where its offset says to where the next one does, into the rows'
-/// hashes; all are 64-bit numbers in this machine's order.
+/// Mixes one value of each row into the row's hash; row i has the bytes `offsets[i]` to
+/// `offsets[i + 1]`. All are 64-bit numbers in native byte order.
 #[pyfunction]
 fn mix_rows<'py>(
     py: Python<'py>,
@@ -211,7 +211,7 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// How many threads a job's work stages have: the cores that this process may use.
+/// Threads of a job's work stages: the cores that this process may use.
 #[pyfunction]
 fn workers() -> usize {
     watch::workers()

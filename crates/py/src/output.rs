@@ -1,4 +1,4 @@
-//! An output that is whole or not there, for parts that Python writes.
+//! Atomic outputs, for parts that Python writes.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use tonnage_graphs::AtomicOutput;
 
 use crate::errors::raised;
 
-/// An output that has no name yet.
+/// An output that is not published yet.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Output(Mutex<Option<AtomicOutput>>);
 
 #[pymethods]
 impl Output {
-    /// Prepares directories, one a device, for parts whose names end with `suffix`.
+    /// Prepares directories, one per device, for parts whose names end in `suffix`.
     #[new]
     fn new(directories: Vec<PathBuf>, suffix: &str) -> PyResult<Self> {
         let output = AtomicOutput::prepare(&directories, suffix).map_err(raised)?;
@@ -27,7 +27,7 @@ impl Output {
         Ok(self.lock().as_ref().ok_or_else(ended)?.part(number))
     }
 
-    /// Names parts 0 up to `parts`, which are durable, then the manifest, which is JSON.
+    /// Publishes parts 0 up to `parts`, which are durable, then the manifest, which is JSON.
     fn publish(&self, parts: usize, manifest: &str) -> PyResult<()> {
         let manifest = serde_json::from_str(manifest)
             .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;

@@ -1,4 +1,4 @@
-//! Parts of objects as Python reads them: here and there, each by several requests at once.
+//! Ranges of objects as Python reads them, each by several concurrent requests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tonnage_graphs::objects::object_input::{self, ObjectError, Settings, store_e
 
 use crate::errors::{RunError, raised};
 
-/// Reads parts of objects, in any thread.
+/// Reads ranges of objects, from any thread.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Ranges(Arc<object_input::ParallelReader>);
 
 #[pymethods]
 impl Ranges {
-    /// Of a store, whose settings are JSON; with so many requests at once for each part.
+    /// Of a store, whose settings are JSON; with so many concurrent requests per range.
     #[new]
     fn new(store: &str, at_once: usize) -> PyResult<Self> {
         let store: Settings = serde_json::from_str(store)
@@ -26,7 +26,7 @@ impl Ranges {
         ))))
     }
 
-    /// What an object holds from `offset` on; other threads of Python go on meanwhile.
+    /// Bytes of an object from `offset` on; other Python threads run meanwhile.
     #[pyo3(signature = (bucket, key, etag, offset, length))]
     fn read<'py>(
         &self,
@@ -43,19 +43,19 @@ impl Ranges {
         })
     }
 
-    /// Has all that reads fail.
+    /// Makes all current and later reads fail.
     fn stop(&self) {
         self.0.stop();
     }
 
-    /// What was asked of the store, in JSON.
+    /// Requests so far, in JSON.
     fn requests(&self) -> PyResult<String> {
         let counts = self.0.counts();
         serde_json::to_string(&counts).map_err(|why| PyRuntimeError::new_err(why.to_string()))
     }
 }
 
-/// An error as it is raised; of an object that was changed, with its name.
+/// Turns an error into a Python exception; names the object if it was changed.
 fn read_error(why: &ObjectError) -> PyErr {
     match why.changed() {
         Some(name) => {

@@ -1,4 +1,4 @@
-//! The hot loops of reductions as Python calls them: arrays as they are, other threads go on meanwhile.
+//! The inner loops of reductions as Python calls them: on arrays in place, while other threads run.
 #![allow(unsafe_code)] // Arrays of Python's as slices.
 
 use pyo3::buffer::{Element, PyBuffer};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tonnage_reductions::{bins, edges, kmeans};
 
-/// Sums of each centre's rows, how many they are, both as numbers of 64 bits end to end, and the sum of
+/// Sums of each centre's rows, their numbers, both as concatenated 64-bit numbers, and the sum of
 /// squared distances.
 type Sums<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, f64);
 
@@ -33,7 +33,7 @@ impl Centres {
         Ok(Self { centres, columns })
     }
 
-    /// What rows come to, each at its nearest centre; the place of the first that is no point instead.
+    /// Sums of rows, each at its nearest centre; or the index of the first row that is not finite.
     fn sums<'py>(&self, py: Python<'py>, rows: PyBuffer<f64>) -> PyResult<Found<'py>> {
         let rows = numbers(&rows)?;
         if !rows.len().is_multiple_of(self.columns) {
@@ -56,10 +56,10 @@ impl Centres {
     }
 }
 
-/// Sums, or the place of a row that has none.
+/// Sums, or the index of a bad row.
 type Found<'py> = (Option<Sums<'py>>, Option<usize>);
 
-/// Edges: two whole numbers each, from a node and to a node.
+/// Edges: pairs of node numbers, from and to.
 #[derive(FromPyObject)]
 pub enum Edges {
     /// Of 32 bits.
@@ -68,8 +68,8 @@ pub enum Edges {
     Wide(PyBuffer<i64>),
 }
 
-/// Counts edges that leave each node into `out`, and marks in `reached` those that edges lead to; the
-/// place of the first edge with a node that has no place there, if one has not.
+/// Counts the edges that leave each node into `out`, and marks targets in `reached`; returns the index
+/// of the first edge with an unknown node, if any.
 #[pyfunction]
 pub fn count_edges(
     py: Python<'_>,
@@ -91,8 +91,8 @@ pub fn count_edges(
     Ok(counted.err())
 }
 
-/// Adds to `rank` at each edge's target the `share` at its origin; the place of the first edge with a
-/// node that has no place there, if one has not.
+/// Adds the `share` of each edge's origin to the `rank` of its target; returns the index of the first
+/// edge with an unknown node, if any.
 #[pyfunction]
 pub fn give_rank(
     py: Python<'_>,
@@ -114,7 +114,7 @@ pub fn give_rank(
     Ok(given.err())
 }
 
-/// Counts values in the bins between edges into `counts`; they may lie at any distance from each other.
+/// Counts values in the bins between edges into `counts`; values may have any stride.
 #[pyfunction]
 pub fn count_in_bins(
     py: Python<'_>,
@@ -131,7 +131,7 @@ pub fn count_in_bins(
     Ok(())
 }
 
-/// A row's or a column's numbers with what lies between them, and how far apart they are.
+/// The numbers of a strided row or column, with those between them, and their distance.
 fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
     let apart = match array.strides() {
         [apart] if array.item_count() > 1 => *apart,
@@ -144,8 +144,8 @@ fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
             "numbers at whole distances, one after another, are wanted",
         ));
     }
-    // SAFETY: as for `numbers`. From the first number to the last all is of the same array's memory,
-    // of which every number is initialised; those between are not looked at.
+    // SAFETY: as for `numbers`. Everything from the first number to the last is memory of the same
+    // array, and its numbers are initialised; those between are not read.
     let all = unsafe { std::slice::from_raw_parts(start, (array.item_count() - 1) * step + 1) };
     Ok((all, step))
 }
@@ -170,13 +170,12 @@ fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
     if array.item_count() == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the array has so many numbers there, aligned, for as long as there is a view of it. A
-    // chunk's are not written to by anybody; who writes to an array of their own meanwhile gets sums
-    // of either, as with NumPy.
+    // SAFETY: the array has so many aligned numbers for as long as a view of it exists. Nobody writes
+    // to a chunk's; who writes to an own array meanwhile gets sums of either, as with NumPy.
     Ok(unsafe { std::slice::from_raw_parts(start, array.item_count()) })
 }
 
-/// An array's numbers, to write to.
+/// An array's numbers, writable.
 #[allow(clippy::mut_from_ref)]
 fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
     let count = numbers(array)?.len();
@@ -188,7 +187,7 @@ fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as above, and it may be written to. An object belongs to the worker that reduces into it:
-    // nobody else has it meanwhile.
+    // SAFETY: as above, and it may be written. A reduction object belongs to one worker: nobody else
+    // uses it meanwhile.
     Ok(unsafe { std::slice::from_raw_parts_mut(array.buf_ptr().cast::<T>(), count) })
 }

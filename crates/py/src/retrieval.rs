@@ -1,4 +1,4 @@
-//! A retrieval as Python has it: chunks are asked for, and taken without a copy.
+//! A retrieval as Python sees it: requests for chunks, and chunks without a copy.
 #![allow(unsafe_code)] // Python's buffer protocol: memory in the hands of others.
 
 use std::ffi::c_int;
@@ -13,11 +13,11 @@ use tonnage_pipeline::Buffer;
 
 use crate::host_queues::shut;
 
-/// Where chunks are asked for, and taken.
+/// Requests and takes chunks.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Retrieval(Arc<Ends>);
 
-/// Connections to stores, which retrievals have one after another.
+/// Connections to stores, shared by consecutive retrievals.
 #[pyclass(frozen, module = "tonnage._core")]
 #[derive(Default)]
 pub struct Clients(Arc<tonnage_graphs::reduce::retrieval::ClientPool>);
@@ -37,48 +37,48 @@ impl Retrieval {
         Self(Arc::new(Ends::new(&clients.0)))
     }
 
-    /// Asks for so many bytes of a source, by its place in the configuration.
+    /// Requests bytes of a source, by its index in the configuration.
     fn ask(&self, number: usize, source: usize, offset: u64, length: usize) -> PyResult<()> {
         self.0.ask(number, source, offset, length).map_err(shut)
     }
 
-    /// Nothing more is asked for.
+    /// Ends the requests.
     fn close(&self) {
         self.0.close();
     }
 
-    /// What has not come yet is not wanted any more; `take` gives what has come, then `None`.
+    /// Drops chunks that have not arrived; `take` gives those that have, then `None`.
     fn leave(&self) {
         self.0.leave();
     }
 
-    /// The next chunk that is there; other threads of Python go on meanwhile. `None` after the last.
+    /// The next chunk; other Python threads run meanwhile. `None` after the last.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         Ok(py.detach(|| self.0.take()).map_err(shut)?.map(Chunk::of))
     }
 
-    /// How many ranges may be under way from now on.
+    /// Limits concurrent ranges from now on.
     fn set_at_once(&self, ranges: usize) {
         self.0.pace().set_at_once(ranges);
     }
 
-    /// The shortest time to the first byte of an answer so far, whole or not, in seconds.
+    /// The shortest time to a first byte so far, in seconds.
     fn first_byte_seconds(&self) -> Option<f64> {
         let first = self.0.first_byte();
         first.map(|first| first.as_secs_f64())
     }
 
-    /// Requests so far to which the store said that there are too many.
+    /// Requests so far that the store throttled.
     fn throttled(&self) -> u64 {
         self.0.pace().throttled()
     }
 
-    /// Bytes that have come so far, of chunks that are not whole yet as well.
+    /// Bytes received so far, those of incomplete chunks too.
     fn received(&self) -> u64 {
         self.0.received()
     }
 
-    /// Nobody takes any more.
+    /// Takes no more.
     fn shut(&self) {
         self.0.abort();
     }
@@ -90,7 +90,7 @@ impl Retrieval {
     }
 }
 
-/// A chunk; its memory is the retrieval's again when nobody has it, or a view of it, any more.
+/// A chunk; its memory returns to the retrieval when nobody has it, or a view of it, any more.
 #[pyclass(frozen, module = "tonnage._core")]
 pub struct Chunk {
     buffer: Buffer,
@@ -108,13 +108,13 @@ impl Chunk {
 
 #[pymethods]
 impl Chunk {
-    /// The number that it was asked for by.
+    /// The number of its request.
     #[getter]
     fn number(&self) -> usize {
         self.buffer.number
     }
 
-    /// How many views of its memory there are: arrays, and what was made of them without a copy.
+    /// Views of its memory: arrays, and what was made of them without a copy.
     #[getter]
     fn views(&self) -> usize {
         self.views.load(Relaxed)
@@ -125,7 +125,7 @@ impl Chunk {
         self.buffer.len
     }
 
-    /// Its bytes, which cannot be written to.
+    /// Its bytes, read-only.
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
         view: *mut ffi::Py_buffer,
@@ -139,8 +139,8 @@ impl Chunk {
             bytes.as_ptr().cast_mut().cast(),
             bytes.len() as ffi::Py_ssize_t,
         );
-        // SAFETY: the bytes stay where they are as long as the chunk is there, of which the view holds
-        // a reference, and nobody writes to them: views are read only.
+        // SAFETY: the bytes stay in place as long as the chunk, to which the view holds a reference,
+        // and nobody writes to them: views are read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 1, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));

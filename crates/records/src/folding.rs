@@ -1,27 +1,26 @@
 //! The CRC-32 of records by carry-less multiplication.
 //!
-//! A record is a polynomial, its CRC what is left when that is divided by another one. Sixteen bytes
-//! are folded into the sixteen that follow, since both leave the same (Gopal et al., "Fast CRC
-//! Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009, with bits
-//! reflected); records of a few such blocks are folded beside each other by the processor itself.
-//! Zeros in front of a record change nothing, so a record's first block is filled up with them.
+//! A record is a polynomial; its CRC is the remainder of a division by another one. Sixteen bytes are
+//! folded into the next sixteen, which keeps the remainder (Gopal et al., "Fast CRC Computation for
+//! Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009, bit-reflected). Records of a few blocks
+//! overlap in the processor by themselves. Leading zeros change nothing, so a record's first block is
+//! padded with them.
 #![allow(unsafe_code)] // These instructions are not on every processor.
 
 use std::arch::x86_64::*;
 
-/// No shorter records come here.
+/// Shorter records are not handled here.
 pub const LEAST_BYTES: usize = 2 * BLOCK_BYTES;
 
 const BLOCK_BYTES: usize = 16;
-/// What is left of x^(128+32) and x^(128-32), for a block and the next (Gopal et al., table 1, reflected).
+/// Remainders of x^(128+32) and x^(128-32), for a block and the next (Gopal et al., table 1, reflected).
 const FOLD: (i64, i64) = (0x1_7519_97d0, 0x0_ccaa_009e);
-/// What is left of x^64.
+/// Remainder of x^64.
 const FOLD_HALF: i64 = 0x1_63cd_6124;
 /// The polynomial, and x^64 divided by it.
 const POLYNOMIAL: (i64, i64) = (0x1_db71_0641, 0x1_f701_1641);
 
-/// Moves bytes to the end of a block, or to its beginning: the places where they come from, and 128
-/// for a zero.
+/// Shuffles that move bytes to the end or the beginning of a block: source places, and 128 for a zero.
 static SHIFTS: [u8; 3 * BLOCK_BYTES] = {
     let mut shifts = [128; 3 * BLOCK_BYTES];
     let mut place = 0;
@@ -32,7 +31,7 @@ static SHIFTS: [u8; 3 * BLOCK_BYTES] = {
     shifts
 };
 
-/// Whether this processor can.
+/// Whether this processor has the instructions.
 pub fn is_possible() -> bool {
     is_x86_feature_detected!("pclmulqdq")
         && is_x86_feature_detected!("ssse3")
@@ -71,7 +70,7 @@ fn load(bytes: &[u8]) -> __m128i {
     unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }
 
-/// A block, and what was folded so far, which stands before it.
+/// Folds the blocks so far into the next one.
 #[inline]
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn fold(folded: __m128i, block: __m128i) -> __m128i {
@@ -81,7 +80,7 @@ fn fold(folded: __m128i, block: __m128i) -> __m128i {
     _mm_xor_si128(block, _mm_xor_si128(low, high))
 }
 
-/// What is left of a block: its halves folded, then Barrett's division.
+/// The remainder of a block: its halves folded, then Barrett's reduction.
 #[inline]
 #[target_feature(enable = "pclmulqdq,ssse3,sse4.1")]
 fn reduce(block: __m128i) -> u32 {

@@ -1,7 +1,7 @@
-//! The sort benchmark's records: what they look like, how they are made, how a run of them is judged.
+//! The sort benchmark's records: their layout, their generation, and the summary of a run of them.
 //!
 //! Follows `gensort` and `valsort` 1.5 of the sort benchmark (sortbenchmark.org), bit for bit:
-//! [`Generator`] makes the records of the first, [`Summary`] keeps the accounts of the second.
+//! [`Generator`] makes the records of the first, [`Summary`] computes the totals of the second.
 //! Everything here is a pure function over byte slices.
 
 mod checksum;

@@ -1,13 +1,12 @@
-//! Values into the bins of a histogram: a bin has its lower edge, and the last one both.
+//! Counts values in the bins of a histogram: a bin contains its lower edge, the last one both.
 //!
-//! Where bins are about as wide as each other a value's bin is guessed from its distance to the lowest
-//! edge, and the guess is held to the edges, so that rounding puts no value next to where it belongs;
-//! elsewhere it is looked for by halves.
+//! If bins are about equally wide, a value's bin is guessed from its distance to the lowest edge and
+//! corrected by the edges, so that rounding misplaces nothing. Otherwise it is found by binary search.
 
-/// Counts values in the bins between edges; what is in none, or no number, is left out.
+/// Counts values in the bins between edges; values outside, and NaN, are left out.
 ///
 /// # Panics
-/// If there is not one edge more than there are counts.
+/// If there is not one more edge than counts.
 pub fn count(edges: &[f64], values: impl Iterator<Item = f64>, counts: &mut [i64]) {
     assert_eq!(edges.len(), counts.len() + 1, "an edge more than bins");
     let (Some(&low), Some(&high), Some(last)) =
@@ -18,7 +17,7 @@ pub fn count(edges: &[f64], values: impl Iterator<Item = f64>, counts: &mut [i64
     let inside = values.filter(|value| low <= *value && *value <= high);
     if let Some(scale) = even(edges) {
         for value in inside {
-            // Truncated: a share of the whole that is not negative.
+            // Truncates a share that is not negative.
             let mut bin = (((value - low) * scale) as usize).min(last);
             while value < edges[bin] {
                 bin -= 1;
@@ -36,7 +35,7 @@ pub fn count(edges: &[f64], values: impl Iterator<Item = f64>, counts: &mut [i64
     }
 }
 
-/// Bins by distance, if each is about as wide as the others.
+/// Bins per distance, if all are about equally wide.
 fn even(edges: &[f64]) -> Option<f64> {
     let (low, bins) = (edges[0], (edges.len() - 1) as f64);
     let width = (edges[edges.len() - 1] - low) / bins;

@@ -1,13 +1,13 @@
 //! PageRank's passes over edges (Brin and Page, "The Anatomy of a Large-Scale Hypertextual Web Search
-//! Engine", 1998): an edge is a pair of nodes' numbers, from and to.
+//! Engine", 1998): an edge is a pair of node numbers, from and to.
 //!
-//! Each edge reads a number at its origin and adds to one at its target, both anywhere in arrays of a
-//! number a node: the processor waits for these, not for the edges, which come in order. So nothing is
-//! converted or gathered before, and an edge is two such places and no more.
+//! Each edge reads a number at its origin and adds to one at its target, both at random places of arrays
+//! with a number per node. The processor waits for these and not for the edges, which come in order. So
+//! nothing is converted or gathered before.
 
-/// A node's number as edges have it.
+/// A node's number, as edges have it.
 pub trait Node: Copy {
-    /// Its place in arrays; the largest number for one that is negative.
+    /// Its index in arrays; the largest number if it is negative.
     fn place(self) -> usize;
 }
 
@@ -23,10 +23,10 @@ impl Node for i64 {
     }
 }
 
-/// Counts the edges that leave each node, and marks those that edges lead to.
+/// Counts the edges that leave each node, and marks the targets of edges.
 ///
 /// # Errors
-/// The place of the first edge that has a node of no number here. Edges before it were counted.
+/// The index of the first edge with an unknown node. Edges before it were counted.
 pub fn count<N: Node>(edges: &[N], out: &mut [i64], reached: &mut [u8]) -> Result<(), usize> {
     each(edges, |origin, target| {
         let (leave, mark) = (out.get_mut(origin)?, reached.get_mut(target)?);
@@ -36,10 +36,10 @@ pub fn count<N: Node>(edges: &[N], out: &mut [i64], reached: &mut [u8]) -> Resul
     })
 }
 
-/// Adds to the rank of each edge's target what its origin gives to each of its own.
+/// Adds each origin's share to the rank of the edge's target.
 ///
 /// # Errors
-/// The place of the first edge that has a node of no number here. Edges before it were added.
+/// The index of the first edge with an unknown node. Edges before it were added.
 pub fn give<N: Node>(edges: &[N], share: &[f64], rank: &mut [f64]) -> Result<(), usize> {
     each(edges, |origin, target| {
         *rank.get_mut(target)? += *share.get(origin)?;

@@ -1,14 +1,14 @@
-//! k-means: each row is added to the nearest centre (Lloyd, "Least Squares Quantization in PCM", 1982).
+//! k-means: adds each row to the nearest centre (Lloyd, "Least Squares Quantization in PCM", 1982).
 //!
-//! Rows are taken several at a time and turned, so that their distances to a centre are computed side
-//! by side, and so is which of the centres is the nearest: the inner loops run over these rows, and the
-//! compiler makes vectors of them, as wide as the processor has them. Rows and sums are touched once.
+//! Several rows at a time are transposed, so that their distances to a centre, and the nearest centre,
+//! are computed side by side. The inner loops run over these rows, and the compiler vectorises them for
+//! the processor's width. Rows and sums are touched once.
 #![allow(unsafe_code)] // One call: of the same code for a processor that has wider vectors.
 
-/// Rows that are side by side.
+/// Rows that are processed side by side.
 const LANES: usize = 16;
-/// Rows that are turned before distances are computed: what was just written in parts the processor
-/// cannot read as a whole before it has reached the cache.
+/// Rows transposed before distances are computed: the processor cannot load as a whole what was just
+/// stored in parts until it has reached the cache.
 const TURNED: usize = 4 * LANES;
 
 /// Centres of one round.
@@ -18,7 +18,7 @@ pub struct Centres {
     centres: Vec<f64>,
 }
 
-/// What rows come to: of each centre the sum of its rows and how many they are.
+/// The sum and the number of each centre's rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sums {
     /// Of each centre, column by column.
@@ -47,7 +47,7 @@ impl Centres {
         }
     }
 
-    /// Nothing yet.
+    /// Empty sums.
     #[must_use]
     pub fn sums(&self) -> Sums {
         Sums {
@@ -57,11 +57,10 @@ impl Centres {
         }
     }
 
-    /// Adds each row to its nearest centre, of equal ones to the first.
+    /// Adds each row to its nearest centre; among equally near ones, to the first.
     ///
     /// # Errors
-    /// The place of the first row that is no point: one of its numbers is none, or infinite. Rows
-    /// before it were added.
+    /// The index of the first row with a number that is not finite. Rows before it were added.
     ///
     /// # Panics
     /// When the last row is cut short.
@@ -102,7 +101,7 @@ impl Centres {
                 .zip(turned.chunks_exact(columns))
                 .enumerate()
             {
-                // Where there are fewer rows the last lanes have others, of which nothing is taken.
+                // With fewer rows the last lanes repeat the last row, and are ignored.
                 let (nearest, least) = self.nearest::<FUSED>(turned);
                 for (lane, row) in rows.chunks_exact(columns).enumerate() {
                     if !least[lane].is_finite() {
@@ -121,7 +120,7 @@ impl Centres {
         Ok(())
     }
 
-    /// Of each row its nearest centre, of equal ones the first, and its squared distance.
+    /// The nearest centre of each row (the first of equally near ones), and its squared distance.
     #[inline(always)]
     fn nearest<const FUSED: bool>(&self, rows: &[[f64; LANES]]) -> ([u64; LANES], [f64; LANES]) {
         let (mut nearest, mut least) = ([0; LANES], [f64::INFINITY; LANES]);

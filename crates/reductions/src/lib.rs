@@ -1,4 +1,4 @@
-//! The hot loops of reductions: rows of numbers into a reduction object.
+//! The inner loops of reductions: rows of numbers into a reduction object.
 //!
 //! ```text
 //!   kmeans      rows to the nearest of some centres
@@ -6,8 +6,8 @@
 //!   bins        values into the bins of a histogram
 //! ```
 //!
-//! No I/O, no threads: whoever calls has a chunk and an object, each its own. What has no loop of its
-//! own here is a call of BLAS or NumPy outside.
+//! No I/O and no threads: the caller owns a chunk and an object. Loops that are not here are calls of
+//! BLAS or NumPy on the Python side.
 
 pub mod bins;
 pub mod edges;

@@ -1,23 +1,22 @@
 //! Partition boundaries: which partition a key belongs to.
 //!
-//! Boundaries are quantiles of sampled keys, so partitions are even whatever the distribution. A
-//! key so frequent that it is several quantiles at once gets partitions of its own, between boundaries
-//! "from this key on" and the boundary "after this key": its records are in order already, however
-//! many they are, and a sort only copies them. Which of a key's partitions a record belongs to, the
-//! rest of it says, so that it is the same whoever asks.
+//! Boundaries are quantiles of sampled keys, so partitions are even for any distribution. A key that
+//! is so frequent that it covers several quantiles gets partitions of its own, between boundaries
+//! "from this key on" and the boundary "after this key". These need no sorting: a sort only copies
+//! them. Which of the key's partitions a record goes to depends on the rest of the record alone, so
+//! every node decides alike.
 //!
-//! Looking a key up: its first 16 bytes as a number; its place between the least and the greatest
-//! boundary gives by a table the few that can matter, a binary search the rest. The table is small
-//! enough to stay in the cache beside the records. Keys longer than 16 bytes that equal a boundary
-//! so far are compared whole.
+//! Lookup: the first 16 bytes of the key, as a number, index a table by their distance from the least
+//! boundary. The table leaves a few candidates for a binary search, and is small enough to stay in
+//! the cache beside the records. Longer keys that equal a boundary in 16 bytes are compared in full.
 
 use serde::{Deserialize, Serialize};
 use tonnage_records::Layout;
 
-/// The table has about so many places for each boundary.
+/// Table entries for each boundary, about.
 const PLACES_PER_BOUND: usize = 8;
 
-/// Begins a partition: the first key that belongs to it, or the last that does not.
+/// The beginning of a partition: its first key, or the last key before it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bound {
@@ -97,7 +96,7 @@ impl Boundaries {
         Self::new(bounds, layout)
     }
 
-    /// Boundaries that another one gave.
+    /// Boundaries that another node chose.
     #[must_use]
     pub fn new(bounds: Vec<Bound>, layout: &Layout) -> Self {
         let prefixes: Vec<u128> = bounds.iter().map(|bound| prefix(&bound.key)).collect();
@@ -145,7 +144,7 @@ impl Boundaries {
         }
     }
 
-    /// What to make the same elsewhere of.
+    /// What another node needs to build the same boundaries.
     #[must_use]
     pub fn bounds(&self) -> &[Bound] {
         &self.bounds
@@ -163,7 +162,7 @@ impl Boundaries {
         self.single[partition]
     }
 
-    /// The partition that a record belongs to: how many boundaries its key has reached.
+    /// The partition of a record: the number of boundaries that its key has reached.
     #[inline]
     #[must_use]
     pub fn partition_of(&self, record: &[u8]) -> usize {
@@ -173,7 +172,7 @@ impl Boundaries {
         let place = place_of(wanted, self.least, self.shift, self.table.len() - 1);
         let (low, high) = (self.table[place] as usize, self.table[place + 1] as usize);
         let mut at = low + self.prefixes[low..high].partition_point(|&bound| bound < wanted);
-        // Boundaries that look the same so far are compared in full.
+        // Boundaries with the same prefix are compared in full.
         if at < high && self.prefixes[at] == wanted {
             let same = self.prefixes[at..high].partition_point(|&bound| bound == wanted);
             at += self.bounds[at..at + same].partition_point(|bound| bound.is_reached_by(key));
@@ -184,8 +183,8 @@ impl Boundaries {
         }
     }
 
-    /// One of a frequent key's partitions, by the record's bytes outside the key: FNV-1a, over words
-    /// instead of bytes, since a frequent key's records are many.
+    /// Chooses one of a frequent key's partitions by the record's bytes outside the key: FNV-1a over
+    /// words instead of bytes, since such records are many.
     #[cold]
     fn share_of(&self, record: &[u8], shares: u32) -> usize {
         let (before, rest) = record.split_at(self.key_offset);
@@ -194,8 +193,8 @@ impl Boundaries {
     }
 }
 
-/// A prefix's place in a table of so many; what is below the least is in the first place, what is
-/// above the greatest at or after its place.
+/// Table entry of a prefix. A prefix below the least boundary has the first entry; one above the
+/// greatest has the last or an earlier one.
 #[inline]
 fn place_of(prefix: u128, least: u128, shift: u32, places: usize) -> usize {
     let place = prefix.saturating_sub(least) >> shift;
@@ -209,7 +208,7 @@ fn mix(mixed: u64, bytes: &[u8]) -> u64 {
     let words = words.iter().chain([&last]);
     words.fold(mixed, |mixed, &word| {
         let mixed = (mixed ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed ^ (mixed >> 32) // A product's high bits know of all others, its low ones do not.
+        mixed ^ (mixed >> 32) // A product's high bits depend on all others, its low bits do not.
     })
 }
 
@@ -223,7 +222,7 @@ impl Bound {
     }
 }
 
-/// The first 16 bytes of a key as a number that orders as they do; shorter keys end in zeros.
+/// The first 16 bytes of a key as a number that sorts alike; shorter keys are padded with zeros.
 #[inline]
 #[must_use]
 pub fn prefix(key: &[u8]) -> u128 {
@@ -231,7 +230,7 @@ pub fn prefix(key: &[u8]) -> u128 {
         return u128::from_be_bytes(*first);
     }
     if let (Some(first), Some(last)) = (key.first_chunk::<8>(), key.last_chunk::<8>()) {
-        // 8 to 15 bytes: two overlapping words, joined where they belong.
+        // 8 to 15 bytes: two overlapping words.
         let missing = 8 * (16 - key.len());
         let last = u128::from(u64::from_be_bytes(*last)) << missing;
         return (u128::from(u64::from_be_bytes(*first)) << 64) | last;

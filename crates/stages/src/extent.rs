@@ -1,8 +1,8 @@
 //! Extents: what a read stage reads into one buffer.
 //!
-//! An extent of an input file, or object, is one piece at any offset; an extent of scratch is the blocks of a
-//! partition, several pieces at aligned offsets. Pieces follow each other in the buffer, each at
-//! the next aligned place, so whoever has the extent knows where each payload lies.
+//! An extent of an input file or object is one piece at any offset; an extent of scratch is the
+//! blocks of a partition: several pieces at aligned offsets. Each piece begins at the next aligned
+//! place of the buffer, so the extent alone tells where each payload lies.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,22 @@ use tonnage_disk::DiskFile;
 use tonnage_object::Settings;
 use tonnage_pipeline::Buffer;
 
-/// Offsets and lengths of direct I/O are multiples of this, and so are places in a buffer.
+/// Offsets and lengths of direct I/O, and places in a buffer, are multiples of this.
 pub const ALIGNMENT: usize = 4096;
 
-/// A file by name, opened when its turn comes, or one that is open already, or an object.
+/// A file by name, an open file, or an object.
 #[derive(Clone, Debug)]
 pub enum FileRef {
-    /// Opened by the read stage.
+    /// Opened by the read stage when it is needed.
     Path(Arc<Path>),
-    /// Open already (scratch has no name).
+    /// Open already (scratch files have no name).
     Open(Arc<DiskFile>),
     /// In an object store.
     Object(Arc<Object>),
 }
 
 impl FileRef {
-    /// Its path, or url.
+    /// Its path or URL.
     #[must_use]
     pub fn name(&self) -> PathBuf {
         match self {
@@ -38,19 +38,19 @@ impl FileRef {
     }
 }
 
-/// An object as it was found.
+/// An object that was found in a store.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// Its bucket.
     pub store: Arc<Settings>,
     /// Its name there.
     pub key: String,
-    /// What tells it from any other that has its name by now, if that is known.
+    /// Its ETag, if known: tells it from a later object of the same name.
     pub etag: Option<String>,
 }
 
 impl Object {
-    /// Its url.
+    /// Its URL.
     #[must_use]
     pub fn url(&self) -> String {
         self.store.name(&self.key)
@@ -60,22 +60,22 @@ impl Object {
 /// Consecutive payload bytes of one file.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Where they are.
+    /// The file.
     pub file: FileRef,
     /// Offset of the first.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
-/// What goes into one buffer.
+/// The contents of one buffer.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// Which partition, file or run it belongs to.
+    /// Number of its partition, file or run.
     pub number: usize,
-    /// Offset of its first byte in what `number` names.
+    /// Offset of its first byte in that partition, file or run.
     pub offset: u64,
-    /// Whether its records are in order already (all keys equal), so that a sort has no work.
+    /// Whether its records are in order already (all keys equal), so that it needs no sorting.
     pub in_order: bool,
     /// Where its bytes are.
     pub pieces: Vec<Piece>,
@@ -88,13 +88,13 @@ impl Extent {
         self.pieces.iter().map(|piece| piece.len).sum()
     }
 
-    /// Whether there is nothing to read.
+    /// Whether it has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pieces.iter().all(|piece| piece.len == 0)
     }
 
-    /// Buffer bytes that reading it takes: payload, alignment before and after each piece.
+    /// Buffer bytes that it takes: payload, and the alignment before and after each piece.
     #[must_use]
     pub fn span(&self) -> usize {
         self.pieces
@@ -121,8 +121,8 @@ impl Extent {
 }
 
 impl Piece {
-    /// Bytes between the aligned offset at which reading begins and the payload; objects are read
-    /// from any offset.
+    /// Bytes between the aligned offset where reading begins and the payload; 0 for objects, which
+    /// are read from any offset.
     #[must_use]
     pub fn head(&self) -> usize {
         match self.file {

@@ -1,18 +1,18 @@
-//! Hashes of keys: which partition a key belongs to where no order is asked for.
+//! Hashes of keys: which partition a key belongs to where order does not matter.
 //!
-//! Eight bytes at a time are mixed into a row's hash by a multiplication and a shift, and the length
-//! after them, so that a key of several columns is the hash of one column after that of the one
-//! before it. It is the same on every machine, since machines that share a job have to agree; it is
-//! no secret, and who wants to fill one partition with keys of his choice can.
+//! Eight bytes at a time are mixed into a row's hash by a multiplication and a shift, then the
+//! length, so a key of several columns is hashed column by column. The hash is the same on every
+//! machine, since the nodes of a job have to agree. It is not keyed: an adversary can fill one
+//! partition with keys of his choice.
 
-/// An odd number whose bits are as good as random (the fraction of the golden ratio).
+/// An odd number with random-looking bits (the fraction of the golden ratio).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes one value of each row into the row's hash: row i has the bytes from `offsets[i]` up to
+/// Mixes one value of each row into the row's hash: row i has the bytes `offsets[i]` to
 /// `offsets[i + 1]` of `data`.
 ///
-/// `None` if an offset lies outside of `data` or before the one that it follows, or if there is not
-/// one more of them than there are rows.
+/// `None` if an offset lies outside `data` or decreases, or if there is not one more offset than
+/// there are rows.
 pub fn mix_rows(hashes: &mut [u64], offsets: &[u64], data: &[u8]) -> Option<()> {
     if offsets.len() != hashes.len() + 1 {
         return None;
@@ -75,7 +75,7 @@ mod tests {
         }
     }
 
-    /// What machines of a fleet have to agree on, now and later.
+    /// Nodes of different versions have to agree.
     #[test]
     fn hashes_stay_as_they_are() {
         let values: Vec<Vec<u8>> = vec![b"".to_vec(), b"tonnage".to_vec(), vec![0; 8], vec![0; 9]];

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a stage waits before it asks again whether its run was stopped.
+/// How often a waiting stage checks whether its run was stopped.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The queue is of no use any more: the other side has ended, or the run was stopped.
@@ -48,7 +48,7 @@ impl<T> HostQueue<T> {
         }
     }
 
-    /// Bytes that may wait.
+    /// The bound.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
         self.most_bytes

@@ -1,22 +1,22 @@
-//! The histogram that all latencies go into: HDR, which keeps a value's first digits whatever its size.
+//! The histogram for all latencies: HDR, which keeps the leading digits of any value.
 
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// Digits that are kept: a latency is off by at most 1 part in 1,000.
+/// Digits kept: a latency is off by at most 1 part in 1,000.
 const DIGITS: u8 = 3;
-/// Longer latencies are kept as this long.
+/// Longer latencies are recorded as this.
 pub const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Nanoseconds of operations, none so far.
+/// An empty histogram of nanoseconds.
 #[must_use]
 pub fn latencies() -> Histogram<u64> {
     let longest = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
     Histogram::new_with_bounds(1, longest, DIGITS).expect("the bounds are constants that it takes")
 }
 
-/// By what share a latency may be off.
+/// The largest relative error of a latency.
 #[must_use]
 pub fn error_bound(latencies: &Histogram<u64>) -> f64 {
     10_f64.powi(-i32::from(latencies.sigfig()))

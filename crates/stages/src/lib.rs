@@ -1,26 +1,23 @@
-//! The stages that jobs and benchmarks are made of, one file a stage.
+//! The stages that jobs and benchmarks are made of, one file per stage.
 //!
 //! ```text
-//!   source/   read       extents of files, by direct I/O        generate   records out of nothing
-//!                        (fetch: of objects, by ranges)
-//!             operate    single blocks of a file, at random
-//!             get        chunks of objects, by ranges
-//!             given      blocks that others have made
-//!             retrieve   chunks that others ask for, by several ranges at once
-//!   work/     partition  records to the blocks of partitions    tag        whole buffers, unread
-//!             sort       a partition in memory, in key order
-//!             send       blocks to other endpoints            receive    blocks from them
-//!   sink/     write      blocks or files, by direct I/O         discard    nothing
-//!                        (upload: objects, by parts)
-//!             summarise  order, count, checksum of records      keys       keys of sampled records
-//!             put        objects, or parts of one       taken      partitions, by others
-//!             hand       chunks, to others
+//!   source/   read         extents of files, by direct I/O       generate    generated records
+//!             read_objects extents of objects, by range requests
+//!             random_io    single blocks of a file               get         chunks of objects
+//!             from_host    blocks that the host program made     retrieve    chunks on demand
+//!   work/     partition    records to blocks of partitions       deal        whole buffers, unread
+//!             sort         a partition in memory, by key
+//!             send         blocks to other nodes                 receive     blocks from them
+//!   sink/     write        blocks or files, by direct I/O        discard     nothing
+//!             write_objects  parts of uploads
+//!             summarise    order, count, checksum of records     sample_keys keys of samples
+//!             put          objects, or parts of one upload       to_host     partitions
+//!             lend         chunks to the host program
 //! ```
 //!
-//! `generate` and `discard` are the null twins of `read` and `write`; `tag` is that of `partition`.
-//! What the stages of one graph know together (where blocks lie, what was counted) is in
-//! `extent`, `boundaries`, `hash`, `scratch`, `uploads` and `ledger`; `gate` is where others give and take; `requests` is what
-//! workers saw of an object store.
+//! `generate` and `discard` are the null twins of `read` and `write`, `deal` is that of `partition`.
+//! `extent`, `boundaries`, `hash`, `scratch`, `object` and `totals` hold what the stages of a graph
+//! share; `host_queue` connects a graph with the host program.
 
 pub mod boundaries;
 pub mod disk;

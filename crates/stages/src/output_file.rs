@@ -9,20 +9,20 @@ use tonnage_pipeline::Failure;
 /// A file to be written.
 #[derive(Clone, Debug)]
 pub struct OutputFile {
-    /// Where.
+    /// Its path, or the name of the object.
     pub path: PathBuf,
-    /// Its length when it is whole.
+    /// Its final length.
     pub bytes: u64,
 }
 
-/// Called with the number of each file that is whole and durable.
+/// Called with the number of each file that is finished and durable.
 #[derive(Clone, Default)]
 pub struct OnFinished(Option<Arc<Whole>>);
 
 type Whole = dyn Fn(usize) -> Result<(), Failure> + Send + Sync;
 
 impl OnFinished {
-    /// Calls this, on a thread of the stage's.
+    /// Calls `it`, on a thread of the stage.
     pub fn call(it: impl Fn(usize) -> Result<(), Failure> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(it)))
     }

@@ -4,11 +4,11 @@ use tonnage_pipeline::Port;
 
 /// Whole records, in no order.
 pub const RECORDS: Port = Port("records");
-/// Bytes with a destination: a partition's block, or a place in a file.
+/// Bytes with a destination: a partition, or a place in a file.
 pub const BLOCKS: Port = Port("blocks");
-/// Chunks of files, each in one buffer.
+/// Chunks of files, one per buffer.
 pub const CHUNKS: Port = Port("chunks");
-/// Blocks on the network between two endpoints.
+/// Blocks on the network between two nodes.
 pub const WIRE: Port = Port("wire");
 /// All blocks of one partition, in one buffer.
 pub const PARTITIONS: Port = Port("partitions");

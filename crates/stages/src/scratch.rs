@@ -1,10 +1,10 @@
-//! Scratch: where pass one puts the blocks of partitions, and how pass two finds them.
+//! Scratch: where pass one spills the blocks of partitions, and how pass two finds them.
 //!
-//! One file a device, filled from its beginning: writing is sequential, whatever the number of
-//! partitions. On one machine it has no name, so a killed process leaves nothing behind; on a fleet
-//! it has one, so that who is started again goes on. A partition's blocks are all on one device. The
-//! index is kept in memory: 16 bytes a block while pass one runs, and a `Piece` for each block in
-//! pass two. Every block knows which endpoint sent it: what one sent that was lost is left out.
+//! There is one file per device, filled from its beginning, so writes are sequential for any number
+//! of partitions. On one machine the file has no name, so a killed process leaves nothing behind; on
+//! a cluster it has one, so that a restarted node can resume. All blocks of a partition are on one
+//! device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in pass two.
+//! Each block records its sender, so blocks from a lost peer can be dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,7 +20,7 @@ use tonnage_records::crc32;
 use crate::extent::{Extent, FileRef, Piece, aligned};
 use crate::totals::Total;
 
-/// By how much a file grows that turns out too short.
+/// Growth of a file that turns out too short.
 const GROWTH_BYTES: u64 = 64 << 20;
 
 /// Blocks on several devices.
@@ -31,7 +31,7 @@ pub struct Scratch {
     received: Option<Mutex<ReceivedTotals>>,
 }
 
-/// What came of each partition from each source.
+/// What arrived of each partition from each sender.
 type ReceivedTotals = BTreeMap<(usize, usize), Total>;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ struct Device {
     next: Mutex<u64>,
 }
 
-/// Where a block lies; its device follows from its partition.
+/// Where a block lies; its partition determines its device.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     offset: u64,
@@ -48,14 +48,14 @@ struct Block {
     source: u32,
 }
 
-/// What a saved index begins with.
+/// Magic number of a saved index.
 const MARK: &[u8; 8] = b"tonnage1";
 
 impl Scratch {
-    /// Scratch files in `directories` (one a device), together `bytes` large at first.
+    /// Scratch files in `directories` (one per device), of `bytes` in total at first.
     ///
     /// # Errors
-    /// When a file cannot be made or the device has no room.
+    /// When a file cannot be created or the device has no room.
     pub fn create(disk: &Disk, directories: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
         let share = share(bytes, directories.len());
         Self::of(
@@ -65,10 +65,10 @@ impl Scratch {
         )
     }
 
-    /// Scratch in files of these names, likewise.
+    /// The same with named files.
     ///
     /// # Errors
-    /// When a file cannot be made or the device has no room.
+    /// When a file cannot be created or the device has no room.
     pub fn named(disk: &Disk, files: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
         let share = share(bytes, files.len());
         Self::of(files.iter().map(|file| disk.create(file, share)))
@@ -77,7 +77,7 @@ impl Scratch {
     /// Scratch that was saved, in files of these names.
     ///
     /// # Errors
-    /// When a file cannot be opened, or the index is not whole.
+    /// When a file cannot be opened, or the index is damaged.
     pub fn saved(disk: &Disk, files: &[PathBuf], index: &Path) -> io::Result<Self> {
         let scratch = Self::of(files.iter().map(|file| disk.open_read(file)));
         let scratch = scratch.map_err(|why| io::Error::other(why.to_string()))?;
@@ -119,14 +119,14 @@ impl Scratch {
         })
     }
 
-    /// Counts what comes: for blocks that nobody who reads them could count again.
+    /// Counts what arrives, for blocks whose reader cannot count it again.
     #[must_use]
     pub fn counting(mut self) -> Self {
         self.received = Some(Mutex::default());
         self
     }
 
-    /// Counts a block that has come, if blocks are counted.
+    /// Counts a block that has arrived, if blocks are counted.
     pub fn count(&self, partition: usize, source: usize, block: &[u8]) {
         if let Some(received) = &self.received {
             let mut total = Total::default();
@@ -136,7 +136,7 @@ impl Scratch {
         }
     }
 
-    /// What was counted of each of so many partitions, and was kept.
+    /// The counts of so many partitions, without what was dropped.
     #[must_use]
     pub fn counted(&self, partitions: usize) -> Vec<Total> {
         let mut totals = vec![Total::default(); partitions];
@@ -149,8 +149,7 @@ impl Scratch {
         totals
     }
 
-    /// Forgets what came from sources that `is_whole` does not know as whole; gives the bytes that
-    /// are left of each partition.
+    /// Drops blocks from senders that `is_whole` rejects; gives the bytes left of each partition.
     pub fn keep(&self, is_whole: impl Fn(usize) -> bool) -> Vec<u64> {
         let mut partitions = self.lock();
         for blocks in partitions.iter_mut() {
@@ -164,7 +163,7 @@ impl Scratch {
         partitions.iter().map(bytes).collect()
     }
 
-    /// Bytes of memory that each partition takes whole, with the alignment of its blocks.
+    /// Bytes of memory that each whole partition takes, with the alignment of its blocks.
     #[must_use]
     pub fn spans(&self) -> Vec<u64> {
         let span = |blocks: &Vec<Block>| {
@@ -174,7 +173,7 @@ impl Scratch {
         self.lock().iter().map(span).collect()
     }
 
-    /// Waits until all that was written is durable, on all devices at once.
+    /// Waits until everything written is durable, on all devices at once.
     ///
     /// # Errors
     /// When a device fails.
@@ -187,8 +186,7 @@ impl Scratch {
         })
     }
 
-    /// Writes the index, whole or not at all. If it is to be believed after a loss of power, what
-    /// the files hold is flushed first.
+    /// Writes the index atomically. Flush the files first if the index has to survive a power loss.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -209,13 +207,13 @@ impl Scratch {
         fs::rename(&unnamed, index)
     }
 
-    /// How many devices there are.
+    /// Number of devices.
     #[must_use]
     pub fn devices(&self) -> usize {
         self.devices.len()
     }
 
-    /// A place for a block of `len` payload bytes of `partition`, which `source` sent.
+    /// Reserves a place for a block of `len` payload bytes of `partition`, sent by `source`.
     ///
     /// # Errors
     /// When the device has no room.
@@ -244,7 +242,7 @@ impl Scratch {
         Ok((Arc::clone(&device.file), offset))
     }
 
-    /// Everything that was written, as extents of `extent_bytes` for reading it in order, a lane a
+    /// Everything that was written, as extents of `extent_bytes` for reading it in order, one lane per
     /// device.
     #[must_use]
     pub fn filled(&self, extent_bytes: usize) -> Vec<Vec<Arc<Extent>>> {
@@ -267,7 +265,7 @@ impl Scratch {
         self.devices.iter().enumerate().map(lane).collect()
     }
 
-    /// The blocks of `partition`, which are forgotten here.
+    /// Takes the blocks of `partition` out of the index.
     #[must_use]
     pub fn take(&self, partition: usize) -> Vec<Piece> {
         let file = &self.devices[partition % self.devices.len()].file;

@@ -1,7 +1,7 @@
-//! What the stages of a job counted, to be compared where streams join.
+//! Totals that the stages of a job count, to be compared where streams join.
 //!
-//! Nothing may be called done before what came out equals what went in: records, bytes and the sum
-//! of the records' CRC-32s, the sort benchmark's own checksum.
+//! A job is done only if its output equals its input in records, bytes and the sum of the records'
+//! CRC-32s (the sort benchmark's checksum).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,7 +36,7 @@ impl Total {
     }
 }
 
-/// Totals that several workers add to, by the number of what was counted.
+/// Totals that several workers add to, by the number of what is counted.
 #[derive(Debug, Default)]
 pub struct Totals(Mutex<BTreeMap<usize, Total>>);
 
@@ -46,13 +46,13 @@ impl Totals {
         self.lock().entry(number).or_default().add(total);
     }
 
-    /// The sum so far of what has this number.
+    /// The total of one number so far.
     #[must_use]
     pub fn of(&self, number: usize) -> Total {
         self.lock().get(&number).copied().unwrap_or_default()
     }
 
-    /// The sum so far of all.
+    /// The sum of all totals so far.
     #[must_use]
     pub fn total(&self) -> Total {
         let mut sum = Total::default();

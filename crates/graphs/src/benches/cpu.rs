@@ -1,13 +1,13 @@
-//! The CPU of each pass's work: the sort's graphs with their disks taken off.
+//! The CPU benchmark: the work of each pass of the sort, with its disks taken off.
 //!
 //! ```text
 //!   partitioning   pass_one.keep(partition).feed(generate).drain(discard)
 //!   sorting        pass_two.keep(sort).feed(generate).drain(discard)
 //! ```
 //!
-//! The same stages with the same settings as in the job, on the sort benchmark's records, which
-//! are made once before they are timed. What remains to be added to a job's CPU is its I/O, which
-//! the disk benchmark measures.
+//! These are the job's stages with the job's settings, on records of the sort benchmark that are
+//! generated before the clock starts. The rest of a job's CPU time is its I/O, which the disk
+//! benchmark measures.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -33,19 +33,19 @@ use crate::watch::{Phase, Watch, memory, workers};
 /// Records whose keys give the boundaries.
 const SAMPLED_RECORDS: usize = 20_000;
 
-/// A benchmark to be run.
+/// The benchmark to run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Size of the sort that is meant.
+    /// Size of the sort.
     pub bytes: u64,
     /// Its memory.
     pub memory_bytes: usize,
-    /// Seconds for each of the two.
+    /// Seconds for each phase.
     pub seconds: f64,
 }
 
-/// What the two did.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// `partition` and `sort`.
@@ -126,7 +126,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     Ok(Outcome { phases })
 }
 
-/// One buffer's worth of records again and again, each time another slot of the pool.
+/// One buffer of records again and again, each time in another slot of the pool.
 fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> Generate {
     let chunk = |place: usize| Chunk {
         number: 0,
@@ -149,7 +149,7 @@ fn generate(gives: Port, bytes: usize, buffers: usize, record_bytes: usize) -> G
     }
 }
 
-/// A partition that lies in one piece.
+/// A partition of one piece.
 fn unit(partition_bytes: usize) -> Unit {
     let file = FileRef::Path(std::path::Path::new("").into());
     let pieces = vec![Piece {

@@ -1,14 +1,14 @@
-//! The disk benchmark: the sort's first pass without its work, as edits of its graph.
+//! The disk benchmark: pass one of the sort without its work, as edits of its graph.
 //!
 //! ```text
-//!   read_write   pass_one.replace(partition, tag)                 reads here, writes there
+//!   read_write   pass_one.replace(partition, deal)                reads here, writes there
 //!   read_only    pass_one.keep(read).drain(discard)
 //!   write_only   pass_one.keep(write).feed(generate)
-//!   headroom     generate -> discard, pass one cut off at both ends: what the harness itself moves
+//!   headroom     generate -> discard, without the pass: what the harness itself can move
 //! ```
 //!
-//! What it reads and writes is nameless scratch, so a killed benchmark leaves nothing behind. It
-//! follows Themis' DiskBench: half the devices read and half write; a single device does both.
+//! Its files are unlinked scratch, so a killed benchmark leaves nothing behind. It follows Themis'
+//! DiskBench: half the devices read and half write; a single device does both.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,16 +33,16 @@ use crate::plan::{Plan, Shape};
 use crate::sort::pass_graphs::PassOne;
 use crate::watch::{Phase, Watch, memory, workers};
 
-/// What the disks are asked to do.
+/// What a trial does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Mode {
-    /// Read and write at once.
+    /// Reads and writes at once.
     #[serde(rename = "rw")]
     ReadWrite,
-    /// Read.
+    /// Reads.
     #[serde(rename = "ro")]
     ReadOnly,
-    /// Write.
+    /// Writes.
     #[serde(rename = "wo")]
     WriteOnly,
     /// Neither.
@@ -50,20 +50,19 @@ pub enum Mode {
     Headroom,
 }
 
-/// A benchmark to be run: each step is one trial, in the order given, over the same files.
+/// The benchmark to run. Trials run in the given order, over the same files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Directories that are read, one a device.
+    /// Directories to read from, one per device.
     pub read: Vec<PathBuf>,
-    /// Directories that are written, one a device.
+    /// Directories to write to, one per device.
     pub write: Vec<PathBuf>,
-    /// Bytes that are there to be read, and that may be written: a trial ends when it has gone
-    /// through them.
+    /// Bytes to read, and most bytes to write; a trial ends when it has moved them.
     pub bytes: u64,
     /// Trials.
     pub trials: Vec<Trial>,
-    /// Memory as the sort would have it.
+    /// Memory, as the sort would have it.
     pub memory_bytes: usize,
     /// How to use the disks.
     #[serde(default)]
@@ -73,16 +72,16 @@ pub struct Config {
 /// One trial.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Trial {
-    /// What to do.
+    /// What it does.
     pub mode: Mode,
-    /// For how long at most.
+    /// Seconds, at most.
     pub seconds: f64,
 }
 
-/// What the trials did: one phase each, named by its mode.
+/// The results of the trials, one phase each, named by its mode.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// One phase a trial, in order; the first is `prepare`, which writes what is read.
+    /// One phase per trial, in order, after `prepare`, which writes what is read.
     pub phases: Vec<Phase>,
 }
 
@@ -119,19 +118,19 @@ pub fn write_only(pass: &PassOne, bytes: u64) -> Result<Graph, GraphError> {
         .feed(generate(pass, bytes, Content::Reused)))
 }
 
-/// Neither: the same generator and discard with nothing between.
+/// Neither: the same generator and discard, with nothing between.
 #[must_use]
 pub fn headroom(pass: &PassOne, bytes: u64) -> Graph {
     Graph::chain([generate(pass, bytes, Content::Endless), discard(BLOCKS)])
 }
 
-/// Takes and forgets.
+/// Drops every buffer.
 #[must_use]
 pub fn discard(takes: Port) -> Node {
     Node::new("discard", Discard { takes })
 }
 
-/// Buffers as the pass reads them, for its devices in turn, `bytes` in all.
+/// Buffers as the pass reads them, `bytes` in total, for its devices in turn.
 fn generate(pass: &PassOne, bytes: u64, content: Content) -> Node {
     let (len, lanes) = (pass.read.buffer_bytes, pass.write.lanes);
     let chunk = |number: u64| Chunk {
@@ -184,7 +183,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     Ok(Outcome { phases })
 }
 
-/// What all trials share: the plan, and what is there to be read.
+/// What all trials share: the plan, and the data to read.
 struct Bench<'a> {
     config: &'a Config,
     plan: Plan,
@@ -194,7 +193,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Writes what will be read.
+    /// Writes the data that trials read.
     fn prepare(config: &'a Config, watch: &Watch) -> Result<Self, JobError> {
         let workers = workers();
         let shape = Shape {
@@ -223,9 +222,8 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Runs a trial, until its time is up or its room is used. What it writes is a new file, as
-    /// what a job writes is: blocks that a file system, or a hypervisor, has to find first cost
-    /// more than blocks that are written again.
+    /// Runs a trial until its time is up or its room is used. It writes a new file, as a job does:
+    /// blocks that a file system or hypervisor has to allocate cost more than overwritten ones.
     fn run(&self, trial: &Trial, watch: &Watch) -> Result<Phase, JobError> {
         let (disk, write) = (&self.config.disk, &self.config.write);
         let writes = matches!(trial.mode, Mode::ReadWrite | Mode::WriteOnly);
@@ -264,7 +262,7 @@ fn pass(
     let boundaries = Boundaries::from_sample(&[], &layout, plan.partitions);
     let (target, lanes) = (Target::Scratch(Arc::clone(scratch)), scratch.devices());
     let mut pass = PassOne::new(disk, plan, record, source, boundaries, target, lanes);
-    // A tag has no blocks of its own: what is being written are buffers of the read stage.
+    // The `deal` stage has no blocks: what is being written are buffers of the read stage.
     let read = &mut pass.read;
     let writing = (lanes * disk.depth * disk.transfer_bytes).div_ceil(read.buffer_bytes);
     let fit = config.memory_bytes / read.buffer_bytes;

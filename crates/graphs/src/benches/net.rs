@@ -4,10 +4,10 @@
 //!   all_to_all   generate -> send -> receive -> discard
 //! ```
 //!
-//! Between `send` and `receive` lies the network: what this endpoint sends comes out elsewhere, and
-//! what it receives others have sent. It follows Themis' NetBench. Every endpoint runs this graph
-//! for the same time; each then says what it received. To whom it does not send, its `generate` has
-//! no chunks for: so between two of them the bytes go one way, or one sends to all others alone.
+//! Between `send` and `receive` lies the network: what this node sends leaves the graph of another.
+//! It follows Themis' NetBench. Every node runs this graph for the same time and reports what it
+//! received. `generate` has no chunks for peers that a node does not send to, so bytes may flow one
+//! way between two nodes, or from one node to all.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -27,38 +27,38 @@ use crate::cluster::exchange::{Exchange, connect};
 use crate::error::JobError;
 use crate::watch::{Phase, Watch, memory};
 
-/// Buffers for each connection: one in the socket's hands, one that waits.
+/// Buffers for each connection: one being sent, one that waits.
 const BUFFERS_PER_CONNECTION: usize = 2;
 
-/// One endpoint's part.
+/// One node's part.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Who takes part.
+    /// The nodes.
     pub mesh: Settings,
     /// Size of a block.
     pub block_bytes: usize,
-    /// The numbers of those that it sends to: none for one that only receives.
+    /// The peers that it sends to; none for a node that only receives.
     pub sends_to: Vec<usize>,
-    /// Whether each of them gets the same, as of a shuffle, so that the slowest sets the pace; else
-    /// each gets as much as it takes, which shows what this endpoint's own link carries.
+    /// Whether each peer gets the same amount, as in a shuffle, so that the slowest sets the pace; else
+    /// each gets as much as it accepts, which shows what this node's own link carries.
     pub evenly: bool,
-    /// For how long it sends.
+    /// Seconds of sending.
     pub seconds: f64,
 }
 
-/// What an endpoint did.
+/// The results of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// How long it took until all had met; then all begin.
+    /// Seconds until all nodes were connected; then all begin.
     pub meeting_seconds: f64,
-    /// What each of its connections sent.
+    /// What each connection sent.
     pub sent: Vec<SendStats>,
     /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// Runs one endpoint.
+/// Runs one node's part.
 ///
 /// # Errors
 /// What is refused, what fails, or the cancellation.
@@ -104,7 +104,7 @@ fn all_to_all(
 ) -> (Graph, Exchange) {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
-    // One that waits for its lane, beside what lies there.
+    // One that waits for its lane, beside those queued there.
     let generated = if evenly { buffers } else { buffers + 2 * lanes };
     let chunk = |number: usize| Chunk {
         number,
@@ -127,7 +127,7 @@ fn all_to_all(
         next: Arc::new(AtomicUsize::new(0)),
     };
     let mut wire = Exchange::new(mesh, None, record_bytes, block_bytes);
-    // All of its buffers: who generates sleeps until one comes back, and for nothing else.
+    // Room for all of its buffers: the generator waits only for one to come back.
     wire.send.inbox_bytes = BUFFERS_PER_CONNECTION * block_bytes;
     wire.receive.buffers = buffers;
     let [send, receive] = wire.nodes();

@@ -1,12 +1,12 @@
-//! The object store benchmark: chunks got or put by so many threads, in memory.
+//! The object store benchmark: chunks got or put by a number of threads, in memory.
 //!
 //! ```text
 //!   get         get -> discard
 //!   put         generate -> put      an object for each chunk, or a part of one upload
 //! ```
 //!
-//! It follows MATE-EC2's threaded retrieval: what limits a store is not a request's size alone, but
-//! how many are under way. Each thread makes one request after another.
+//! It follows MATE-EC2's threaded retrieval: a store is limited not by the size of requests alone, but
+//! by their number at once. Each thread makes one request after another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -30,11 +30,11 @@ use crate::error::refused;
 use crate::objects::object_input::{check_access, store_error};
 use crate::watch::{Phase, Watch, memory};
 
-/// Parts that an upload can have. One that goes on for longer puts them again.
+/// Most parts of an upload. A longer trial puts them again.
 const PARTS: usize = 10_000;
-/// Objects that are put again and again by each thread.
+/// Objects that each thread puts again and again.
 const OBJECTS_PER_THREAD: usize = 4;
-/// Buffers that wait to be put: threads hold one each.
+/// Buffers that wait to be put; each thread holds one more.
 const WAITING: usize = 2;
 
 /// One trial.
@@ -43,57 +43,57 @@ const WAITING: usize = 2;
 pub struct Config {
     /// The bucket.
     pub store: Settings,
-    /// What to do there.
+    /// What to do.
     pub work: Work,
-    /// What names of objects begin with.
+    /// Prefix of the objects' names.
     pub prefix: String,
     /// Size of a chunk.
     pub chunk_bytes: usize,
-    /// How many at once.
+    /// Concurrent requests.
     pub threads: usize,
-    /// Length of the trial, the warm-up included; of no matter to what ends by itself.
+    /// Length of the trial, the warm-up included; ignored by work that ends by itself.
     #[serde(default)]
     pub seconds: f64,
-    /// What of it is not counted.
+    /// Seconds of it that do not count.
     #[serde(default)]
     pub warm_up_seconds: f64,
 }
 
-/// What is done again and again.
+/// The work of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Work {
-    /// Chunks are got of these objects.
+    /// Gets chunks of these objects.
     Get {
-        /// How many there are.
+        /// Number of objects.
         objects: usize,
         /// Size of each.
         object_bytes: usize,
     },
-    /// Chunks are put as objects.
+    /// Puts chunks as objects.
     Put,
-    /// Chunks are put as parts of one upload, which becomes an object.
+    /// Puts chunks as parts of one upload, which becomes an object.
     Multipart,
-    /// Objects are put once, each of one chunk, to be got later.
+    /// Puts objects of one chunk each, once, to be got later.
     LayOut {
-        /// How many.
+        /// Number of objects.
         objects: usize,
     },
 }
 
-/// What a trial did.
+/// The results of a trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Chunks in a second between the warm-up and the end of the time; those partly within count for
-    /// the share of their time that is. `None` if nothing lies between.
+    /// Chunks per second between the warm-up and the end; a chunk that lies partly within counts for
+    /// that share. `None` if the interval is empty.
     pub operations_per_second: Option<f64>,
-    /// What each took, repetitions included.
+    /// Latency of a chunk, retries included.
     pub latency: Latency,
-    /// The time to its first byte, of those that got any.
+    /// Time to its first byte, if there was one.
     pub first_byte: Latency,
-    /// RequestLog of all workers and what became of them, those of the warm-up too.
+    /// Requests and errors of all workers, those of the warm-up too.
     pub tally: RequestCounts,
-    /// How long it took to complete the upload, which is in no rate.
+    /// Seconds to complete the upload, which no rate includes.
     pub completing_seconds: Option<f64>,
     /// Each worker.
     pub workers: Vec<Worker>,
@@ -104,7 +104,7 @@ pub struct Outcome {
 /// Runs the trial.
 ///
 /// # Errors
-/// What is refused, a store that cannot be used at all included; what fails; or the cancellation.
+/// What is refused (a store that cannot be used at all, too), what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
@@ -179,27 +179,27 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
                 completing_seconds = Some(began.elapsed().as_secs_f64());
                 Ok(phase)
             });
-            // Parts of what did not become an object would stay, unseen.
+            // Parts of an incomplete upload would stay, unseen.
             ended.inspect_err(|_| drop(client.abort(&upload)))?
         }
     };
     Ok(trial.outcome(phase, completing_seconds))
 }
 
-/// Objects to be removed.
+/// Which objects to remove.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remove {
     /// The bucket.
     pub store: Settings,
-    /// All in this folder.
+    /// The folder.
     pub folder: String,
 }
 
-/// What was removed.
+/// The result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Removed {
-    /// How many objects.
+    /// Objects removed.
     pub objects: usize,
 }
 
@@ -328,7 +328,7 @@ fn worker(seen: &RequestLog) -> Worker {
     }
 }
 
-/// A client that the bucket has answered, and what is in a folder of it.
+/// A client of a bucket that has answered, and the objects of a folder.
 fn open_bucket(store: &Settings, folder: &str) -> Result<(Client, Vec<ObjectInfo>), JobError> {
     let client = Client::new(store).map_err(|why| store_error(&why))?;
     let found = check_access(store, client.list(folder))?;

@@ -1,7 +1,7 @@
-//! Operations on files, as a graph of one stage: `operate`.
+//! Random and sequential operations on files, as a graph of one stage: `random_io`.
 //!
-//! No edit of a job: a job moves long extents, this is what a device does for those who want single
-//! blocks, or wait for each write to be durable (the fleet study's `read4k` to `write4k-64`), or
+//! This is no edit of a job: a job moves long extents. It measures a device for programs that want
+//! single blocks, or wait for each write to be durable (the fleet study's `read4k` to `write4k-64`), or
 //! share a file among processes (IOR's patterns, which Magellan used).
 
 use std::path::PathBuf;
@@ -24,63 +24,63 @@ use crate::watch::{Phase, Watch, memory};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The file for all workers, or one for each. They are there, unless segments are written, of
-    /// which nobody else has any.
+    /// The file for all workers, or one for each. They exist already, unless segments are written that
+    /// no other node shares.
     pub files: Vec<PathBuf>,
-    /// Segment after segment instead of random places.
+    /// Segment after segment, instead of random offsets.
     #[serde(default)]
     pub segments: Option<Segments>,
-    /// Whether what was written is made durable at the end, as part of the time.
+    /// Whether to make everything durable at the end, as part of the time.
     #[serde(default)]
     pub flush_at_end: bool,
-    /// Whether it is written.
+    /// Writes, instead of reads.
     pub writes: bool,
-    /// One write in so many is done when it is durable; 0 for none.
+    /// One write in so many has to be durable to be done; 0 for none.
     pub durable_one_in: u32,
     /// Size of an operation.
     pub block_bytes: usize,
-    /// Operations at once.
+    /// Queue depth.
     pub outstanding: usize,
-    /// A thread for each that blocks, instead of one ring for all.
+    /// A thread per operation, with blocking I/O, instead of one ring for all.
     pub blocking: bool,
-    /// Whether all that are found done are replaced with one system call.
+    /// Whether all completions at hand are replaced with one system call.
     pub batched: bool,
     /// Length of the trial, the warm-up included.
     pub seconds: f64,
-    /// What of it is not counted.
+    /// Seconds of it that do not count.
     pub warm_up_seconds: f64,
-    /// Of the offsets.
+    /// Seed of the offsets.
     pub seed: u64,
-    /// How to use the disk; engine and depth follow from the above.
+    /// How to use the disk; the fields above determine its engine and depth.
     #[serde(default)]
     pub disk: Disk,
 }
 
-/// All of a file in order, once: IOR's pattern.
+/// A whole file in order, once: IOR's pattern.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segments {
-    /// How many.
+    /// Number of segments.
     pub count: u64,
     /// A worker's part of each.
     pub part_bytes: u64,
-    /// If others, elsewhere, have parts of the one file too.
+    /// Set if other nodes have parts of the file, too.
     #[serde(default)]
     pub among: Option<Among>,
 }
 
-/// Where our parts are in every segment of a file that others use at the same time.
+/// The place of this node's parts in each segment of a shared file.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Among {
-    /// Parts of a segment, of all.
+    /// Parts of a segment, of all nodes.
     pub parts: u64,
-    /// Which of them is our first worker's; the others' follow it.
+    /// The part of this node's first worker; its other workers follow.
     pub first: u64,
 }
 
 impl Segments {
-    /// Where our parts are; without others, all are ours.
+    /// The place of this node's parts; all parts if no other node shares the file.
     fn among(&self, workers: usize, files: usize) -> Among {
         self.among.unwrap_or(Among {
             parts: (workers / files) as u64,
@@ -89,15 +89,15 @@ impl Segments {
     }
 }
 
-/// What a trial did.
+/// The results of a trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Seconds from the first worker's first operation to the last worker's end.
     pub seconds: f64,
-    /// Operations done in a second: of a random pattern those between the warm-up and the end of
-    /// the time, of segments all, whatever their flushing at the end took.
+    /// Operations per second: of a random pattern between the warm-up and the end; of segments over
+    /// the whole time, the final flush included.
     pub operations_per_second: f64,
-    /// Writes that were to be durable before they were done, those of the warm-up too.
+    /// Durable writes, those of the warm-up too.
     pub durable_writes: u64,
     /// Latencies of all workers together.
     pub latency: Latency,
@@ -110,24 +110,24 @@ pub struct Outcome {
 /// Latencies in nanoseconds; `None` where there was no operation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of operations.
     pub count: u64,
     /// Their mean.
     pub mean: Option<f64>,
-    /// Percentiles: of so many in a hundred operations, none took longer.
+    /// Percentiles, each with its value.
     pub percentiles: Vec<(f64, u64)>,
     /// The longest.
     pub max: Option<u64>,
-    /// The histogram: the greatest latency of each bin that is not empty, and how many it holds.
+    /// The histogram: the largest latency of each bin that is not empty, and its count.
     pub bins: Vec<(u64, u64)>,
-    /// By what share a latency may be off.
+    /// The largest relative error of a latency.
     pub error_bound: f64,
 }
 
 /// What one worker did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Worker {
-    /// Operations done in each second since it began, the warm-up included.
+    /// Operations completed in each second since it began, the warm-up included.
     pub each_second: Vec<u64>,
 }
 
@@ -227,7 +227,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     })
 }
 
-/// The files, made if they are to be written from the beginning.
+/// The files, created if they are to be written from the beginning.
 fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile>>, JobError> {
     let refused = JobError::Refused;
     if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
@@ -272,7 +272,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
     }
     let bytes = count * part_bytes * parts;
     let open = |path: &PathBuf| {
-        // What others write too, somebody has made.
+        // A file that other nodes write, too, exists already.
         let file = match (config.writes, segments.among) {
             (true, None) => return Ok(disk.create(path, bytes)?),
             (true, Some(_)) => disk.open_update(path)?,
@@ -296,12 +296,12 @@ fn worker(seen: &WorkerTimings) -> Worker {
 }
 
 impl Latency {
-    /// All workers of one process: they met the same device at the same time.
+    /// All workers of one process: they used the same device at the same time.
     pub(crate) fn of<'a>(workers: impl IntoIterator<Item = &'a Histogram<u64>>) -> Self {
         let mut all: Option<Histogram<u64>> = None;
         for latencies in workers {
             match &mut all {
-                // Histograms of the same bounds always add up.
+                // Histograms with equal bounds always add up.
                 Some(all) => all.add(latencies).expect("made alike"),
                 None => all = Some(latencies.clone()),
             }

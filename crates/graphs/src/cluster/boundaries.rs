@@ -1,4 +1,4 @@
-//! Where partitions begin: quantiles of all endpoints' keys, each of which sampled alike.
+//! Partition boundaries of a cluster: quantiles of the keys that all nodes sampled.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use tonnage_stages::boundaries::{Bound, Boundaries};
 
 use crate::error::JobError;
 
-/// What boundaries are made of.
+/// The samples, and how to divide them.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files of keys, one of each endpoint.
+    /// Files of keys, one per node.
     pub samples: Vec<PathBuf>,
     /// Where the key is.
     pub layout: Layout,

@@ -1,4 +1,4 @@
-//! The network as an edge of a graph: what one endpoint sends comes out of `receive` at another.
+//! The network edge of a graph: what one node sends leaves `receive` on another.
 
 use std::collections::BTreeMap;
 use std::iter::Cycle;
@@ -12,22 +12,22 @@ use tonnage_stages::work::{ConnectionSlot, Receive, ReceiveStats, SendBlocks, Se
 
 use crate::error::JobError;
 
-/// Both ends that a graph has.
+/// Both ends of the edge.
 #[derive(Clone, Debug)]
 pub struct Exchange {
-    /// To the others.
+    /// To the other nodes.
     pub send: SendBlocks,
-    /// From the others.
+    /// From the other nodes.
     pub receive: Receive,
     lanes: BTreeMap<usize, Vec<usize>>, // of `send`, by endpoint
 }
 
 impl Exchange {
-    /// Over the connections of a mesh, a buffer in the hands of each.
+    /// Over the connections of a mesh, with one buffer in flight on each.
     ///
-    /// A job's has a lane for what belongs to the endpoint itself, `here`, and goes on without a
-    /// peer that is lost: what came of it is not whole then, what belongs to it goes nowhere. A
-    /// benchmark's, of which nothing stays, ends with the first that is lost.
+    /// A job has a lane for this node itself (`here`) and continues without a lost peer: what arrived
+    /// from it is incomplete then, and what belongs to it is dropped. A benchmark, where nothing stays,
+    /// ends with the first lost peer.
     #[must_use]
     pub fn new(mesh: Mesh, here: Option<usize>, record_bytes: usize, block_bytes: usize) -> Self {
         let (links, stays) = (mesh.outgoing.len(), here.is_some());
@@ -64,7 +64,7 @@ impl Exchange {
         }
     }
 
-    /// The lane to the endpoint that each thing belongs to; an endpoint's connections take turns.
+    /// The lane to the owner of each item; a node's connections take turns.
     #[must_use]
     pub fn lanes_to(&self, endpoints: &[Option<usize>]) -> Vec<Option<usize>> {
         let mut turns: BTreeMap<usize, Cycle<IntoIter<usize>>> = self
@@ -85,17 +85,17 @@ impl Exchange {
         ]
     }
 
-    /// What each connection did in the run.
+    /// Statistics of each connection.
     #[must_use]
     pub fn done(&self) -> (Vec<SendStats>, Vec<ReceiveStats>) {
         (taken(&self.send.sent), taken(&self.receive.received))
     }
 }
 
-/// The connections of an endpoint, when all have met.
+/// Connects to all other nodes.
 ///
 /// # Errors
-/// Who is missing, or the cancellation.
+/// The missing node, or the cancellation.
 pub fn connect(settings: &Settings, handle: &RunHandle) -> Result<Mesh, JobError> {
     Mesh::connect(settings, || handle.is_cancelled()).map_err(|why| match why {
         NetError::Stopped => JobError::Cancelled,

@@ -1,4 +1,4 @@
-//! The list of files that are whole: a line of JSON for each, added when it has its name.
+//! The log of finished files: one line of JSON each, added when the file has its final name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,10 +9,10 @@ use tonnage_pipeline::Failure;
 
 use crate::error::JobError;
 
-/// What a file is called until it is whole, after a dot.
+/// Extension of a file that is not finished.
 pub const UNFINISHED: &str = "unfinished";
 
-/// A list on file.
+/// A log on disk.
 #[derive(Debug)]
 pub struct FinishedLog {
     file: File,
@@ -20,7 +20,7 @@ pub struct FinishedLog {
 }
 
 impl FinishedLog {
-    /// Goes on with the list if there is one; a last line that was not written whole is gone.
+    /// Opens the log, or creates it; an incomplete last line is dropped.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -39,10 +39,10 @@ impl FinishedLog {
         open().map_err(|why| JobError::file("opening", path, &why))
     }
 
-    /// Gives a file that is whole its name, durably, and says so with what is to be said of it.
+    /// Gives a finished file its name, durably, and logs it with `more`.
     ///
     /// # Errors
-    /// When it cannot be named, or the list not be written.
+    /// When it cannot be renamed, or the log cannot be written.
     pub fn add(&self, unfinished: &Path, more: Value) -> Result<(), Failure> {
         self.try_add(unfinished, more).map_err(|why| {
             let what = format!("naming {}: {why}", unfinished.display());
@@ -50,10 +50,10 @@ impl FinishedLog {
         })
     }
 
-    /// Says of something that is whole where it is, with what is to be said of it.
+    /// Logs the place of something finished with `more`.
     ///
     /// # Errors
-    /// When the list cannot be written.
+    /// When the log cannot be written.
     pub fn note(&self, place: &Path, more: Value) -> Result<(), Failure> {
         self.try_note(place, more).map_err(|why| {
             let (place, log) = (place.display(), self.path.display());
@@ -75,7 +75,7 @@ impl FinishedLog {
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
         }
-        // In one call: lines of several threads do not mix.
+        // In one call, so that lines of several threads do not mix.
         (&self.file).write_all(format!("{line}\n").as_bytes())?;
         self.file.sync_data()
     }

@@ -1,18 +1,18 @@
-//! A sort on a fleet, as one endpoint does its part: job after job, each told what to do, and with
-//! its results in files, so that whoever is started again goes on from them.
+//! A sort on a cluster, as one node does its part: a sequence of jobs that leave their results in
+//! files, so that a restarted node can resume.
 //!
 //! ```text
 //!   sample      read -> keys                                      of its splits of the input
-//!   boundaries  all samples -> where partitions begin             once, for all
+//!   boundaries  all samples -> partition boundaries               once, for all nodes
 //!   pass_one    read -> partition -> send -> receive -> write     its splits; the partitions it owns
 //!   pass_two    read -> sort -> write                             those partitions
-//!               read -> sort -> send -> receive -> write          and copies of others' output
-//!   copy        read -> send -> receive -> write                  of output that lacks its copy
+//!               read -> sort -> send -> receive -> write          and replicas of others' output
+//!   copy        read -> send -> receive -> write                  output that lacks its replica
 //! ```
 //!
-//! Pass one may be several rounds: what came from an endpoint that was lost in one, another one reads
-//! and sends in the next; partitions whose owner is lost get another, to which all is sent again. A
-//! round leaves a directory of scratch, with an index of what came from endpoints that sent all.
+//! Pass one may take several rounds. If a node is lost in one, others read and send its splits in the
+//! next; partitions of a lost owner get another, to which everything is sent again. A round leaves a
+//! directory of scratch, with an index of what arrived from nodes that sent everything.
 
 pub mod boundaries;
 pub mod exchange;

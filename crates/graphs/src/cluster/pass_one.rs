@@ -1,8 +1,8 @@
-//! A round of pass one: an endpoint's splits go to the owners of their partitions, and what belongs
-//! to it comes to its scratch.
+//! A round of pass one: a node sends its splits to the owners of their partitions, and receives the
+//! partitions that it owns into its scratch.
 //!
-//! A peer that is lost ends nothing: what came from it is left out of the index. What is sent carries
-//! checksums. Whoever asked for the round sees from all outcomes what has come where.
+//! A lost peer does not end the round: the index leaves out what arrived from it. Frames carry
+//! checksums. The driver sees from all outcomes what has arrived where.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,25 +27,25 @@ use crate::sort::external_sort::ExternalSort;
 use crate::sort::pass_graphs::PassOne;
 use crate::watch::{Watch, workers};
 
-/// An endpoint's part in a round.
+/// A node's part in a round.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Who takes part.
+    /// The nodes.
     pub mesh: Settings,
-    /// What this one reads.
+    /// What this node reads.
     pub splits: Vec<Split>,
     /// Where each partition but the first begins.
     pub bounds: Vec<Bound>,
-    /// The endpoint that owns each partition; none if it is not wanted.
+    /// The owner of each partition; `None` if it is not wanted.
     pub owners: Vec<Option<usize>>,
-    /// Files for what this one owns, one a device.
+    /// Files for the partitions that this node owns, one per device.
     pub scratch: Vec<PathBuf>,
-    /// How much that may be.
+    /// Expected bytes of these.
     pub room_bytes: u64,
-    /// Where to write what lies where.
+    /// Where to write the index.
     pub index: PathBuf,
-    /// Size of a block, for all endpoints the same.
+    /// Size of a block, the same on all nodes.
     pub block_bytes: usize,
     /// Size of a record and place of its key.
     pub layout: Layout,
@@ -54,7 +54,7 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
-    /// RequestLog to an object store at once.
+    /// Concurrent requests to an object store.
     #[serde(default = "default_requests")]
     pub requests: usize,
 }

@@ -1,5 +1,5 @@
-//! What any round of pass one has in common, whatever its blocks come from: what has come is
-//! indexed, but for what came from a peer that was lost.
+//! The result of a round of pass one, for sort and MapReduce: an index of what arrived, without what
+//! came from lost peers.
 
 use std::path::Path;
 
@@ -14,41 +14,41 @@ use crate::error::JobError;
 use crate::sort::pass_graphs::PassOne;
 use crate::watch::Phase;
 
-/// What an endpoint did.
+/// The results of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// What it read, or was given, wanted or not.
     pub read: Total,
-    /// What each of its connections sent.
+    /// What each connection sent.
     pub sent: Vec<SendStats>,
-    /// What came by each connection.
+    /// What each connection received.
     pub received: Vec<ReceiveStats>,
-    /// Bytes in the index, of each partition.
+    /// Bytes in the index, by partition.
     pub partitions: Vec<u64>,
-    /// How long it took until all had met.
+    /// Seconds until all nodes were connected.
     pub meeting_seconds: f64,
-    /// What was asked of object stores.
+    /// Requests to object stores.
     pub requests: RequestCounts,
-    /// Seconds in all.
+    /// Seconds in total.
     pub seconds: f64,
     /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// What a pass has left at its end.
+/// What a round has left at its end.
 pub(crate) struct RoundResult {
     /// As in [`Outcome`].
     pub sent: Vec<SendStats>,
-    /// Likewise.
+    /// As in [`Outcome`].
     pub received: Vec<ReceiveStats>,
-    /// Likewise.
+    /// As in [`Outcome`].
     pub partitions: Vec<u64>,
 }
 
-/// Writes the index of what has come to `scratch` from endpoints that sent all.
+/// Writes the index of what arrived in `scratch` from nodes that sent everything.
 ///
-/// On a fleet, where a machine that comes back goes on with what its index says, all that it says is
-/// durable by then.
+/// On a cluster everything in the index is durable first: a node that returns after a power loss
+/// resumes from its index.
 ///
 /// # Errors
 /// When it cannot be written, or a device fails.

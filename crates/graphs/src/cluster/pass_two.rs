@@ -1,11 +1,10 @@
-//! Pass two of the partitions that an endpoint owns, from the scratch of all rounds.
+//! Pass two: sorts the partitions that a node owns, from the scratch of all rounds.
 //!
-//! A partition's output is a file of its own, `part-00012`, and of one that was larger than memory, or
-//! needs no sorting, `part-00012-00001` and so on as well: the order of names is the order of keys.
-//! Each is named when it is whole and durable, and then a line is added to a list of what it holds:
-//! so whoever is started again does not do it again. In an object store that is when its upload is
-//! completed. Where copies are kept, every block of it goes to the endpoint that keeps one before it is
-//! written here.
+//! Each partition becomes a file `part-00012`; one that was larger than memory, or needs no sorting,
+//! has more: `part-00012-00001` and so on. The order of names is the order of keys. A file gets its
+//! name when it is finished and durable, and is then added to a log, so that a restarted node does
+//! not sort it again. In an object store that is when its upload completes. Where replicas are kept,
+//! every block goes to the keeper before it is written here.
 
 use std::collections::HashMap;
 use std::fs;
@@ -39,17 +38,17 @@ use crate::watch::{Phase, Watch, workers};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the rounds of pass one left here.
+    /// What the rounds of pass one left on this node.
     pub rounds: Vec<Round>,
     /// Which partitions.
     pub partitions: Vec<PartitionTask>,
     /// Where the output goes.
     pub output: Output,
-    /// Directories for partitions that are larger than memory, one a device.
+    /// Directories for partitions that are larger than memory, one per device.
     pub scratch: Vec<PathBuf>,
-    /// The list of files that are whole.
+    /// The log of finished files.
     pub finished: PathBuf,
-    /// Who keeps copies for whom, if copies are kept.
+    /// Replicas, if they are kept.
     #[serde(default)]
     pub copies: Option<Replicas>,
     /// Size of a record and place of its key.
@@ -59,7 +58,7 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
-    /// RequestLog to an object store at once.
+    /// Concurrent requests to an object store.
     #[serde(default = "default_requests")]
     pub requests: usize,
 }
@@ -68,29 +67,29 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Output {
-    /// To directories, one a device.
+    /// Directories, one per device.
     Directories(Vec<PathBuf>),
-    /// To a folder of a bucket.
+    /// A prefix of a bucket.
     Objects {
         /// The bucket.
         store: Settings,
-        /// The folder.
+        /// The prefix.
         prefix: String,
     },
 }
 
-/// What a round left.
+/// What a round of pass one left.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
-    /// Its files, one a device.
+    /// Its files, one per device.
     pub scratch: Vec<PathBuf>,
-    /// What lies where in them.
+    /// Its index.
     pub index: PathBuf,
 }
 
 impl Round {
-    /// Finds what each of them left.
+    /// Opens the scratch of each round.
     pub(crate) fn open_all(rounds: &[Self], disk: &Disk) -> Result<Vec<Scratch>, JobError> {
         let open = |round: &Self| {
             let scratch = Scratch::saved(disk, &round.scratch, &round.index);
@@ -108,25 +107,25 @@ pub struct PartitionTask {
     pub number: usize,
     /// Whether all its keys are equal.
     pub single: bool,
-    /// The endpoint that keeps a copy of its output, if one does.
+    /// The node that keeps a replica of its output, if any.
     #[serde(default)]
     pub keeper: Option<usize>,
 }
 
-/// What an endpoint did.
+/// The results of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// What all files hold together.
+    /// Totals of all files.
     pub written: Total,
-    /// Bytes that had to be partitioned again.
+    /// Bytes that were repartitioned.
     pub repartitioned_bytes: u64,
-    /// What each connection sent of copies.
+    /// What each connection sent of replicas.
     pub sent: Vec<SendStats>,
-    /// What came of copies by each connection.
+    /// What each connection received of replicas.
     pub received: Vec<ReceiveStats>,
-    /// What was asked of object stores.
+    /// Requests to object stores.
     pub requests: RequestCounts,
-    /// Seconds in all.
+    /// Seconds in total.
     pub seconds: f64,
     /// The runs.
     pub phases: Vec<Phase>,
@@ -135,7 +134,7 @@ pub struct Outcome {
 /// Sorts.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation; files that are whole by then stay.
+/// What is refused, what fails, or the cancellation; files that are finished by then stay.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let rounds = Round::open_all(&config.rounds, &config.disk)?;
@@ -181,7 +180,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let mesh = copies
         .map(|copies| connect(&copies.mesh, handle))
         .transpose()?;
-    // Of a nameless file, which costs nothing unless a partition is too large.
+    // An unlinked file, which costs nothing unless a partition is too large.
     let again = Arc::new(Scratch::create(&config.disk, &config.scratch, 0)?);
     let spilled = passes.divide(&again, spilled)?;
     let mut names: HashMap<usize, usize> = HashMap::new(); // how many a partition has so far
@@ -237,7 +236,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let ran = passes.pass_two(spilled, (devices, outputs), part, edit);
     for file in files.iter() {
-        let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
+        let _none = fs::remove_file(&file.path); // Finished files have another name.
     }
     let written = ran?;
     let (sent, received) = wire.as_ref().map(Exchange::done).unwrap_or_default();

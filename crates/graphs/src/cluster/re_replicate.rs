@@ -1,10 +1,10 @@
-//! Replicas of output files that are whole: of what lost its copy, and of what was written without one.
+//! Re-replication: sends finished output files to new keepers, where a replica was lost or never made.
 //!
 //! ```text
 //!   copy   read -blocks-> send -wire-> receive -blocks-> write
 //! ```
 //!
-//! What pass two does as it sorts, of files that lie on disk.
+//! Pass two does the same as it sorts; here the files are on disk already.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ use crate::inputs::blocks_of;
 use crate::plan::{Plan, Shape, UNCOUNTED};
 use crate::watch::{Phase, Watch, memory};
 
-/// What to copy.
+/// What to replicate.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files of this endpoint's, none if it only keeps.
+    /// Files of this node; none if it only keeps replicas.
     pub files: Vec<ReplicaTask>,
-    /// Who takes part, and where this one keeps others'.
+    /// The nodes, and where this one keeps replicas.
     pub copies: Replicas,
     /// Memory for all buffers.
     pub memory_bytes: usize,
@@ -45,22 +45,22 @@ pub struct Config {
     pub disk: Disk,
 }
 
-/// A file to be copied.
+/// A file to be replicated.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplicaTask {
-    /// Which.
+    /// The file.
     pub path: PathBuf,
-    /// The endpoint that keeps the copy.
+    /// The node that keeps the replica.
     pub keeper: usize,
 }
 
-/// What an endpoint did.
+/// The results of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// What each connection sent.
     pub sent: Vec<SendStats>,
-    /// What came by each connection.
+    /// What each connection received.
     pub received: Vec<ReceiveStats>,
     /// Seconds in all.
     pub seconds: f64,
@@ -68,11 +68,11 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
 }
 
-/// Replicas.
+/// Replicates.
 ///
 /// # Errors
-/// What is refused, what fails here (not at a peer), or the cancellation; copies that are whole by
-/// then stay.
+/// What is refused, what fails here (not at a peer), or the cancellation; replicas that are finished
+/// by then stay.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let (copies, here) = (&config.copies, config.copies.mesh.number);
@@ -122,7 +122,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     wire.receive.numbers = Some(Arc::new(kept.numbers));
     wire.receive.next_lanes = copies.output.len();
     wire.receive.buffers += copies.output.len();
-    // The copies come after its own files, of which none is written.
+    // Replicas come after this node's own files, none of which is written.
     let files = Arc::new(own.iter().cloned().chain(kept.files).collect::<Vec<_>>());
     let all = Arc::clone(&files);
     let write = WriteBlocks {
@@ -144,7 +144,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let graph = Graph::chain([ends.0, send, receive, ends.1]);
     let phase = watch.run("copy", &graph, &memory(graph.memory_bytes())?, None);
     for file in &files[own.len()..] {
-        let _none = fs::remove_file(&file.path); // What is whole is not called so any more.
+        let _none = fs::remove_file(&file.path); // Finished files have another name.
     }
     let (sent, received) = wire.done();
     Ok(Outcome {

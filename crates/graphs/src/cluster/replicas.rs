@@ -1,8 +1,8 @@
-//! Replicas of output that endpoints keep for each other.
+//! Replicas of output files that nodes keep for each other.
 //!
-//! When an endpoint knows its output files, it tells each peer of those that this one is to keep a
-//! copy of; what is sent then is as if the peer wrote files of its own. A copy is named and listed
-//! when it is whole and durable. One whose sender is lost is never whole, and is removed.
+//! Once a node knows its output files, it tells each peer which of them that peer keeps a replica of.
+//! The peer then writes the blocks it receives as if the files were its own. A replica is named and
+//! logged when it is finished and durable. One whose sender is lost is never finished, and is removed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -20,31 +20,31 @@ use tonnage_stages::output_file::OutputFile;
 use crate::cluster::finished_log::UNFINISHED;
 use crate::error::JobError;
 
-/// The most that an endpoint has to say of its files: some hundred thousand of them.
+/// The longest list of files that a node sends: some hundred thousand of them.
 const TABLE_BYTES: usize = 16 << 20;
 
-/// Where copies of others' output are held.
+/// Where this node keeps replicas of other nodes' output.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replicas {
-    /// Who takes part.
+    /// The nodes.
     pub mesh: Settings,
-    /// Directories for the copies, one a device; made if they are not there.
+    /// Directories for replicas, one per device; created if they do not exist.
     pub output: Vec<PathBuf>,
-    /// The list of copies that are whole; it may be that of the endpoint's own files.
+    /// The log of finished replicas; it may be that of the node's own files.
     pub finished: PathBuf,
 }
 
-/// What an endpoint keeps.
+/// The replicas that a node keeps.
 #[derive(Debug, Default)]
 pub struct HeldReplicas {
-    /// Replicas, as files that come after its own.
+    /// Replicas, numbered after the node's own files.
     pub files: Vec<OutputFile>,
-    /// By peer, and by that one's number of a file, the number of the copy.
+    /// The number of a replica, by peer and the peer's number of the file.
     pub numbers: BTreeMap<(usize, usize), usize>,
 }
 
-/// A file of which a copy will come.
+/// Announces a file of which a replica will be sent.
 #[derive(Debug, Serialize, Deserialize)]
 struct ReplicaNotice {
     number: usize,
@@ -53,11 +53,11 @@ struct ReplicaNotice {
 }
 
 impl Replicas {
-    /// Tells every peer which of `files` it is to keep, and hears of theirs; copies get numbers
-    /// after these files. Of a peer that is lost nothing is held.
+    /// Announces `files` to the peers that keep them, and receives their announcements; replicas are
+    /// numbered after these files. Nothing is kept for a lost peer.
     ///
     /// # Errors
-    /// When a directory cannot be made.
+    /// When a directory cannot be created.
     pub fn exchange(
         &self,
         mesh: &mut Mesh,
@@ -105,7 +105,7 @@ impl Replicas {
 
     fn held(&self, notices: BTreeMap<usize, Vec<ReplicaNotice>>, own: usize) -> HeldReplicas {
         let mut held = HeldReplicas::default();
-        // A file's number says which device writes it.
+        // A file's number determines the device that writes it.
         let devices = self.output.len();
         let mut directories = self.output.iter().cycle().skip(own % devices);
         for (peer, table) in notices {
@@ -123,7 +123,7 @@ impl Replicas {
     }
 }
 
-/// Makes a directory that is still there after a loss of power.
+/// Creates a directory durably.
 fn make(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     match directory.parent() {
@@ -132,14 +132,14 @@ fn make(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// What a peer is to keep.
+/// The files that a peer keeps.
 fn notices_for(files: &[OutputFile], keepers: &[Option<usize>], peer: usize) -> Vec<ReplicaNotice> {
     let of_peer = files.iter().zip(keepers).enumerate();
     let of_peer = of_peer.filter(|(_, (_, keeper))| **keeper == Some(peer));
     of_peer
         .filter_map(|(number, (file, _))| {
             let name = file.path.file_name()?.to_str()?;
-            // While pass two writes it, it is called so.
+            // Pass two writes it under an unfinished name.
             let whole = name.strip_suffix(UNFINISHED);
             let whole = whole.and_then(|name| name.strip_suffix('.'));
             Some(ReplicaNotice {
@@ -151,7 +151,7 @@ fn notices_for(files: &[OutputFile], keepers: &[Option<usize>], peer: usize) -> 
         .collect()
 }
 
-/// A connection that fails here fails again where blocks are sent, and says so there.
+/// A connection that fails here fails again where blocks are sent, and is reported there.
 fn send_notices(connection: &mut Outgoing, table: &[ReplicaNotice], handle: &RunHandle) {
     let text = serde_json::to_vec(table).expect("it is JSON");
     let head = Head {
@@ -167,7 +167,7 @@ fn receive_notices(connection: &mut Incoming, handle: &RunHandle) -> Option<Vec<
         .receive(&mut text, || handle.is_cancelled())
         .ok()??;
     let table: Vec<ReplicaNotice> = serde_json::from_slice(&text[..head.len as usize]).ok()?;
-    // A name, and no path: it stays in its directory.
+    // A name and no path, so that it stays in its directory.
     let is_name = |notice: &ReplicaNotice| {
         Path::new(&notice.name).file_name() == Some(OsStr::new(&notice.name))
     };

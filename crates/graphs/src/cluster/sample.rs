@@ -1,4 +1,4 @@
-//! The keys of chunks spread evenly over an endpoint's splits.
+//! Samples the keys of chunks spread evenly over a node's splits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ use crate::watch::{Phase, Watch, workers};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Of what.
+    /// The splits.
     pub splits: Vec<Split>,
-    /// How many chunks.
+    /// Number of chunks.
     pub chunks: usize,
-    /// Where the keys go, laid end to end.
+    /// Where the keys go, concatenated.
     pub keys: PathBuf,
     /// Size of a record and place of its key.
     pub layout: Layout,
@@ -33,7 +33,7 @@ pub struct Config {
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
-    /// RequestLog to an object store at once.
+    /// Concurrent requests to an object store.
     #[serde(default = "default_requests")]
     pub requests: usize,
 }
@@ -41,9 +41,9 @@ pub struct Config {
 /// What was sampled.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Keys.
+    /// Number of keys.
     pub keys: usize,
-    /// What was asked of object stores.
+    /// Requests to object stores.
     pub requests: RequestCounts,
     /// The run.
     pub phases: Vec<Phase>,

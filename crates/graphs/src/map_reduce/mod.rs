@@ -1,10 +1,10 @@
-//! The passes of a MapReduce: the sort's, with functions from outside of the core in the place of
-//! partitioning and sorting.
+//! MapReduce: the sort's two passes, with functions of the host program in place of partitioning and
+//! sorting.
 //!
 //! ```text
-//!   pass_one    given -> write                      blocks of partitions, as functions made them
-//!               given -> send -> receive -> write   the same on a fleet
-//!   pass_two    read -> taken                       each partition whole, or in portions
+//!   pass_one    from_host -> write                      blocks of partitions, as functions made them
+//!               from_host -> send -> receive -> write   the same on a cluster
+//!   pass_two    read -> to_host                         each partition whole, or in portions
 //! ```
 
 pub mod pass_one;

@@ -1,8 +1,8 @@
-//! A round of pass one whose blocks are given: they go to the owners of their partitions, and what
-//! belongs to this endpoint comes to its scratch. Alone, an endpoint owns all.
+//! A round of pass one with blocks from the host: they go to the owners of their partitions, and the
+//! partitions that this node owns arrive in its scratch. On one machine a node owns all.
 //!
-//! It is the sort's pass one with `given` in the place of its first two stages; what a round means
-//! (owners, the index, a peer that is lost) is the same too.
+//! It is the sort's pass one with `from_host` in place of its first two stages; a round (owners, the
+//! index, lost peers) works as in the sort.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,20 +28,20 @@ use crate::plan::{Plan, Shape, UNCOUNTED};
 use crate::sort::pass_graphs::PassOne;
 use crate::watch::{Watch, memory};
 
-/// An endpoint's part in a round.
+/// A node's part in a round.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Who takes part, if there are several.
+    /// The nodes, if there are several.
     #[serde(default)]
     pub mesh: Option<Settings>,
-    /// The endpoint that owns each partition, 0 if there is one; none if it is not wanted.
+    /// The owner of each partition, 0 if there is one node; `None` if it is not wanted.
     pub owners: Vec<Option<usize>>,
-    /// Files for what this one owns, one a device.
+    /// Files for the partitions that this node owns, one per device.
     pub scratch: Vec<PathBuf>,
-    /// Where to write what lies where.
+    /// Where to write the index.
     pub index: PathBuf,
-    /// The largest block, for all endpoints the same.
+    /// The largest block, the same on all nodes.
     pub block_bytes: usize,
     /// Memory for all buffers.
     pub memory_bytes: usize,
@@ -50,24 +50,24 @@ pub struct Config {
     pub disk: Disk,
 }
 
-/// What an endpoint did.
+/// The results of a node.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// What any round tells.
+    /// As for any round.
     #[serde(flatten)]
     pub round: pass_one_result::Outcome,
-    /// Memory that each partition takes whole.
+    /// Memory for each whole partition.
     pub spans: Vec<u64>,
-    /// Of each partition, the blocks that were given here, wherever they went.
+    /// Blocks that the host gave here, by partition.
     pub given: Vec<Total>,
-    /// Of each partition, the blocks in the index, as they came: what pass two has to read.
+    /// Blocks in the index, by partition: what pass two has to read.
     pub came: Vec<Total>,
 }
 
-/// Runs a round's part with what comes through `gate`, until that is closed.
+/// Runs a round's part with what arrives through `queue`, until that is closed.
 ///
 /// # Errors
-/// What is refused, what fails here (not at a peer), or the cancellation; the gate is shut in any
+/// What is refused, what fails here (not at a peer), or the cancellation. The queue is aborted in any
 /// case.
 pub fn run(
     config: &Config,
@@ -121,15 +121,15 @@ fn run_round(
     })
 }
 
-/// The sort's pass one, of which only what follows the blocks is used.
+/// The sort's pass one, of which only the stages behind the blocks are used.
 fn pass(
     config: &Config,
     queue: &HostQueue<HostBlock>,
     scratch: &Arc<Scratch>,
 ) -> Result<PassOne, JobError> {
     let block_bytes = config.block_bytes.next_multiple_of(ALIGNMENT);
-    // What waits before the gate is beside the buffers; on a fleet those that receive have as many
-    // as those that give.
+    // What waits in the queue is beside the buffers. On a cluster the receiving stage has as many
+    // buffers as the giving one.
     let room = config
         .memory_bytes
         .saturating_sub(queue.most_bytes() + block_bytes);
@@ -167,7 +167,7 @@ fn pass(
     ))
 }
 
-/// All that is wanted stays here, on the device that is a partition's.
+/// On one machine everything wanted stays here, on the device of its partition.
 fn alone(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
     let lanes = pass.write.lanes;
     let lane = |(place, owner): (usize, &Option<usize>)| owner.map(|_| place % lanes);
@@ -175,7 +175,7 @@ fn alone(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
     pass
 }
 
-/// A pass's graph with blocks that are given in the place of reading and partitioning.
+/// A pass's graph with blocks from the host in place of reading and partitioning.
 ///
 /// # Errors
 /// When the pass has no such stages.

@@ -1,7 +1,7 @@
-//! Partitions of pass one as they are taken: each in one portion, or in several that are small enough.
+//! Pass two to the host: partitions of pass one, each in one portion or in several small enough ones.
 //!
-//! It is the sort's pass two with `taken` in the place of its last two stages. Blocks are never
-//! divided: a portion is whole blocks.
+//! It is the sort's pass two with `to_host` in place of its last two stages. Blocks are never divided:
+//! a portion is whole blocks.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::watch::{Phase, Watch, memory};
 
-/// What to take.
+/// What to read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the rounds of pass one left here.
+    /// What the rounds of pass one left on this node.
     pub rounds: Vec<Round>,
-    /// Which partitions, in this order for each device.
+    /// Partitions, in this order for each device.
     pub partitions: Vec<usize>,
-    /// The largest portion; a partition that is larger comes in several.
+    /// The largest portion; a larger partition arrives in several.
     pub portion_bytes: usize,
     /// Memory for portions.
     pub memory_bytes: usize,
@@ -40,21 +40,21 @@ pub struct Config {
     pub disk: Disk,
 }
 
-/// What was taken.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Blocks, their bytes and the sum of their CRC-32s.
     pub taken: Total,
-    /// Seconds in all.
+    /// Seconds in total.
     pub seconds: f64,
     /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// Reads partitions; all have left, but for what still waits, when it ends.
+/// Reads partitions. When it ends all have left, except for what still waits in the queue.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation; the gate is shut then, and closed otherwise.
+/// What is refused, what fails, or the cancellation; the queue is aborted then, and closed otherwise.
 pub fn run(
     config: &Config,
     queue: &Arc<HostQueue<PartitionBlocks>>,
@@ -156,7 +156,7 @@ fn pass(
         slots: (config.memory_bytes / largest.unwrap_or(0).max(ALIGNMENT)).min(portions.len()),
         ..Plan::new(&shape, &config.disk)?
     };
-    // Fewer than there are devices are enough: those that wait for memory get it in turn.
+    // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
         return Err(JobError::Refused(format!(
             "{} bytes of memory hold no portion of {}: give more",
@@ -184,7 +184,7 @@ fn pass(
     ))
 }
 
-/// A pass's graph with its partitions taken in the place of sorting and writing.
+/// A pass's graph with its partitions given to the host in place of sorting and writing.
 ///
 /// # Errors
 /// When the pass has no such stages.

@@ -1,4 +1,4 @@
-//! Object storage as a job's input and output: what urls name, who is let in, which objects are meant.
+//! Object storage as input: URLs, credentials that a store accepts, and the objects that URLs name.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -15,23 +15,23 @@ use tonnage_stages::object::access::ObjectAccess;
 use crate::error::{JobError, refused};
 use crate::output::atomic_output;
 
-/// What all urls begin with.
+/// Scheme of all URLs.
 const SCHEME: &str = "s3://";
-/// Has the store's address where nobody gives it.
+/// Holds the store's address if none is configured.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";
-/// RequestLog at once if nobody says how many: so many keep two cores busy in pass one where the first
-/// byte takes 40 ms and a connection carries 85 MB/s. What is best for putting is not known.
+/// Default number of concurrent requests: keeps two cores busy in pass one where the first byte takes
+/// 40 ms and a connection carries 85 MB/s. The best number for puts is not known.
 const REQUESTS: usize = 16;
-/// No more connections are of use to one machine.
+/// More connections are of no use to one machine.
 const REQUESTS_AT_MOST: usize = 1024;
 
 /// How a job uses object storage.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObjectStorage {
-    /// The store; urls name the bucket.
+    /// The store; URLs name the bucket.
     pub store: Settings,
-    /// RequestLog at once, of input and of output.
+    /// Concurrent requests, of input and of output.
     pub requests: usize,
 }
 
@@ -45,15 +45,15 @@ impl Default for ObjectStorage {
 }
 
 impl ObjectStorage {
-    /// RequestLog at once, and a count of all that is asked for.
+    /// Access for readers, with a limit of concurrent requests.
     ///
     /// # Errors
-    /// When there cannot be so many.
+    /// When the limit is out of range.
     pub fn access(&self) -> Result<ObjectAccess, JobError> {
         access(self.requests)
     }
 
-    /// The store with the bucket of a url.
+    /// The store, with the bucket of a URL.
     #[must_use]
     pub fn bucket(&self, url: &ObjectUrl) -> Settings {
         Settings {
@@ -63,10 +63,10 @@ impl ObjectStorage {
     }
 }
 
-/// So many requests at once, and a count of them.
+/// Access for readers, with a limit of concurrent requests.
 ///
 /// # Errors
-/// When there cannot be so many.
+/// When the limit is out of range.
 pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
     if !(1..=REQUESTS_AT_MOST).contains(&requests) {
         return Err(refused(format!(
@@ -79,25 +79,25 @@ pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
     })
 }
 
-/// How many requests there are at once if nobody says.
+/// Default number of concurrent requests.
 #[must_use]
 pub fn default_requests() -> usize {
     REQUESTS
 }
 
-/// A bucket and a name in it, `s3://BUCKET/KEY`.
+/// A bucket and a key, `s3://BUCKET/KEY`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectUrl {
     /// The bucket.
     pub bucket: String,
-    /// The object, or what the names of several begin with; without a `/` at the end.
+    /// The object, or the prefix of several; without a `/` at the end.
     pub key: String,
-    /// Whether it ended with one, or names the bucket: then it is no object.
+    /// Whether it ended with `/`, or names the bucket: then it is a prefix, not an object.
     pub folder: bool,
 }
 
 impl ObjectUrl {
-    /// The url that a path is; `None` if it is a path.
+    /// Parses a URL; `None` if it is a path.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let rest = path.to_str()?.strip_prefix(SCHEME)?;
@@ -109,7 +109,7 @@ impl ObjectUrl {
         })
     }
 
-    /// The key of `name` in this folder.
+    /// The key of `name` below this prefix.
     #[must_use]
     pub fn join(&self, name: &str) -> String {
         match self.key.as_str() {
@@ -119,17 +119,17 @@ impl ObjectUrl {
     }
 }
 
-/// What to look for.
+/// What to find.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Objects, or folders of them.
+    /// URLs of objects or prefixes.
     pub urls: Vec<PathBuf>,
     /// How to use the store.
     pub volumes: ObjectStorage,
 }
 
-/// An object that is there.
+/// An object that was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct FoundObject {
     /// Its bucket.
@@ -138,23 +138,23 @@ pub struct FoundObject {
     pub key: String,
     /// Its length.
     pub bytes: u64,
-    /// What tells it from any other that has its name by now, if the store says.
+    /// Its ETag, if the store gives one.
     pub etag: Option<String>,
 }
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// The objects, url after url, in the order of their names.
+    /// The objects, URL by URL, sorted by name.
     pub objects: Vec<FoundObject>,
-    /// What was asked of the store.
+    /// Requests to the store.
     pub requests: RequestCounts,
 }
 
-/// Looks for the objects that urls mean, as a fleet divides them among its nodes.
+/// Finds the objects that URLs name, so that a cluster can divide them among its nodes.
 ///
 /// # Errors
-/// When a url means nothing, or the store lets nobody in.
+/// When a URL names nothing, or the store denies access.
 pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     let (requests, mut objects) = (config.volumes.access()?, Vec::new());
     for path in &config.urls {
@@ -174,11 +174,11 @@ pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     })
 }
 
-/// The objects that a url means: the one of that name, or all in that folder (but hidden ones, whose
-/// names in it begin with `.` or `_`), in the order of their names.
+/// The objects that a URL names: one object, or all below a prefix, sorted by name. Hidden ones, with a
+/// name that begins with `.` or `_`, are left out.
 ///
 /// # Errors
-/// When there are none, or they are a part of an output only.
+/// When there are none, or parts of an output are missing.
 pub fn find(
     url: &ObjectUrl,
     volumes: &ObjectStorage,
@@ -229,8 +229,8 @@ fn find_in_prefix(
     Ok(found)
 }
 
-/// Refuses a folder that holds an output that has not finished, or of which parts are missing; tells
-/// whether it holds one that is whole.
+/// Refuses a prefix whose output is unfinished or lacks parts; returns whether it holds a complete
+/// output.
 fn check_finished(
     client: &Client,
     store: &Settings,
@@ -265,10 +265,10 @@ fn check_finished(
     Ok(true)
 }
 
-/// What a store answered; what keeps everyone out is refused, with how to mend it.
+/// Turns errors that affect every request into a refusal that says how to fix them.
 ///
 /// # Errors
-/// What the store said.
+/// The store's error.
 pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Result<T, JobError> {
     let why = match answer {
         Ok(given) => return Ok(given),
@@ -298,7 +298,7 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
     })
 }
 
-/// A store's error as a job's.
+/// Turns a store's error into a job's.
 pub fn store_error(why: &ObjectError) -> JobError {
     match why {
         ObjectError::Settings(what) => refused(what),

@@ -1,8 +1,8 @@
-//! The folder that a fleet's output goes to, seen to from outside the passes: what is there, what has
-//! to go, and the small objects that say whose it is and when it is whole.
+//! Lists, puts and clears the objects of the prefix that a cluster's output goes to: what is there,
+//! what has to go, and the small objects that name the owner and mark the output as complete.
 //!
-//! Unlike on one machine, its objects appear one by one, from many machines; who asks for these jobs
-//! knows which of them count.
+//! Unlike on one machine, output objects appear one by one, from many nodes; the driver knows which
+//! of them count.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -14,13 +14,13 @@ use tonnage_pipeline::RunHandle;
 use crate::error::JobError;
 use crate::objects::object_input::{access, check_access, default_requests, store_error};
 
-/// Which folder.
+/// A prefix of a bucket.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectPrefix {
     /// The bucket.
     pub store: Settings,
-    /// The folder, without a `/` at its end; all of the bucket if it is empty.
+    /// The prefix, without a `/` at its end; empty for the whole bucket.
     pub folder: String,
 }
 
@@ -37,33 +37,33 @@ impl ObjectPrefix {
     }
 }
 
-/// What to look for.
+/// What to list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListConfig {
-    /// Where.
+    /// The prefix.
     pub place: ObjectPrefix,
 }
 
-/// An object of the folder.
+/// An object below the prefix.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// Its name there.
+    /// Its name below the prefix.
     pub name: String,
     /// Its length.
     pub bytes: u64,
 }
 
-/// What is there.
+/// The objects below a prefix.
 #[derive(Clone, Debug, Serialize)]
 pub struct ListOutcome {
     /// All objects, hidden ones too, in the order of their names.
     pub objects: Vec<Entry>,
-    /// What was asked of the store.
+    /// Requests to the store.
     pub requests: RequestCounts,
 }
 
-/// Looks what is there.
+/// Lists the objects below a prefix.
 ///
 /// # Errors
 /// What the store refuses, or fails at.
@@ -89,18 +89,18 @@ pub fn list(config: &ListConfig, _control: &RunHandle) -> Result<ListOutcome, Jo
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PutConfig {
-    /// Where.
+    /// The prefix.
     pub place: ObjectPrefix,
-    /// The object's name there.
+    /// The object's name below the prefix.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
-/// What was asked of the store.
+/// The requests that a job made.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestsOutcome {
-    /// Request by request.
+    /// Requests to the store.
     pub requests: RequestCounts,
 }
 
@@ -119,23 +119,22 @@ pub fn put(config: &PutConfig, handle: &RunHandle) -> Result<RequestsOutcome, Jo
     })
 }
 
-/// What is to go.
+/// What to remove.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClearConfig {
-    /// Where.
+    /// The prefix.
     pub place: ObjectPrefix,
-    /// Objects; those that are not there are no error.
+    /// Objects; missing ones are no error.
     pub names: Vec<String>,
-    /// Whether all uploads to the folder that were not completed are given up, as far as the store
-    /// tells of them.
+    /// Whether all incomplete uploads below the prefix are aborted, as far as the store lists them.
     pub uploads: bool,
-    /// RequestLog at once.
+    /// Concurrent requests.
     #[serde(default = "default_requests")]
     pub requests: usize,
 }
 
-/// Removes objects, and gives uploads up: those first, so that nothing is completed that was removed.
+/// Aborts uploads, then removes objects, so that nothing is completed after it was removed.
 ///
 /// # Errors
 /// What the store refuses, or fails at, or the cancellation.
@@ -153,7 +152,7 @@ pub fn clear(config: &ClearConfig, handle: &RunHandle) -> Result<RequestsOutcome
     })
 }
 
-/// Gives up all uploads to the folder that the store tells of.
+/// Aborts all uploads below the prefix that the store lists.
 fn abort_uploads(config: &ClearConfig, handle: &RunHandle) -> Result<RequestCounts, JobError> {
     let (place, client) = (&config.place, config.place.client()?);
     let (mut asked, mut last) = (RequestCounts::default(), None);
@@ -161,7 +160,7 @@ fn abort_uploads(config: &ClearConfig, handle: &RunHandle) -> Result<RequestCoun
         let uploads = check_access(&place.store, client.uploads(&place.folder))?;
         let uploads = uploads.unwrap_or_default();
         let first = uploads.first().cloned();
-        // A store may tell for a while of what is gone.
+        // A store may list for a while what is gone.
         if first.is_none() || first == last {
             asked.add(&client.counts());
             return Ok(asked);
@@ -172,7 +171,7 @@ fn abort_uploads(config: &ClearConfig, handle: &RunHandle) -> Result<RequestCoun
     }
 }
 
-/// Does something to each, several at once; the first failure ends it.
+/// Applies `work` to each item, several at once, up to the first failure.
 fn in_parallel<T: Sync>(
     config: &ClearConfig,
     handle: &RunHandle,

@@ -1,5 +1,5 @@
-//! A file that is whole, as an object of a folder: what was written on a disk first, since who wrote it
-//! wants to seek in it, or counts before all of it may be seen.
+//! Uploads a finished file as an object below a prefix: for files that were written to a disk first,
+//! because their writer seeks, or counts before anything may be visible.
 //!
 //! ```text
 //!   upload   read -blocks-> write
@@ -29,19 +29,19 @@ use crate::objects::object_prefix::ObjectPrefix;
 use crate::plan::{PART_BYTES, UNCOUNTED};
 use crate::watch::{Phase, Watch, memory};
 
-/// What to put.
+/// What to upload.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The file; it holds something.
+    /// The file, which is not empty.
     pub path: PathBuf,
-    /// Where it goes.
+    /// The prefix.
     pub place: ObjectPrefix,
-    /// What it is called there.
+    /// The object's name below the prefix.
     pub name: String,
     /// Memory for all buffers.
     pub memory_bytes: usize,
-    /// RequestLog at once.
+    /// Concurrent requests.
     #[serde(default = "default_requests")]
     pub requests: usize,
     /// How to use the disk.
@@ -49,18 +49,18 @@ pub struct Config {
     pub disk: Disk,
 }
 
-/// What was put.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// How long the object is.
+    /// Length of the object.
     pub bytes: u64,
-    /// What was asked of the store.
+    /// Requests to the store.
     pub requests: RequestCounts,
     /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// Puts it; the object is there when all of it is, and not before.
+/// Uploads the file; the object appears when it is complete.
 ///
 /// # Errors
 /// What is refused, what fails, or the cancellation.
@@ -70,7 +70,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let about = fs::metadata(&config.path);
     let about = about.map_err(|why| JobError::file("reading", &config.path, &why))?;
     let [least, most] = PART_BYTES;
-    // One in each request's hands, and one that is read meanwhile.
+    // One in flight per request, and one that is read meanwhile.
     let part_bytes = config.memory_bytes / (access.requests + 1) / ALIGNMENT * ALIGNMENT;
     let part_bytes = part_bytes.clamp(least, most);
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);

@@ -1,10 +1,10 @@
-//! Outputs that are whole or not there.
+//! Atomic outputs: complete or absent.
 //!
-//! Parts are written in a hidden directory beside their final place, on the same device. When all
-//! are durable and the ledgers agree, a list of the parts is put there too, the parts are renamed
-//! to their final names and the manifest follows last. Whatever way a job ends before that, its
-//! hidden directories go; if it was killed, the next job that writes there finds them unlocked,
-//! and removes them and any part that was already renamed. A job that still runs holds a lock.
+//! Parts are written to a hidden directory beside their final place, on the same device. Once all are
+//! durable and the totals agree, a list of the parts is written there, the parts are renamed to their
+//! final names, and the manifest follows last. If a job ends before that, its hidden directories are
+//! removed. If it was killed, the next job there finds them unlocked, and removes them and the parts
+//! that were renamed already. A running job holds a lock.
 #![allow(unsafe_code)] // One call: flock.
 
 use std::fs::{self, File};
@@ -18,14 +18,14 @@ use serde_json::{Value, json};
 use crate::error::JobError;
 use crate::free_space::make_writable;
 
-/// Names of hidden directories begin so.
+/// Prefix of hidden directories.
 pub const STAGING_PREFIX: &str = ".tonnage-unfinished-";
 /// The list of parts in a hidden directory that is about to be published.
 const PARTS: &str = "parts.json";
-/// What an output directory holds beside its parts when it is whole.
+/// The manifest of a complete output directory.
 pub const MANIFEST: &str = "_tonnage.json";
 
-/// Outputs of one job, in one directory a device.
+/// The outputs of a job, one directory per device.
 #[derive(Debug)]
 pub struct AtomicOutput {
     places: Vec<StagingDirectory>,
@@ -41,8 +41,8 @@ struct StagingDirectory {
 }
 
 impl AtomicOutput {
-    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten.
-    /// Names of parts end with `suffix`.
+    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten. Names
+    /// of parts end in `suffix`.
     ///
     /// # Errors
     /// When a directory cannot be used.
@@ -56,7 +56,7 @@ impl AtomicOutput {
         })
     }
 
-    /// Where part `number` is written until it is published; parts go around the directories.
+    /// Where part `number` is written until it is published; parts alternate between directories.
     #[must_use]
     pub fn part(&self, number: usize) -> PathBuf {
         self.places[number % self.places.len()]
@@ -68,10 +68,10 @@ impl AtomicOutput {
         format!("{}{}", part_name(number), self.suffix)
     }
 
-    /// Makes parts 0 to `parts` visible, then the manifest.
+    /// Publishes parts 0 to `parts`, then the manifest.
     ///
     /// # Errors
-    /// When a name cannot be given; what was named is taken back, in every directory.
+    /// When a part cannot be renamed; then those that were are withdrawn from every directory.
     pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
         let count = self.places.len();
         for (lane, place) in self.places.iter().enumerate() {
@@ -91,7 +91,7 @@ impl AtomicOutput {
         }
         for place in &self.places {
             if let Err(why) = place.write_manifest(manifest) {
-                // All or nothing: without their manifests the others are taken back, too.
+                // All or nothing: withdraw the other directories, too.
                 for place in &self.places {
                     let _not_there = fs::remove_file(place.directory.join(MANIFEST));
                 }
@@ -99,7 +99,7 @@ impl AtomicOutput {
             }
         }
         for place in &self.places {
-            // From here on the directories are whole and nothing may be taken back.
+            // From here on the directories are complete and nothing may be withdrawn.
             let _goes_with_its_directory = fs::remove_file(place.hidden.join(PARTS));
         }
         Ok(())
@@ -127,7 +127,7 @@ impl StagingDirectory {
             .map(name)
             .collect::<io::Result<_>>()
             .map_err(refuse)?;
-        // First, since one that runs may be about to name its parts: nobody should remove those.
+        // First, since a running job may be about to publish its parts: nobody should remove those.
         if names.iter().any(|name| name.starts_with(STAGING_PREFIX)) {
             return Err(JobError::Refused(format!(
                 "--output {show}: another job is writing there; wait for it or give another \
@@ -152,8 +152,8 @@ impl StagingDirectory {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
             made => made.map_err(refuse)?,
         }
-        // Until it is locked another that begins takes it for a killed job's, and removes it. Nobody
-        // waits for that one: who has the lock may be about to write here.
+        // Until it is locked another starting job may take it for a killed job's and remove it. This
+        // job does not wait for that one, which may be about to write here.
         let Some(lock) = lock(&hidden).map_err(refuse)? else {
             return Err(begins());
         };
@@ -163,7 +163,7 @@ impl StagingDirectory {
             made_directory,
             _lock: lock,
         };
-        // Two that looked at the same moment both saw nobody: now each sees the other.
+        // Two jobs that looked at the same moment saw nobody: now each sees the other.
         if count_staging(directory, Some(&place.hidden)).map_err(refuse)? > 0 {
             return Err(begins());
         }
@@ -193,7 +193,7 @@ impl StagingDirectory {
 
 impl Drop for StagingDirectory {
     fn drop(&mut self) {
-        // Nobody is left to tell of a failure here; the next job cleans what stays.
+        // Nobody is left to report a failure to; the next job removes what stays.
         let _stays = remove_unfinished(&self.directory, &self.hidden);
         if self.made_directory {
             let _not_empty = fs::remove_dir(&self.directory);
@@ -201,7 +201,7 @@ impl Drop for StagingDirectory {
     }
 }
 
-/// Removes what killed jobs left in `directory`: hidden directories that nobody locks.
+/// Removes what killed jobs left in `directory`: hidden directories without a lock.
 ///
 /// # Errors
 /// When something cannot be removed.
@@ -214,7 +214,7 @@ pub fn clean(directory: &Path) -> io::Result<()> {
             .starts_with(STAGING_PREFIX)
         {
             let hidden = entry.path();
-            // Held until it is gone.
+            // Held until the directory is removed.
             if let Some(_lock) = lock(&hidden)? {
                 remove_unfinished(directory, &hidden)?;
             }
@@ -223,8 +223,8 @@ pub fn clean(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Refuses `directory` as an input if it holds a part of an output only: one that is not finished,
-/// or one whose other parts are in no directory of `all` that are given.
+/// Refuses `directory` as an input if its output is not finished, or if parts of it are in none of
+/// the directories `all`.
 ///
 /// # Errors
 /// What is missing.
@@ -251,7 +251,7 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
     Ok(())
 }
 
-/// How many hidden directories are in `directory`, but for `own`.
+/// Number of hidden directories in `directory`, except `own`.
 fn count_staging(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
     let mut count = 0;
     for entry in fs::read_dir(directory)? {
@@ -268,7 +268,7 @@ fn count_staging(directory: &Path, own: Option<&Path>) -> io::Result<usize> {
 fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     let listed = fs::read(hidden.join(PARTS)).ok();
     if let Some(names) = listed.and_then(|list| serde_json::from_slice::<Vec<String>>(&list).ok()) {
-        // Killed, or failed, while publishing: the manifest is not there, so take parts back.
+        // Killed, or failed, while publishing: without a manifest, so withdraw the parts.
         if !directory.join(MANIFEST).is_file() {
             for name in names {
                 match fs::remove_file(directory.join(name)) {
@@ -284,7 +284,7 @@ fn remove_unfinished(directory: &Path, hidden: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks `hidden`; nothing if another has it, or if it is gone.
+/// Locks `hidden`; `None` if another job holds the lock, or if it is gone.
 fn lock(hidden: &Path) -> io::Result<Option<File>> {
     let Some(file) = if_there(File::open(hidden))? else {
         return Ok(None);
@@ -298,7 +298,7 @@ fn lock(hidden: &Path) -> io::Result<Option<File>> {
             _ => return Err(why),
         }
     }
-    // Whoever had it may have removed it, and another of that name may be there by now.
+    // The previous owner may have removed it, and another of the same name may exist by now.
     let (locked, named) = (file.metadata()?, if_there(fs::metadata(hidden))?);
     Ok(named
         .is_some_and(|named| named.ino() == locked.ino())
@@ -312,7 +312,7 @@ fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The manifest of a whole output.
+/// The manifest of a complete output.
 #[must_use]
 pub fn manifest(parts: usize, records: u64, bytes: u64, checksum: &str) -> Value {
     let parts: Vec<String> = (0..parts).map(part_name).collect();

@@ -1,4 +1,4 @@
-//! A job's output on one machine: in directories, or in a folder of an object store; whole or not there.
+//! A job's output on one machine, in directories or below a prefix of an object store: all or nothing.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -17,16 +17,16 @@ use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store
 use crate::output::atomic_output::{AtomicOutput, MANIFEST, part_name};
 use crate::watch::Watch;
 
-/// Where an output becomes whole.
+/// An output that is being written.
 pub enum JobOutput {
-    /// In directories, one a device.
+    /// In directories, one per device.
     Files(AtomicOutput),
-    /// In a folder of a bucket.
+    /// Below a prefix of a bucket.
     Objects(Box<ObjectOutput>),
 }
 
 impl JobOutput {
-    /// Prepares directories, or the one folder that a url names; refuses what would be overwritten.
+    /// Prepares directories, or the prefix that a URL names; refuses what would be overwritten.
     ///
     /// # Errors
     /// When they cannot be used.
@@ -51,7 +51,7 @@ impl JobOutput {
         }
     }
 
-    /// The directories among the places, for which a device has to have room.
+    /// The directories among the places, whose devices need room.
     #[must_use]
     pub fn directories<'a>(&self, places: &'a [PathBuf]) -> &'a [PathBuf] {
         match self {
@@ -60,7 +60,7 @@ impl JobOutput {
         }
     }
 
-    /// How many write at once: a device each, or a request.
+    /// Concurrent writers: one per device, or per request.
     #[must_use]
     pub fn lanes(&self, places: &[PathBuf]) -> usize {
         match self {
@@ -69,7 +69,7 @@ impl JobOutput {
         }
     }
 
-    /// What part `number` is written as.
+    /// Where part `number` is written.
     #[must_use]
     pub fn part(&self, number: usize) -> PathBuf {
         match self {
@@ -78,7 +78,7 @@ impl JobOutput {
         }
     }
 
-    /// The uploads, in blocks of `part_bytes`, that the parts become if they are objects.
+    /// Uploads of the parts, in blocks of `part_bytes`, if they become objects.
     #[must_use]
     pub fn uploads(&mut self, parts: Vec<OutputFile>, part_bytes: usize) -> Option<Arc<Uploads>> {
         match self {
@@ -87,10 +87,10 @@ impl JobOutput {
         }
     }
 
-    /// Makes an empty part 0, for an output without records.
+    /// Creates an empty part 0, for an output without records.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn empty(&self) -> Result<(), JobError> {
         let path = self.part(0);
         match self {
@@ -101,10 +101,10 @@ impl JobOutput {
         }
     }
 
-    /// Makes parts 0 to `parts` visible, then the manifest: all of it, or nothing.
+    /// Publishes parts 0 to `parts`, then the manifest: all of it, or nothing.
     ///
     /// # Errors
-    /// When something cannot be made visible, or the cancellation.
+    /// When something cannot be published, or the cancellation.
     pub fn publish(self, parts: usize, manifest: &Value, watch: &Watch) -> Result<(), JobError> {
         match self {
             Self::Files(unsealed) => unsealed.publish(parts, manifest),
@@ -113,7 +113,7 @@ impl JobOutput {
     }
 }
 
-/// A folder of a bucket.
+/// An output below a prefix of a bucket.
 pub struct ObjectOutput {
     url: ObjectUrl,
     client: Client,
@@ -166,9 +166,9 @@ impl ObjectOutput {
         if let Some(uploads) = &self.uploads {
             uploads.complete(stopped).map_err(|why| store_error(&why))?;
         }
-        // From here on it is whole or taken back: a cancellation comes too late.
+        // From here on the output is published or withdrawn: a cancellation comes too late.
         self.put(MANIFEST, manifest.into()).inspect_err(|_| {
-            // What cannot be removed either is refused by the next sort.
+            // The next sort refuses what cannot be removed either.
             for name in [MANIFEST.to_owned(), part_name(0)] {
                 let _may_stay = self.client.remove(&self.url.join(&name));
             }

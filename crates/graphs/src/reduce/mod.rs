@@ -1,7 +1,7 @@
-//! The reading side of a reduction: what is reduced, and how, is outside of the core.
+//! The reading side of a reduction; the host program reduces.
 //!
 //! ```text
-//!   retrieval    retrieve -chunks-> hand      chunks as they are asked for, by ranges, without a copy
+//!   retrieval    retrieve -chunks-> lend      chunks on demand, by ranges, without a copy
 //! ```
 
 pub mod retrieval;

@@ -1,11 +1,11 @@
-//! Chunks of objects and files, as they are asked for, in the memory that they were retrieved into.
+//! Chunks of objects and files on demand, in the memory that they were retrieved into.
 //!
 //! ```text
-//!   asked ..> retrieve -chunks-> hand ..> taken
+//!   requests ..> retrieve -chunks-> lend ..> chunks
 //! ```
 //!
-//! Whoever asks says which chunk is next (MATE-EC2's pool of jobs), and asks for more than are taken,
-//! so that the next ones come while one is processed.
+//! The host requests chunk by chunk (MATE-EC2's pool of jobs), and more than it takes, so that chunks
+//! are prefetched while one is processed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -31,15 +31,15 @@ use crate::watch::{Phase, Watch, memory};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files and objects that chunks are asked of, by their place here.
+    /// Files and objects; requests name them by their index.
     pub sources: Vec<Source>,
     /// Size of the largest chunk.
     pub chunk_bytes: usize,
     /// Size of a range.
     pub range_bytes: usize,
-    /// For chunks: those under way, those that wait, and those that are processed.
+    /// For chunks: in flight, waiting, and being processed.
     pub memory_bytes: usize,
-    /// How to use object storage; of its requests at once there are as many workers.
+    /// How to use object storage; there is a worker per concurrent request.
     #[serde(default)]
     pub volumes: ObjectStorage,
     /// How to use the disks.
@@ -47,29 +47,29 @@ pub struct Config {
     pub disk: Disk,
 }
 
-/// A file, or an object as it was found.
+/// A file or an object.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
-    /// Path or url.
+    /// Path or URL.
     pub path: PathBuf,
-    /// What tells the object from any other of its name, if the store says.
+    /// The object's ETag, if known.
     #[serde(default)]
     pub etag: Option<String>,
 }
 
-/// What was retrieved.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// What was asked of stores.
+    /// Requests to stores.
     pub requests: RequestCounts,
-    /// Seconds in all.
+    /// Seconds in total.
     pub seconds: f64,
     /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// Both ends of a retrieval: who asks, and who takes.
+/// Both ends of a retrieval: requests and chunks.
 #[derive(Debug)]
 pub struct Ends {
     asked: Arc<HostQueue<(usize, usize, u64, usize)>>,
@@ -80,20 +80,20 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Of a retrieval that uses these, which others have used and will.
+    /// The ends of a new retrieval that uses shared clients.
     #[must_use]
     pub fn new(clients: &Arc<ClientPool>) -> Self {
         Self {
             clients: Arc::clone(clients),
             before: clients.received(),
-            // What waits there is a few words each, and chunks that wait hold memory: it bounds them.
+            // Unbounded: requests are a few words each, and the pool's memory bounds chunks.
             asked: Arc::new(HostQueue::new(usize::MAX)),
             taken: Arc::new(HostQueue::new(usize::MAX)),
             pace: Arc::default(),
         }
     }
 
-    /// Asks for `len` bytes of a source from `offset` on; the chunk will have the `number`.
+    /// Requests `len` bytes of a source from `offset` on; the chunk will have this `number`.
     ///
     /// # Errors
     /// When the retrieval has ended.
@@ -107,12 +107,12 @@ impl Ends {
         self.asked.put((number, source, offset, len), 1, || false)
     }
 
-    /// Nothing more is asked for.
+    /// Ends the requests.
     pub fn close(&self) {
         self.asked.close();
     }
 
-    /// The next chunk; `None` when all that was asked for was taken.
+    /// The next chunk; `None` after the last.
     ///
     /// # Errors
     /// When the retrieval has ended before.
@@ -120,39 +120,39 @@ impl Ends {
         self.taken.take(|| false)
     }
 
-    /// How many requests there may be at once, and what the store says of that.
+    /// The limit of concurrent requests, and how the store reacts to it.
     pub fn pace(&self) -> &Pace {
         &self.pace
     }
 
-    /// What has not come yet is not wanted any more; nothing more may be asked for.
+    /// Drops chunks that have not arrived; no more may be requested.
     pub fn leave(&self) {
         self.pace.leave();
     }
 
-    /// Bytes that have come, of chunks that are not whole yet as well.
+    /// Bytes received so far, those of incomplete chunks too.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.clients.received() - self.before + self.pace.read()
     }
 
-    /// The shortest time to the first byte of an answer, of this retrieval and those before it.
+    /// The shortest time to a first byte, of this retrieval and those before it.
     #[must_use]
     pub fn first_byte(&self) -> Option<Duration> {
         self.clients.first_byte()
     }
 
-    /// Nobody takes any more.
+    /// Ends the use of both ends.
     pub fn abort(&self) {
         self.asked.abort();
         self.taken.abort();
     }
 }
 
-/// Retrieves until nothing more is asked for.
+/// Retrieves chunks until the requests end.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation; nobody waits at the ends any more then.
+/// What is refused, what fails, or the cancellation; then nobody waits at the ends any more.
 pub fn run(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome, JobError> {
     let outcome = retrieve(config, ends, handle);
     match outcome {

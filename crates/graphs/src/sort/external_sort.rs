@@ -1,7 +1,7 @@
-//! The two passes of a sort as they are run: graph after graph, in one memory, with what each did.
+//! Runs the two passes of a sort: graph after graph, in one memory, with a report of each.
 //!
-//! What the sort on one machine and an endpoint of a fleet's share: keys from samples, pass one,
-//! again for partitions that are larger than memory, pass two.
+//! Shared by the sort on one machine and a node's part on a cluster: keys from samples, pass one,
+//! repartitioning of partitions that are larger than memory, pass two.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,21 +26,21 @@ use crate::sort::pass_graphs::{PassOne, PassTwo, read_extents};
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::watch::{Phase, Watch, memory};
 
-/// Sampled chunks for each partition, and the bounds of their number.
+/// Sampled chunks per partition.
 pub const CHUNKS_PER_PARTITION: usize = 4;
-/// How many chunks are sampled, at least and at most.
+/// Fewest and most sampled chunks.
 pub const CHUNKS: (usize, usize) = (64, 4096);
 /// Length of a sampled chunk: as cheap to read as a single record.
 const CHUNK_BYTES: usize = 16 << 10;
-/// Records in a chunk at most: a million keys in memory tell enough.
+/// Most records of a chunk: a million keys in memory suffice.
 const CHUNK_RECORDS: usize = 256;
-/// How often a partition may be partitioned again. Each round divides by the number of partitions
-/// that memory has room for, so a second round is already rare.
+/// Most rounds of repartitioning. Each divides by the number of partitions that fit into memory, so a
+/// second round is rare already.
 const ROUNDS: usize = 8;
-/// Parts in which a partition of equal keys is copied.
+/// Size of the parts in which a partition of equal keys is copied.
 const COPIED_BYTES: usize = 16 << 20;
 
-/// Length of a sampled chunk: a record at least.
+/// Length of a sampled chunk; at least one record.
 #[must_use]
 pub fn chunk_bytes(record_bytes: usize) -> usize {
     CHUNK_BYTES
@@ -62,14 +62,14 @@ pub struct ExternalSort {
     pub plan: Plan,
     /// The memory.
     pub memory: Arc<Arena>,
-    /// What was run so far.
+    /// Phases so far.
     pub phases: Vec<Phase>,
-    /// Bytes that had to be partitioned again.
+    /// Bytes that were repartitioned.
     pub repartitioned_bytes: u64,
 }
 
 impl ExternalSort {
-    /// Nothing is run yet.
+    /// Nothing has run yet.
     ///
     /// # Errors
     /// When there is not so much memory.
@@ -118,7 +118,7 @@ impl ExternalSort {
         Ok(std::mem::take(&mut keys))
     }
 
-    /// Divides extents among partitions; tells the partitions and what was divided.
+    /// Divides extents among partitions; gives the partitions and the total that was divided.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -131,7 +131,7 @@ impl ExternalSort {
         first_number: usize,
     ) -> Result<(Vec<SpilledPartition>, Total), JobError> {
         let record = self.layout.record_bytes;
-        // A second round may have more partitions than the plan: their blocks are shorter then.
+        // A second round may have more partitions than planned; then blocks are shorter.
         let open = self.plan.workers * boundaries.partitions().max(self.plan.partitions);
         let planned = self.plan.workers * self.plan.partitions * self.plan.block_bytes;
         let block_bytes = (planned / open / ALIGNMENT * ALIGNMENT).max(aligned(record));
@@ -156,7 +156,7 @@ impl ExternalSort {
         Ok((spilled, pass.partition.totals.total()))
     }
 
-    /// Partitions again what is too large for pass two.
+    /// Repartitions what is too large for pass two.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -199,13 +199,13 @@ impl ExternalSort {
     ) -> Result<Vec<SpilledPartition>, JobError> {
         let bytes: u64 = partition.blocks.iter().map(|block| block.len as u64).sum();
         self.repartitioned_bytes += bytes;
-        // A larger share than the first sample had: this is where that one missed.
+        // A larger share than in the first sample, which missed here.
         let chunks = CHUNKS.0 * CHUNKS_PER_PARTITION;
         let record = self.layout.record_bytes;
         let sample = vec![partition.sample(chunks, chunk_bytes(record) / record * record)];
         let whole = vec![partition.divided(self.plan.extent_bytes)];
         let wanted = (2 * bytes / (self.plan.slot_bytes as u64).max(1) + 2) as usize;
-        // At least three, so that a key that is most of the sample is set apart.
+        // At least three, so that a dominant key gets a partition of its own.
         let keys = self.keys(sample)?;
         let partitions = wanted.min(self.plan.partitions.max(3));
         let boundaries = Boundaries::from_sample(&keys, &self.layout, partitions);
@@ -217,9 +217,9 @@ impl ExternalSort {
         Ok(spilled)
     }
 
-    /// Sorts every partition into its output file, or files, on so many devices of scratch and of
-    /// output: `part` says of each, by the number of its partition, where it is written. The pass
-    /// runs as `edit` makes it, which is also given each file's partition. Tells what they hold.
+    /// Sorts every partition into its output files, from `scratches` devices to `outputs` devices.
+    /// `part` gives the path of each file, by the number of its partition. `edit` may change the pass
+    /// before it runs; it also gets each file's partition. Gives the total of all files.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -240,8 +240,8 @@ impl ExternalSort {
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); scratches];
         for partition in spilled {
             let (number, lane) = (partition.number, partition.lane);
-            // Each part of what is copied is a file of its own, since files are written from
-            // aligned offsets and parts end at records.
+            // Each copied part is a file of its own, since files are written from aligned offsets and
+            // parts end at records.
             let most = self.plan.slot_bytes.min(COPIED_BYTES);
             for mut extent in partition.extents(most, self.layout.record_bytes) {
                 let file = files.len();

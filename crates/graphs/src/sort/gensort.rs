@@ -1,4 +1,4 @@
-//! `gensort`: the sort benchmark's records into files (`generate -> write`).
+//! `gensort`: writes the sort benchmark's records to files (`generate -> write`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,30 +36,30 @@ pub struct Config {
     pub encoding: Encoding,
     /// Whether keys are skewed.
     pub skew: bool,
-    /// The files, which share the records evenly and in order.
+    /// The files; they share the records evenly and in order.
     pub files: Vec<PathBuf>,
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
 }
 
-/// What was generated.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Records.
     pub records: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Seconds until all was durable.
+    /// Seconds until everything was durable.
     pub seconds: f64,
-    /// How it went.
+    /// The run.
     pub phases: Vec<Phase>,
 }
 
-/// Generates.
+/// Generates records.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation; the files are then removed.
+/// What is refused, what fails, or the cancellation; the files are removed then.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let start = config.start.parse::<u128>().map_err(|why| {
@@ -159,7 +159,7 @@ impl Unfinished {
                     file.display()
                 )));
             };
-            // A link is not followed: it is the name that will be given to a new file.
+            // Links are not followed: a new file gets this name.
             if fs::symlink_metadata(file).is_ok_and(|about| !about.is_file()) {
                 return Err(JobError::Refused(format!(
                     "{} is there and no regular file: give the name of a file to be written",

@@ -4,11 +4,11 @@
 //!   PassOne   read -records-> partition -blocks-> write
 //!             read -records-> partition -blocks-> send -wire-> receive -blocks-> write
 //!   PassTwo   read -partitions-> sort -blocks-> write
-//!             read -partitions-> sort -blocks-> send -wire-> receive -blocks-> write    with copies
+//!             read -partitions-> sort -blocks-> send -wire-> receive -blocks-> write    with replicas
 //! ```
 //!
-//! The one place where a pass is put together from a plan: the sort runs these graphs, `disk_bench`
-//! and `cpu_bench` edit them.
+//! The one place where a plan becomes a pass: the sort runs these graphs, `benches::disk` and
+//! `benches::cpu` edit them.
 
 use std::sync::Arc;
 
@@ -32,21 +32,21 @@ use crate::cluster::exchange::Exchange;
 use crate::cluster::replicas::HeldReplicas;
 use crate::plan::{Plan, buffers_of_receive};
 
-/// Pass one: where records come from, how they are divided, where blocks go.
+/// Pass one: reads records, partitions them, and writes blocks.
 #[derive(Clone, Debug)]
 pub struct PassOne {
     /// Source.
     pub read: ReadExtents,
     /// Work.
     pub partition: Partition,
-    /// On a fleet: to and from the other endpoints.
+    /// On a cluster: to and from the other nodes.
     pub wire: Option<Exchange>,
     /// Sink.
     pub write: WriteBlocks,
 }
 
 impl PassOne {
-    /// From extents of records, in a lane for each device, to `lanes` devices of `scratch`.
+    /// From extents of records, one lane per device, to `lanes` devices of `scratch`.
     #[must_use]
     pub fn new(
         disk: &Disk,
@@ -67,8 +67,8 @@ impl PassOne {
             spare_blocks: plan.spare_blocks,
             totals: Arc::new(Totals::default()),
         };
-        // No transfer is longer than a block, so that a benchmark which writes longer buffers
-        // sends the device what the sort does.
+        // No transfer is longer than a block, so that a benchmark with longer buffers sends the
+        // device the same transfers as the sort.
         let transfer_bytes = disk.transfer_bytes.min(plan.block_bytes);
         let write = WriteBlocks {
             disk: Disk {
@@ -92,7 +92,7 @@ impl PassOne {
         pass.numbered_from(0)
     }
 
-    /// Gives the partitions numbers from this one on.
+    /// Numbers the partitions from `first_number` on.
     #[must_use]
     pub fn numbered_from(mut self, first_number: usize) -> Self {
         let lane = |place| Some((first_number + place) % self.write.lanes);
@@ -102,7 +102,7 @@ impl PassOne {
         self
     }
 
-    /// Sends the blocks of each partition to the endpoint that owns it, `here` for this one.
+    /// Sends the blocks of each partition to its owner; `here` is this node.
     #[must_use]
     pub fn across(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
         let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
@@ -130,7 +130,7 @@ impl PassOne {
     }
 }
 
-/// Reads extents of records, a slot of memory for each.
+/// Reads extents of records, one buffer each.
 #[must_use]
 pub fn read_extents(
     disk: &Disk,
@@ -153,21 +153,21 @@ pub fn read_extents(
     }
 }
 
-/// Pass two: where partitions come from, how they are sorted, where they go.
+/// Pass two: reads partitions, sorts them, and writes them to files.
 #[derive(Clone, Debug)]
 pub struct PassTwo {
     /// Source.
     pub read: ReadExtents,
     /// Work.
     pub sort: Sort,
-    /// On a fleet that keeps copies: to and from the other endpoints.
+    /// On a cluster that keeps replicas: to and from the other nodes.
     pub wire: Option<Exchange>,
     /// Sink.
     pub write: WriteBlocks,
 }
 
 impl PassTwo {
-    /// From partitions, in a lane for each device, to `files` on `outputs` devices.
+    /// From partitions, one lane per device, to `files` on `outputs` devices.
     #[must_use]
     pub fn new(
         disk: &Disk,
@@ -226,7 +226,7 @@ impl PassTwo {
         }
     }
 
-    /// Puts the output to an object store instead, by as many requests as there were devices.
+    /// Uploads the output to an object store instead, with as many requests as there were devices.
     #[must_use]
     pub fn uploaded(mut self, uploads: Arc<Uploads>) -> Self {
         self.write.inbox_bytes = self.sort.buffer_bytes; // What is put is in a worker's hands.
@@ -234,10 +234,10 @@ impl PassTwo {
         self
     }
 
-    /// Also sends each output file to the endpoint that keeps a copy of it, if one does, and writes
-    /// the copies that are kept here of others' files.
+    /// Also sends each output file to its keeper, if it has one, and writes the replicas that this
+    /// node keeps.
     ///
-    /// Every block goes to the copy first and is then written here.
+    /// Every block is sent to the keeper before it is written here.
     #[must_use]
     pub fn copied(
         mut self,

@@ -1,18 +1,18 @@
-//! The sort: two passes, each record read and written exactly twice (2-IO, as Themis).
+//! The sort on one machine: two passes, each record read and written exactly twice (2-IO, as Themis).
 //!
 //! ```text
-//!   sample      read -> keys                  quantiles of keys become partition boundaries
+//!   sample      read -> sample_keys           quantiles of keys become partition boundaries
 //!   pass_one    read -> partition -> write    input to the blocks of partitions, in scratch
 //!   pass_two    read -> sort -> write         each partition, in memory, to its output file
 //! ```
 //!
-//! A partition that turns out larger than memory goes through pass one again, alone, from scratch
-//! to scratch, with boundaries of its own; one whose keys are all equal is copied in parts. What
-//! comes out is compared with what went in (records, bytes, checksum) before it gets its name.
+//! A partition that turns out larger than memory goes through pass one again, alone, from scratch to
+//! scratch, with boundaries of its own; one with only equal keys is copied in parts. Before the output
+//! is published it is compared with the input (records, bytes, checksum).
 //!
 //! Input and output may be in an object store; scratch is on this machine's disks.
 //!
-//! The order of equal keys is not kept.
+//! The sort is not stable.
 
 use std::cell::RefCell;
 use std::io;
@@ -41,15 +41,15 @@ use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
 use crate::watch::{Phase, Watch, workers};
 
-/// A sort to be done.
+/// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Files, or directories of files, or urls of objects or folders.
+    /// Files, directories of files, or URLs of objects or prefixes.
     pub inputs: Vec<PathBuf>,
-    /// Directories for the output, one a device, or the url of a folder.
+    /// Directories for the output, one per device, or the URL of a prefix.
     pub output: Vec<PathBuf>,
-    /// Directories for scratch, one a device.
+    /// Directories for scratch, one per device.
     pub scratch: Vec<PathBuf>,
     /// Size of a record and place of its key.
     pub layout: Layout,
@@ -61,27 +61,27 @@ pub struct Config {
     /// How to use an object store.
     #[serde(default)]
     pub volumes: ObjectStorage,
-    /// How many chunks to sample; for tests of a sample that misses.
+    /// Number of sampled chunks, for tests of a sample that misses.
     #[serde(default)]
     pub sample_chunks: Option<usize>,
 }
 
-/// What a sort did.
+/// The results of a sort.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Records sorted.
     pub records: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Sum of their CRC-32s, in hexadecimal as `valsort` prints it.
+    /// Sum of their CRC-32s in hexadecimal, as `valsort` prints it.
     pub checksum: String,
     /// Seconds from the start to the manifest.
     pub seconds: f64,
-    /// Bytes that had to be partitioned again.
+    /// Bytes that were repartitioned.
     pub repartitioned_bytes: u64,
     /// How the memory was divided.
     pub plan: Plan,
-    /// What was asked of object stores.
+    /// Requests to object stores.
     pub requests: RequestCounts,
     /// The phases in order.
     pub phases: Vec<Phase>,
@@ -90,8 +90,8 @@ pub struct Outcome {
 /// Sorts.
 ///
 /// # Errors
-/// What is refused before anything is written, what fails while it runs, or the cancellation; in
-/// every case scratch is gone and no output has its name.
+/// What is refused before anything is written, what fails while it runs, or the cancellation; scratch
+/// is removed then, and nothing is published.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     SortJob::begin(config, handle)?.run()
 }
@@ -188,7 +188,7 @@ impl<'a> SortJob<'a> {
                 )));
             }
             total = came_out;
-            // Until the output has its name: giving back as many blocks as the input has takes a
+            // Kept until the output is published: freeing as many blocks as the input has takes a
             // file system a while, and nobody needs to wait for it.
             self.scratch = Some(scratch);
         }

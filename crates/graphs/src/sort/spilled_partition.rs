@@ -1,23 +1,23 @@
-//! A partition between the passes: the blocks that pass one left of it in scratch.
+//! A partition between the passes: the blocks that pass one spilled to scratch.
 
 use std::sync::Arc;
 
 use tonnage_stages::extent::{ALIGNMENT, Extent, Piece, aligned};
 
-/// A partition as pass one left it.
+/// A spilled partition.
 pub struct SpilledPartition {
-    /// Number of the partition; of one that was partitioned again, each has that of the whole.
+    /// Number of the partition; the parts of a repartitioned one keep its number.
     pub number: usize,
-    /// Its blocks, in the order in which they filled.
+    /// Its blocks, in the order in which they were filled.
     pub blocks: Vec<Piece>,
-    /// The device on which they are.
+    /// The device of its blocks.
     pub lane: usize,
-    /// Whether all its keys are equal, so that it need not be sorted.
+    /// Whether all its keys are equal, so that it needs no sorting.
     pub in_order: bool,
 }
 
 impl SpilledPartition {
-    /// Bytes of memory that it takes whole.
+    /// Bytes of memory for the whole partition.
     pub fn span(&self) -> usize {
         self.blocks.iter().map(|block| aligned(block.len)).sum()
     }
@@ -44,7 +44,7 @@ impl SpilledPartition {
         }
     }
 
-    /// The first bytes, at most `chunk_bytes`, of blocks spread evenly over all: about `chunks`.
+    /// The first bytes, at most `chunk_bytes`, of about `chunks` blocks spread evenly over all.
     pub fn sample(&self, chunks: usize, chunk_bytes: usize) -> Vec<Arc<Extent>> {
         let every = self.blocks.len().div_ceil(chunks).max(1);
         let chunk = |block: &Piece| Piece {
@@ -57,7 +57,7 @@ impl SpilledPartition {
             .collect()
     }
 
-    /// A piece each, so that records have no gaps between them: for partitioning again.
+    /// One piece per extent, so that records have no gaps between them: for repartitioning.
     pub fn divided(&self, most_bytes: usize) -> Vec<Arc<Extent>> {
         let pieces = self.pieces(most_bytes);
         pieces
@@ -65,14 +65,14 @@ impl SpilledPartition {
             .collect()
     }
 
-    /// The partition as one extent, since it is sorted whole; or, if it need not be sorted, as
-    /// extents that span at most `most_bytes`.
+    /// The partition as one extent, since it is sorted whole; if it needs no sorting, as extents that
+    /// span at most `most_bytes`.
     pub fn extents(mut self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
         if !self.in_order {
             let blocks = std::mem::take(&mut self.blocks);
             return vec![self.extent(blocks)];
         }
-        // A piece may span some alignment at both of its ends.
+        // A piece may span some alignment at both ends.
         let longest = most_bytes.saturating_sub(2 * ALIGNMENT) / record_bytes;
         let mut extents: Vec<Extent> = Vec::new();
         for piece in self.pieces(longest.max(1) * record_bytes) {

@@ -1,4 +1,4 @@
-//! `valsort`: whether records are in order, over one file or many (`read -> summarise`).
+//! `valsort`: checks that records are in order, over one file or many (`read -> summarise`).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,10 +37,10 @@ pub struct Config {
     pub volumes: ObjectStorage,
 }
 
-/// What a file, or all of them in order, holds.
+/// The summary of a file, or of all files in order.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// The file, or the object's url; `None` for all together.
+    /// The file, or the object's URL; `None` for all together.
     pub file: Option<PathBuf>,
     /// Records.
     pub records: u64,
@@ -54,7 +54,7 @@ pub struct Finding {
     pub duplicate_keys: u64,
 }
 
-/// What was found.
+/// The results.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// All files as one sequence.
@@ -66,14 +66,14 @@ pub struct Outcome {
     pub seconds: f64,
     /// Each file alone.
     pub files: Vec<Finding>,
-    /// How it went.
+    /// The run.
     pub phases: Vec<Phase>,
 }
 
 /// Validates.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation. Disorder is no error but a finding.
+/// What is refused, what fails, or the cancellation. Disorder is a finding, not an error.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let record = config.layout.record_bytes;

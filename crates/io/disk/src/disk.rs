@@ -42,18 +42,17 @@ pub enum Engine {
 pub struct Disk {
     /// What moves the bytes.
     pub engine: Engine,
-    /// Transfers of one queue in the kernel at once.
+    /// Most transfers of one queue in the kernel.
     pub depth: usize,
     /// Largest transfer. (For a direct file, rounded down to its alignment.)
     pub transfer_bytes: usize,
     /// Through the page cache, as most programs do, instead of past it.
     pub page_cache: bool,
-    /// Whether a ring deals with what is done only when it is waited for: least CPU, for small
-    /// transfers.
+    /// Whether a ring handles completions only when it is waited for: least CPU, for small transfers.
     pub deferred: bool,
-    /// What is to go wrong.
+    /// Injected faults.
     pub faults: Option<Faults>,
-    /// What was done so far with this disk and its clones.
+    /// Operations so far, of this disk and its clones.
     #[serde(skip)]
     pub counts: OperationCounts,
 }
@@ -73,8 +72,8 @@ impl Default for Disk {
 }
 
 impl Disk {
-    /// A queue, for one thread at a time. Memory in the regions is registered with
-    /// the kernel if it allows that.
+    /// A queue, for use by one thread. Memory in the regions is registered with the kernel if it
+    /// allows that.
     pub fn queue<M: Memory>(&self, regions: &[Region]) -> Result<Box<dyn Queue<M>>, DiskError> {
         for (name, value) in [
             ("depth", self.depth),
@@ -100,7 +99,7 @@ impl Disk {
         )))
     }
 
-    /// The engine, and why it is not the best one.
+    /// The engine, and why it is not the preferred one.
     fn backend(&self, regions: &[Region]) -> io::Result<(Box<dyn Backend>, Option<String>)> {
         let threads = |why| Ok((Box::new(Threads::new(self.depth)?) as Box<dyn Backend>, why));
         match self.engine {
@@ -133,19 +132,19 @@ impl Disk {
             return DiskFile::open_with(path, access, self.page_cache, self.injector());
         }
         self.null(Operation::Open, path, 0)?;
-        // The real file is asked for its length, so that as much work is done.
+        // The real file's length is read, so that the work is the same.
         let about = std::fs::metadata(path)
             .map_err(|source| DiskError::file(Operation::Open, path, 0, source))?;
         Ok(DiskFile::null(path, about.len(), self.injector()))
     }
 
-    /// Opens a file (or block device) for reading and for writing what is there again.
+    /// Opens a file (or block device) for reading and for overwriting.
     pub fn open_update(&self, path: impl AsRef<Path>) -> Result<Arc<DiskFile>, DiskError> {
         self.open(path.as_ref(), libc::O_RDWR)
     }
 
-    /// Makes a file with room for `bytes`, empties the one that has the name. It can be read back
-    /// too. If there is no room, no file is left.
+    /// Creates a file with room for `bytes`, or truncates an existing one. It can be read, too. If
+    /// there is no room, no file is left.
     pub fn create(&self, path: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
         let path = path.as_ref();
         if self.engine != Engine::Null {
@@ -155,8 +154,8 @@ impl Disk {
         Ok(DiskFile::null(path, bytes, self.injector()))
     }
 
-    /// Makes a file without a name in a directory, with room for `bytes`, for reading and writing.
-    /// It is gone when it is dropped, or the process killed.
+    /// Creates an unlinked file in a directory, with room for `bytes`, for reading and writing. It
+    /// vanishes when it is dropped or the process is killed.
     pub fn scratch(&self, dir: impl AsRef<Path>, bytes: u64) -> Result<Arc<DiskFile>, DiskError> {
         let dir = dir.as_ref();
         if self.engine != Engine::Null {
@@ -167,7 +166,7 @@ impl Disk {
         Ok(DiskFile::null(&path, bytes, self.injector()))
     }
 
-    /// Faults hit the null disk too.
+    /// Faults apply to the null disk, too.
     fn null(&self, operation: Operation, path: &Path, bytes: u64) -> Result<(), DiskError> {
         self.injector()
             .map_or(Ok(()), |injector| injector.control(operation, path, bytes))

@@ -1,8 +1,7 @@
-//! What went wrong, with which file, and where in it.
+//! Errors with the operation, the file and the offset.
 //!
-//! The error of an operating system says neither path nor offset, and a job that
-//! moves terabytes through thousands of files is helped little by "Input/output
-//! error". Every error of this crate names all three.
+//! An error of the operating system has neither path nor offset, and "Input/output error" helps little
+//! with a job that moves terabytes through thousands of files. Every error of this crate has both.
 
 use std::fmt;
 use std::io;
@@ -10,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What was asked of the disk.
+/// A disk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -55,17 +54,17 @@ impl fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 #[error("{operation}{}{}: {source}", Of(path), At(offset))]
 pub struct DiskError {
-    /// What was asked.
+    /// The operation.
     pub operation: Operation,
     path: Option<PathBuf>,
     offset: Option<u64>,
     length: u64,
-    /// What the operating system answered.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
 impl DiskError {
-    /// An operation on a whole file of (to be) `length` bytes.
+    /// An error of a whole file of (planned) length `length`.
     pub(crate) fn file(operation: Operation, path: &Path, length: u64, source: io::Error) -> Self {
         DiskError {
             operation,
@@ -76,7 +75,7 @@ impl DiskError {
         }
     }
 
-    /// An operation on `length` bytes of a file.
+    /// An error of `length` bytes of a file.
     pub(crate) fn range(
         operation: Operation,
         path: &Path,
@@ -105,17 +104,17 @@ impl DiskError {
         }
     }
 
-    /// The file; none when the queue itself could not be built.
+    /// The file; `None` when the queue could not be built.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Where in the file; none for an operation on the whole of it.
+    /// The offset; `None` for an operation on the whole file.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
 
-    /// How many bytes were asked for from there (or of the whole file).
+    /// The requested length (of the range, or of the whole file).
     pub fn length(&self) -> u64 {
         self.length
     }

@@ -1,9 +1,8 @@
-//! Which operations fail, and how: the failures one waits for in vain on a good disk.
+//! Seeded faults: which operations fail, and how.
 //!
-//! A rule fires on what an operation *is* (its kind, file name, offset, length and
-//! attempt, hashed with the seed), not on when it happens. So the same seed gives
-//! the same faults however the threads happen to run. Only operations on whole
-//! files are told apart by their count, since they have no offset.
+//! A rule fires on what an operation *is* (its kind, file name, offset, length and attempt, hashed with
+//! the seed), not on when it happens. So the same seed gives the same faults for any thread schedule.
+//! Only operations on whole files, which have no offset, are distinguished by their count.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -16,17 +15,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{DiskError, Operation};
 
-/// Faults to put into a disk.
+/// Faults to inject into a disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
     /// Same seed, same faults.
     pub seed: u64,
-    /// The first rule that fits an operation decides.
+    /// The first matching rule decides.
     pub rules: Vec<Rule>,
 }
 
-/// When something goes wrong, and what. All conditions that are given have to hold.
+/// When a fault occurs, and which. All given conditions have to hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
@@ -38,19 +37,19 @@ pub struct Rule {
     /// Only the transfer that covers this byte of the file.
     #[serde(default)]
     pub at_offset: Option<u64>,
-    /// Only once an operation goes beyond so many bytes of its kind, counted over
-    /// all files and queues of the disk.
+    /// Only operations beyond so many bytes of their kind, counted over all files and queues of the
+    /// disk.
     #[serde(default)]
     pub after_bytes: Option<u64>,
-    /// Only this share of them.
+    /// Only this share of operations.
     #[serde(default)]
     pub probability: Option<f64>,
-    /// What happens.
+    /// The fault.
     pub effect: Effect,
 }
 
 impl Rule {
-    /// Every operation of a kind meets this.
+    /// Applies to every operation of a kind.
     pub fn new(operation: Operation, effect: Effect) -> Rule {
         Rule {
             operation,
@@ -63,29 +62,29 @@ impl Rule {
     }
 }
 
-/// What happens to an operation.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It fails, and nothing is done.
+    /// The operation fails; nothing is done.
     Error {
-        /// The number of the error.
+        /// The error number.
         errno: i32,
     },
     /// A read or write moves only a part; the queue has to continue it.
     Short,
-    /// It takes longer.
+    /// The operation takes longer.
     Stall {
         /// By how much.
         milliseconds: u64,
     },
-    /// One bit of what a read gives is wrong.
+    /// One bit of the data read is flipped.
     Corrupt,
 }
 
-/// What a disk and its clones have done so far, by kind; `after_bytes` counts by it.
+/// Operations of a disk and its clones so far, by kind; `after_bytes` counts by it.
 ///
-/// No part of a disk's settings, so any two are equal.
+/// Not a setting, so all are equal.
 #[derive(Clone, Debug, Default)]
 pub struct OperationCounts(Arc<[Count; Operation::COUNT]>);
 
@@ -101,7 +100,7 @@ impl PartialEq for OperationCounts {
     }
 }
 
-/// An operation, as rules look at it.
+/// An operation, as rules see it.
 pub(crate) struct OperationInfo<'a> {
     pub operation: Operation,
     pub path: &'a Path,
@@ -118,7 +117,7 @@ pub(crate) struct Fault {
     pub draw: u64,
 }
 
-/// Decides. Shared by all files and queues of a disk.
+/// Decides on faults. Shared by all files and queues of a disk.
 #[derive(Clone, Debug)]
 pub(crate) struct Injector {
     faults: Arc<Faults>,
@@ -133,7 +132,7 @@ impl Injector {
         }
     }
 
-    /// What happens to an operation. Counts it as done.
+    /// The fault of an operation, if any. Counts the operation.
     pub fn fault(&self, asked: &OperationInfo) -> Option<Fault> {
         let count = &self.counts.0[asked.operation as usize];
         let number = count.operations.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +152,7 @@ impl Injector {
                 .fold(mixed(self.faults.seed ^ index), |hash, part| {
                     mixed(hash ^ part)
                 });
-            // A second number, since `draw` is used up by who lives.
+            // A second number, since survivors of `probability` have used up `draw`.
             rule.fits(asked, bytes, draw).then(|| Fault {
                 effect: rule.effect.clone(),
                 draw: mixed(draw),
@@ -161,7 +160,7 @@ impl Injector {
         })
     }
 
-    /// Takes back bytes that were not moved after all.
+    /// Subtracts bytes that were not moved after all.
     pub fn not_moved(&self, operation: Operation, bytes: u64) {
         self.counts.0[operation as usize]
             .bytes
@@ -187,7 +186,7 @@ impl Injector {
                 std::thread::sleep(Duration::from_millis(milliseconds));
                 Ok(())
             }
-            // There is nothing to shorten or corrupt.
+            // Nothing can be cut short or corrupted.
             Some(Effect::Short | Effect::Corrupt) | None => Ok(()),
         }
     }

@@ -1,9 +1,8 @@
-//! Files for data that passes through once.
+//! Files for data that is used once.
 //!
-//! OpenedFile past the page cache (`O_DIRECT`) where the file system can; elsewhere
-//! through it, with [`cache`](crate::cache) cleaning up behind. Space is reserved
-//! before it is written: direct writes that extend a file are done one at a time
-//! on some file systems, and a disk too small is better found out at the start.
+//! They bypass the page cache (`O_DIRECT`) where the file system can; elsewhere [`cache`](crate::cache)
+//! cleans up behind them. Space is reserved before it is written: direct writes that extend a file are
+//! serialised on some file systems, and a full disk is better noticed at the start.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -17,19 +16,19 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{DiskError, Operation};
 use crate::faults::Injector;
 
-/// What direct transfers are multiples of, unless a file system asks for more.
+/// Alignment of direct transfers, unless a file system needs more.
 const ALIGNMENT: usize = 4096;
 
-/// A file to move bytes to or from. Shared by all that do.
+/// A file, shared by all its users.
 #[derive(Debug)]
 pub struct DiskFile {
     path: PathBuf,
     /// None for a file of the null disk.
     descriptor: Option<OwnedFd>,
-    /// The same file through the page cache, once a direct one needs that.
+    /// The same file through the page cache, opened when a direct one first needs it.
     buffered: OnceLock<OwnedFd>,
     why_buffered: Option<String>,
-    /// Its pages stay in the page cache, since that was asked for.
+    /// Whether its pages stay in the page cache, by request.
     keeps_pages: bool,
     alignment: usize,
     len: AtomicU64,
@@ -92,7 +91,7 @@ impl DiskFile {
         Ok(Arc::new(Self::new(path, opened, bytes, faults)))
     }
 
-    /// A file of the null disk: it has a length and nothing else.
+    /// A file of the null disk, which has only a length.
     pub(crate) fn null(path: &Path, len: u64, faults: Option<Injector>) -> Arc<DiskFile> {
         Arc::new(DiskFile {
             path: path.to_owned(),
@@ -119,7 +118,7 @@ impl DiskFile {
         }
     }
 
-    /// Reserves more room, so that the file is at least `bytes` long in all.
+    /// Reserves space, so that the file is at least `bytes` long.
     pub fn grow(&self, bytes: u64) -> Result<(), DiskError> {
         if let Some(faults) = &self.faults {
             faults.control(
@@ -164,13 +163,12 @@ impl DiskFile {
         &self.path
     }
 
-    /// Bytes at opening, or what was reserved or cut since. Writes past the end are
-    /// not counted.
+    /// Bytes at opening, or what was reserved or cut since. Writes past the end do not count.
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Relaxed)
     }
 
-    /// Whether there are no bytes.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -185,7 +183,7 @@ impl DiskFile {
         self.keeps_pages
     }
 
-    /// What offsets, lengths and addresses are multiples of if it is direct.
+    /// Alignment of offsets, lengths and addresses of a direct file.
     pub fn alignment(&self) -> usize {
         self.alignment
     }
@@ -224,7 +222,7 @@ impl DiskFile {
     }
 }
 
-/// What to call a scratch file in messages.
+/// The name of a scratch file in messages.
 pub(crate) fn scratch_path(dir: &Path) -> PathBuf {
     dir.join("(scratch)")
 }
@@ -269,7 +267,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<OpenedFile> {
     })
 }
 
-/// Where there are no files without names: with one that is taken away at once.
+/// Where unlinked files are not supported: creates a file and removes its name at once.
 fn open_unlinked(dir: &Path) -> io::Result<OpenedFile> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -287,7 +285,7 @@ fn open_unlinked(dir: &Path) -> io::Result<OpenedFile> {
     }
 }
 
-/// Opens without noting when the file was read, which costs each read a little; only its owner may.
+/// Opens without updating the access time, which costs each read a little; only the owner may.
 fn open_flags(path: &Path, flags: i32) -> io::Result<OwnedFd> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut flags = flags | libc::O_CLOEXEC | libc::O_NOATIME;
@@ -350,7 +348,7 @@ fn end_of(descriptor: &OwnedFd) -> io::Result<u64> {
     }
 }
 
-/// Makes the file `bytes` long, on the disk if the file system can promise that.
+/// Extends the file to `bytes`, with space on disk if the file system can promise that.
 fn reserve(descriptor: &OwnedFd, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
@@ -369,7 +367,7 @@ fn truncate(descriptor: &OwnedFd, bytes: u64) -> io::Result<()> {
     File::from(descriptor.try_clone()?).set_len(bytes)
 }
 
-/// Asks again as long as a signal interrupts.
+/// Retries while a signal interrupts.
 fn retried(mut call: impl FnMut() -> i32) -> io::Result<()> {
     loop {
         match checked(call()) {

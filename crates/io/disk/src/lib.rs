@@ -1,33 +1,29 @@
-//! Disk I/O for moving much data: io_uring with registered, aligned buffers and
-//! `O_DIRECT`, a thread pool where that is refused, a disk that is not there and
-//! one that fails on purpose, all behind one queue.
+//! Disk I/O for bulk data, behind one queue: io_uring with registered, aligned buffers and `O_DIRECT`,
+//! a thread pool where io_uring is refused, a null disk, and a disk with seeded faults.
 //!
-//! A caller opens [`DiskFile`]s through a [`Disk`], asks it for one [`Queue`] a
-//! worker thread, submits [`Request`]s that carry their memory and gets the memory
-//! back with each [`Completion`]. What was really used is told by [`Mode`].
-//!
-//! From the top down:
+//! A caller opens [`DiskFile`]s through a [`Disk`] and asks it for one [`Queue`] per worker thread. It
+//! submits [`Request`]s, which own their memory, and gets the memory back with each [`Completion`].
+//! [`Mode`] says what was really used.
 //!
 //! ```text
 //! disk.rs       the settings; builds files and queues from them
 //! queue.rs      the interface: requests, completions, mode
-//! scheduler.rs  splits requests into transfers, bounds the depth, continues short ones
-//! backend.rs    what an engine has to do: start, submit, wait, take
-//!   uring.rs      in an io_uring
-//!   threads.rs    in a pool of threads
-//!   blocking.rs   in the calling thread
-//!   null.rs       nowhere
-//!   faulty.rs     in another engine, with faults put in (faults.rs decides which)
+//! scheduler.rs  splits requests into transfers, bounds the depth, continues short transfers
+//! engine/       what moves transfers: start, submit, wait, take
+//!   uring.rs      an io_uring
+//!   threads.rs    a pool of threads
+//!   blocking.rs   the calling thread
+//!   null.rs       nothing
+//!   faulty.rs     another engine, with injected faults (faults.rs decides which)
 //! transfer.rs   one read or write of one contiguous range
 //! file.rs       files: direct if possible, preallocated, scratch
 //! cache.rs      keeps buffered files from filling the page cache
-//! memory.rs     memory the kernel may write to
-//! error.rs      what went wrong, where
+//! memory.rs     memory that the kernel may write to
+//! error.rs      errors with file and offset
 //! ```
 //!
-//! The scheduler is the only place that knows about requests, and the engines are
-//! the only places that know about the kernel, so each engine is small and all of
-//! them pass one conformance suite.
+//! Only the scheduler knows requests, and only the engines know the kernel. So each engine is small, and
+//! all of them pass one conformance suite.
 
 #![allow(
     unsafe_code,

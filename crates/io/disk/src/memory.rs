@@ -1,9 +1,8 @@
-//! Memory that the kernel may write to while nobody else looks at it.
+//! Memory that the kernel may write to while nobody else uses it.
 //!
-//! A queue owns the memory of a request from submission to completion, so the
-//! borrow checker sees to it that nobody touches it meanwhile. What the compiler
-//! cannot see is that the bytes stay where they are when their owner is moved
-//! into the queue; that is the promise of [`Memory`].
+//! A queue owns the memory of a request from submission to completion, so the borrow checker keeps
+//! everyone else away. The compiler cannot see that the bytes stay in place when their owner moves into
+//! the queue; [`Memory`] promises that.
 
 /// A buffer whose address does not change while it is owned.
 ///
@@ -24,14 +23,13 @@ pub unsafe trait Memory: Send + 'static {
     fn capacity(&self) -> usize;
 }
 
-/// A range of addresses that a ring may register with the kernel: the arena that
-/// the buffers lie in. It has to stay mapped while a queue made with it lives,
-/// or transfers go to the pages that were there before.
+/// A range of addresses that a ring may register with the kernel: the arena of the buffers. It has to
+/// stay mapped while a queue made with it exists; otherwise transfers go to the old pages.
 ///
-/// Best made of large pages (`madvise(MADV_HUGEPAGE)` before it is touched). A disk
-/// takes only so many pieces of memory in one request, often 254 or fewer; a megabyte
-/// of small pages is 256 pieces, which the kernel then sends as two requests. Measured
-/// on such a disk, large pages doubled the throughput of reads.
+/// Huge pages are best (`madvise(MADV_HUGEPAGE)` before the first touch). A disk accepts only so many
+/// pieces of memory in one request, often 254 or fewer, and a megabyte of small pages is 256 pieces,
+/// which the kernel sends as two requests. On such a disk huge pages doubled the measured throughput of
+/// reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Address of the first byte.

@@ -1,9 +1,8 @@
-//! The interface: what is asked of a disk, and what comes back.
+//! The interface: requests and completions.
 //!
-//! A request moves bytes between one piece of memory and any number of file
-//! ranges. The memory travels with the request and comes back with its
-//! completion, whether that succeeded or not; so no buffer is ever lost to an
-//! error, and none is touched while the kernel has it.
+//! A request moves bytes between one piece of memory and any number of file ranges. The memory travels
+//! with the request and returns with its completion, even after an error. So no error loses a buffer,
+//! and nobody touches one while the kernel has it.
 
 use std::sync::Arc;
 
@@ -57,7 +56,7 @@ pub struct Request<M> {
     pub memory: M,
     /// The ranges. They may lie in different files.
     pub segments: Vec<Segment>,
-    /// The caller's own mark, given back untouched.
+    /// The caller's own tag, returned unchanged.
     pub tag: u64,
 }
 
@@ -65,40 +64,40 @@ pub struct Request<M> {
 pub struct Completion<M> {
     /// The memory of the request, which the kernel no longer touches.
     pub memory: M,
-    /// The mark of the request.
+    /// The tag of the request.
     pub tag: u64,
-    /// Bytes moved over all segments: less than asked where a read met the end of
-    /// a file, which ends its segment early. Or the first thing that went wrong.
+    /// Bytes moved over all segments: fewer than requested where a read met the end of a file, which
+    /// ends its segment early. Or the first error.
     pub result: Result<usize, DiskError>,
 }
 
-/// Requests on their way to and from the disk. One for each worker thread.
+/// A queue of requests to the disk, one per worker thread.
 ///
-/// Requests start in the order they were submitted and complete in any order.
-/// Dropping a queue waits for what the kernel has, forgets the rest.
-/// It is the thread's that made it: a ring may answer to no other.
+/// Requests start in order of submission and complete in any order. Dropping a queue waits for the
+/// transfers in the kernel and drops the rest. A queue stays on the thread that made it: a ring may
+/// serve no other.
 pub trait Queue<M: Memory> {
-    /// Takes a request, without a system call: the next `wait` hands it to the kernel together
-    /// with what else was taken. Whatever is wrong with it is told by its completion.
+    /// Queues a request without a system call; the next `wait` submits it to the kernel together with
+    /// the others. The completion reports any error.
     fn submit(&mut self, request: Request<M>);
 
     /// Waits for the next completion; none if nothing is outstanding.
     fn wait(&mut self) -> Option<Completion<M>>;
 
-    /// The next completion if the kernel has told of it already; without a system call.
+    /// The next completion if the kernel has reported it already; without a system call.
     fn ready(&mut self) -> Option<Completion<M>>;
 
-    /// Requests not yet handed back.
+    /// Requests that were not returned yet.
     fn outstanding(&self) -> usize;
 
     /// Transfers in the kernel now; never more than the depth.
     fn in_flight(&self) -> usize;
 
-    /// How the transfers are really done.
+    /// How transfers are really done.
     fn mode(&self) -> Mode;
 }
 
-/// How a queue really works, to be stated beside every result it gave.
+/// How a queue really works, to be reported beside every result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mode {
     /// `io_uring`, `threads` or `null`.
@@ -107,6 +106,6 @@ pub struct Mode {
     pub registered: bool,
     /// Whether all files seen so far bypass the page cache.
     pub direct: bool,
-    /// Why it is not the best one, if it is not.
+    /// Why it is not the preferred mode, if it is not.
     pub why: Option<String>,
 }

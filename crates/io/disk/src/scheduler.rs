@@ -1,12 +1,11 @@
-//! Turns requests into transfers, and keeps the engine supplied with them.
+//! Splits requests into transfers, and keeps the engine supplied with them.
 //!
-//! Requests wait in line; the first is cut into transfers as room for them comes
-//! free, so that at most `depth` are in the kernel and at most one request is cut
-//! at a time. What a transfer left undone goes before everything else, since a
-//! request whose last bytes come late holds up its whole buffer.
+//! Requests wait in line. The first is cut into transfers as slots become free, so at most `depth`
+//! transfers are in the kernel and at most one request is being cut. The rest of a short transfer goes
+//! first, since the last bytes of a request hold up its whole buffer.
 //!
-//! The one promise that must not break: memory is given back (or dropped) only
-//! when no transfer of its request is in the kernel. `Job::open` counts them.
+//! One invariant must hold: memory is returned (or dropped) only when no transfer of its request is in
+//! the kernel. `Job::open` counts them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,16 +16,16 @@ use crate::memory::{Memory, Pointer};
 use crate::queue::{Completion, Direction, Mode, Queue, Request, Segment};
 use crate::transfer::Transfer;
 
-/// No transfer is larger, whatever is asked: some kernels count in 32 bits.
+/// The largest transfer: some kernels count in 32 bits.
 const LARGEST_TRANSFER: usize = 1 << 30;
 
 pub(crate) struct Scheduler<M: Memory> {
     backend: Box<dyn Backend>,
     transfer_bytes: usize,
-    /// What the engine has, by slot.
+    /// Transfers that the engine has, by slot.
     slots: Vec<Option<Part>>,
     free: Vec<usize>,
-    /// Rests of transfers that moved only a part.
+    /// Rests of short transfers.
     again: VecDeque<Part>,
     jobs: Jobs<M>,
     /// Jobs with transfers not yet started, first come first.
@@ -51,8 +50,8 @@ struct Job<M> {
     error: Option<DiskError>,
 }
 
-/// Jobs by place. A place is used again, so a key has the place's generation too: a key of a job
-/// that is gone finds nothing.
+/// Jobs by place. Places are reused, so a key also holds the place's generation: the key of a finished
+/// job finds nothing.
 struct Jobs<M> {
     places: Vec<(u32, Option<Job<M>>)>,
     free: Vec<u32>,
@@ -105,7 +104,7 @@ impl<M> Jobs<M> {
     }
 }
 
-/// A transfer, and what it is a part of.
+/// A transfer, and the request that it is a part of.
 struct Part {
     job: Key,
     segment: usize,
@@ -133,7 +132,7 @@ impl<M: Memory> Scheduler<M> {
         }
     }
 
-    /// Starts as much as the depth allows; `Backend::submit` or `wait` hands it over.
+    /// Starts as many transfers as the depth allows; `Backend::submit` or `wait` submits them.
     fn start(&mut self) {
         while let Some(&slot) = self.free.last() {
             let Some(part) = self.again.pop_front().or_else(|| self.cut()) else {
@@ -165,7 +164,7 @@ impl<M: Memory> Scheduler<M> {
         None
     }
 
-    /// Deals with every outcome there is.
+    /// Handles all available outcomes.
     fn settle_all(&mut self) {
         while let Some(outcome) = self.backend.take() {
             self.settle(outcome);
@@ -224,7 +223,7 @@ impl<M: Memory> Scheduler<M> {
         self.conclude(number);
     }
 
-    /// Gives the memory back if the kernel has none of it and nothing is left to do.
+    /// Returns the memory if the kernel has none of it and nothing is left to do.
     fn conclude(&mut self, number: Key) {
         if !self.jobs.get_mut(number).is_some_and(|job| job.is_done()) {
             return;
@@ -358,8 +357,7 @@ impl<M> Job<M> {
     }
 }
 
-/// Refuses what the kernel would refuse without saying why, and what would be
-/// outside the memory.
+/// Rejects what the kernel would reject without an explanation, and ranges outside the memory.
 fn check<M: Memory>(request: &Request<M>, start: Pointer) -> Result<(), DiskError> {
     for Segment {
         file,
@@ -409,8 +407,8 @@ fn operation(direction: Direction) -> Operation {
     }
 }
 
-/// Whether the kernel asks to try again. It cancels transfers of a thread that ends,
-/// which a queue may outlive.
+/// Whether the kernel asks to retry. It cancels transfers of a thread that ends, which a queue may
+/// outlive.
 fn is_transient(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

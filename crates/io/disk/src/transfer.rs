@@ -1,10 +1,9 @@
-//! One read or write of one contiguous range: what an engine works on.
+//! One read or write of one contiguous range: the unit of work of an engine.
 //!
-//! A transfer knows how to go on after it moved only a part. The kernel may stop
-//! short at a byte from which a direct file cannot continue; the rest is then
-//! moved through the page cache, which takes any offset. That also answers the
-//! question whether a read that stopped short met the end of the file: the rest
-//! reads nothing. It is rare enough not to be worth anything cleverer.
+//! A transfer can continue after it moved only a part. The kernel may stop at a byte from which a direct
+//! file cannot continue; the rest then goes through the page cache, which accepts any offset. That also
+//! tells whether a short read met the end of the file: then the rest reads nothing. It is too rare to
+//! deserve anything cleverer.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -15,7 +14,7 @@ use crate::file::DiskFile;
 use crate::memory::Pointer;
 use crate::queue::Direction;
 
-/// What to ask the kernel for beside moving the bytes.
+/// Flags of the system call, beside moving bytes.
 pub(crate) fn flags(direction: Direction) -> i32 {
     match direction {
         Direction::Read | Direction::Write => 0,
@@ -48,7 +47,7 @@ impl Transfer {
         self.unaligned |= self.file.is_direct() && !moved.is_multiple_of(self.file.alignment());
     }
 
-    /// Whether it leaves pages in the page cache that are to go again.
+    /// Whether it leaves pages in the page cache that should be dropped.
     pub fn cached(&self) -> bool {
         (self.unaligned || !self.file.is_direct()) && !self.file.keeps_pages()
     }

@@ -1,11 +1,10 @@
-//! Letting in the peers that dial, and no stranger.
+//! Accepts the peers that connect, and no stranger.
 //!
-//! Whoever connects is given little: a socket that never blocks, room for one message, two seconds
-//! for all of the handshake. So many are heard at once and no more; who comes beyond that takes
-//! the place of the oldest from the address that most came from, so a crowd from one address crowds
-//! out itself. A peer that is crowded out hears that it is, and dials again. What is wrong with a
-//! stranger is no error: its socket is closed. Sockets are looked at one after the other, at short
-//! intervals, and not waited for: that costs a few thousand reads a second while a crowd is there.
+//! An unauthenticated connection gets little: a nonblocking socket, room for one message, and a limited
+//! time for the handshake. Their number is bounded; one more evicts the oldest from the address with the
+//! most connections, so a crowd from one address evicts itself. An evicted peer notices and connects
+//! again. A stranger is no error: its socket is closed. Sockets are polled at short intervals instead of
+//! waited for, which costs a few thousand reads a second while there is a crowd.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, Read, Write};
@@ -19,17 +18,17 @@ use crate::error::NetError;
 use crate::handshake::{ConnectionId, HELLO_BYTES, PROOF_BYTES, Responder, WELCOME};
 use crate::settings::Settings;
 
-/// Handshakes under way. Peers dial one connection at a time, so this is enough for as many peers
-/// to come at once, and leaves most of the 1024 descriptors that a process usually may have.
+/// Most handshakes in progress. Peers make one connection at a time, so this suffices for as many peers
+/// at once, and leaves most of the 1024 descriptors that a process usually may have.
 const MOST_PENDING: usize = 128;
-/// Connections taken before those that are there are looked at again: a peer is heard several times
-/// before it can be crowded out.
+/// Most connections accepted before pending ones are polled again: a peer is polled several times before
+/// it can be evicted.
 const MOST_TAKEN: usize = 16;
-/// Between two looks, if the last found nothing.
+/// Pause between two polls if the last found nothing.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Connections that the kernel keeps until they are taken, if it allows so many. Of a full queue a
-/// peer would come out a second later, when it has asked again.
+/// Connections that the kernel queues until they are accepted, if it allows so many. From a full queue a
+/// peer would come out a second later, at its next SYN.
 const MOST_QUEUED: libc::c_int = 4096;
 
 /// Peer and connection.
@@ -40,16 +39,16 @@ type Key = (usize, usize);
 pub(crate) fn listen(own: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(own)?;
     listener.set_nonblocking(true)?;
-    // Listening already, with a queue of 128; to say it again changes that. A kernel that refuses
-    // leaves it as it was. SAFETY: the descriptor is open, the rest is a number.
+    // It listens already, with a queue of 128; the second call changes that. A kernel that refuses
+    // leaves it unchanged. SAFETY: the descriptor is open, the rest is a number.
     unsafe { libc::listen(listener.as_raw_fd(), MOST_QUEUED) };
     Ok(listener)
 }
 
-/// The connections of all peers, in their order. Then nobody listens any more.
+/// The connections of all peers, in order. Then the listener is closed.
 ///
 /// # Errors
-/// When one has not come by the deadline; `stopped`.
+/// When a peer has not connected by the deadline; `stopped`.
 pub(crate) fn accept_peers(
     settings: &Settings,
     listener: TcpListener,
@@ -87,7 +86,7 @@ struct Acceptor<'a> {
     rejected: u64,
 }
 
-/// Somebody who has connected and proved nothing yet.
+/// A connection without a valid proof so far.
 struct PendingHandshake {
     stream: TcpStream,
     from: IpAddr,
@@ -97,7 +96,7 @@ struct PendingHandshake {
     answered: Option<(Key, Responder)>,
 }
 
-/// What came of listening to one.
+/// The progress of a handshake.
 enum HandshakeStep {
     Nothing,
     Hello,
@@ -105,7 +104,7 @@ enum HandshakeStep {
 }
 
 impl Acceptor<'_> {
-    /// Takes connections that wait; tells whether there were any.
+    /// Accepts waiting connections; returns whether there were any.
     fn take(&mut self) -> bool {
         let mut any = false;
         for _ in 0..MOST_TAKEN {
@@ -122,7 +121,7 @@ impl Acceptor<'_> {
                     }
                 }
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => break,
-                // No descriptor is left: one of these has to do. If they are others', some time.
+                // Out of descriptors: evict one of these. If others hold them, retry later.
                 Err(why) if matches!(why.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) => {
                     self.evict();
                     break;
@@ -133,7 +132,7 @@ impl Acceptor<'_> {
         any
     }
 
-    /// Hears all that are pending; tells whether anything came of it.
+    /// Polls all pending handshakes; returns whether any progressed.
     fn hear(&mut self) -> bool {
         let mut any = false;
         for mut one in std::mem::take(&mut self.pending) {
@@ -143,7 +142,7 @@ impl Acceptor<'_> {
                     any = true;
                     self.pending.push(one);
                 }
-                // Of two with one key the first stays.
+                // Of two with the same key the first stays.
                 Ok(HandshakeStep::Proof(key)) if !self.accepted.contains_key(&key) => {
                     any = true;
                     if let Ok(connection) = one.welcome(key, self.settings) {
@@ -195,10 +194,10 @@ impl PendingHandshake {
         })
     }
 
-    /// Hears what has come, and answers a hello.
+    /// Reads what has arrived, and answers a hello.
     ///
     /// # Errors
-    /// When it is a stranger, or has taken too long.
+    /// When it is a stranger, or the time is up.
     fn hear(&mut self, settings: &Settings) -> io::Result<HandshakeStep> {
         let message = match self.answered {
             None => HELLO_BYTES,
@@ -219,7 +218,7 @@ impl PendingHandshake {
             None => {
                 let key = key(&self.heard, settings).ok_or(InvalidData)?;
                 let responder = Responder::new(&self.heard);
-                // Nothing else was said to it, so the kernel has room for this.
+                // Nothing was sent before, so the kernel has room for this.
                 self.stream.write_all(&responder.answer(&settings.secret))?;
                 self.answered = Some((key, responder));
                 Ok(HandshakeStep::Hello)
@@ -241,7 +240,7 @@ impl PendingHandshake {
     }
 }
 
-/// Who says this hello to this endpoint; `None` if that is none of its peers.
+/// The peer and connection of a hello; `None` if it is from no peer of this endpoint.
 fn key(hello: &[u8; HELLO_BYTES], settings: &Settings) -> Option<Key> {
     let id = ConnectionId::in_hello(hello)?;
     let known = id.responder == settings.number
@@ -251,7 +250,7 @@ fn key(hello: &[u8; HELLO_BYTES], settings: &Settings) -> Option<Key> {
     known.then_some((id.initiator, id.connection))
 }
 
-/// Who has to go: the oldest from the address that most are from.
+/// The connection to evict: the oldest from the address with the most.
 fn eviction_candidate(from: impl Iterator<Item = IpAddr> + Clone) -> Option<usize> {
     let mut count: HashMap<IpAddr, usize> = HashMap::new();
     for address in from.clone() {

@@ -1,7 +1,7 @@
-//! Reaching a peer: its connections are made one after the other, each tried again until it stands.
+//! Connects to a peer: its connections are made one after another, each retried until it succeeds.
 //!
-//! A stranger that listens in the peer's place (it says what is no proof, hangs up, or is silent)
-//! is taken for a peer that is not there yet, and gets no frame.
+//! A stranger that listens in the peer's place (it sends no valid proof, hangs up, or is silent) is
+//! treated as a peer that is not there yet, and gets no frame.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,13 +13,13 @@ use crate::error::NetError;
 use crate::handshake::{ConnectionId, Initiator, WELCOME};
 use crate::settings::Settings;
 
-/// Between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// All connections to a peer.
 ///
 /// # Errors
-/// When it is not reached by the deadline, with what came of the last try; `stopped`.
+/// When it is not reached by the deadline, with the error of the last attempt; `stopped`.
 pub(crate) fn connect_peer(
     settings: &Settings,
     peer: usize,
@@ -38,7 +38,7 @@ pub(crate) fn connect_peer(
             }
             match connect(settings, peer, connection, deadline, stopped) {
                 Ok(connection) => return Ok(connection),
-                // Of a try that the deadline has ended there is nothing to tell.
+                // An attempt that the deadline ended says nothing.
                 Err(why) if Instant::now() < deadline => last = why.to_string(),
                 Err(_) => {}
             }
@@ -49,7 +49,7 @@ pub(crate) fn connect_peer(
     (0..settings.connections).map(one).collect()
 }
 
-/// One try.
+/// One attempt.
 fn connect(
     settings: &Settings,
     peer: usize,
@@ -74,15 +74,15 @@ fn connect(
         .proof(&answer, &settings.secret)
         .ok_or_else(|| invalid("who listens there does not know the secret of this run"))?;
     stream.write_all(&proof)?;
-    // Who listens is the peer, so it says whether the proof was in time, or hangs up. Giving up on
-    // it earlier could leave it with a connection that it believes in and nobody has.
+    // Only the responder, which is the peer by now, decides whether the proof was in time. Giving up
+    // earlier could leave the peer with a connection that nobody has.
     if hear(&mut stream, deadline, stopped)? != WELCOME {
         return Err(invalid("what came is no welcome"));
     }
     Outgoing::new(stream, peer, settings)
 }
 
-/// Reads so many bytes, however slowly they are said.
+/// Reads so many bytes, however slowly they arrive.
 fn hear<const BYTES: usize>(
     stream: &mut TcpStream,
     until: Instant,

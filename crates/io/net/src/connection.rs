@@ -1,4 +1,4 @@
-//! One connection, used one way: its sending or its receiving end.
+//! One end of a one-way connection: sending or receiving.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,10 +11,10 @@ use crate::faults::{Effect, Fault};
 use crate::frame::{HEAD_BYTES, Head, Kind, checksum};
 use crate::settings::Settings;
 
-/// How often a blocked socket looks up whether to stop.
+/// How often a blocked socket checks whether to stop.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A receiver sleeps until so much has come, or all that it waits for if that is less. Unasked the
-/// kernel wakes it for every few packets, which was 15 % of what a byte costs over loopback.
+/// A receiver sleeps until so much has arrived, or all that it waits for if that is less. By default the
+/// kernel wakes it every few packets, which was 15 % of the cost of a byte over loopback.
 const WORTH_WAKING_BYTES: usize = 512 << 10;
 
 /// The sending end.
@@ -98,7 +98,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Says that no more will come.
+    /// Sends the end frame.
     ///
     /// # Errors
     /// When the connection has failed.
@@ -138,7 +138,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Segments that the kernel sent again; `None` where it does not say.
+    /// Segments that the kernel retransmitted; `None` where it does not say.
     #[must_use]
     pub fn retransmits(&self) -> Option<u64> {
         retransmits(&self.stream)
@@ -174,10 +174,10 @@ impl Incoming {
         self.peer
     }
 
-    /// Receives a frame's payload into the beginning of `memory`; `None` when no more will come.
+    /// Receives a frame's payload into the beginning of `memory`; `None` after the end frame.
     ///
     /// # Errors
-    /// When the connection fails, what comes is no frame or does not fit, or `stopped` says so.
+    /// When the connection fails, the bytes are no frame or do not fit, or `stopped` returns true.
     pub fn receive(
         &mut self,
         memory: &mut [u8],
@@ -203,7 +203,7 @@ impl Incoming {
         let payload = memory.get_mut(..len).ok_or_else(|| {
             self.protocol_error(format!("a frame of {len} bytes, there is room for {room}"))
         })?;
-        // One call to the kernel for both, and mostly one sleep, where frames follow each other.
+        // One system call for both, and mostly one sleep, where frames follow each other.
         let mut ahead = [0; HEAD_BYTES];
         let filled = self.fill(payload, &mut ahead, &stopped)?;
         if filled < len {
@@ -217,7 +217,7 @@ impl Incoming {
         Ok(Some(head))
     }
 
-    /// What came is not what a peer sends.
+    /// An error for bytes that no peer sends.
     #[must_use]
     pub fn protocol_error(&self, what: String) -> NetError {
         NetError::Protocol {
@@ -226,8 +226,8 @@ impl Incoming {
         }
     }
 
-    /// Reads until `memory` is full or the stream ends, and into `more` what is there already;
-    /// tells how much in all.
+    /// Reads until `memory` is full or the stream ends, and into `more` what has arrived already;
+    /// returns the sum.
     fn fill(
         &mut self,
         memory: &mut [u8],
@@ -252,7 +252,7 @@ impl Incoming {
         Ok(filled)
     }
 
-    /// Has the kernel wake this thread when so much has come, or when no more will.
+    /// Has the kernel wake this thread when so much has arrived, or at the end.
     fn wake_at(&mut self, bytes: usize) {
         if self.wakes_at != bytes {
             wake_at(&self.stream, bytes);
@@ -274,15 +274,14 @@ pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// How much has to have come before a read that waits returns. A kernel that refuses wakes who
-/// reads earlier, which does no harm.
+/// Sets how much has to arrive before a waiting read returns. A kernel that refuses wakes the reader
+/// earlier, which is harmless.
 fn wake_at(stream: &TcpStream, bytes: usize) {
     set(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Has the kernel end the connection when the other side acknowledges nothing, or takes nothing
-/// that is sent, for about so long: its machine is gone, or the way to it, or it hangs. A kernel
-/// that refuses waits longer.
+/// Has the kernel close the connection when the other side acknowledges nothing, or accepts nothing, for
+/// about so long: the machine or the route is gone, or it hangs. A kernel that refuses waits longer.
 fn give_up_after(stream: &TcpStream, patience: Duration) {
     const PROBES: usize = 4; // after half of the time in silence, in the other half
     let seconds = patience.as_secs() as usize;
@@ -313,7 +312,7 @@ fn set(stream: &TcpStream, level: libc::c_int, option: libc::c_int, value: usize
     }
 }
 
-/// What the kernel says of a connection.
+/// The kernel's count of retransmitted segments.
 #[allow(unsafe_code)] // One call: getsockopt.
 fn retransmits(stream: &TcpStream) -> Option<u64> {
     let mut about = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
@@ -342,7 +341,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-        /// However the network cuts the bytes: within a head, a payload, or across both.
+                /// However the network splits the bytes: within a head, a payload, or across both.
         #[test]
         fn frames_arrive_whole_in_pieces_of_any_size(
             lengths in prop::collection::vec(0_usize..60, 1..6),

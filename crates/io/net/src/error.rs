@@ -1,4 +1,4 @@
-//! What went wrong on the network, and with whom.
+//! Network errors, with the peer.
 
 use std::io;
 
@@ -15,10 +15,10 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
-    /// A peer cannot be reached, or has not come.
+    /// A peer cannot be reached, or has not connected.
     #[error("{peer}: {what}")]
     Connect {
-        /// The peer, or who of them is missing.
+        /// The peer, or the missing one.
         peer: String,
         /// What happened.
         what: String,
@@ -33,15 +33,15 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
-    /// What came is no frame.
+    /// The bytes that arrived are no frame.
     #[error("receiving from {peer}: {what}")]
     Protocol {
         /// The peer.
         peer: String,
-        /// What is wrong with it.
+        /// What is wrong.
         what: String,
     },
-    /// It was asked to stop.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }

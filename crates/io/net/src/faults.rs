@@ -1,4 +1,4 @@
-//! What goes wrong on a connection on purpose: at a byte, so that the same fault is the same failure.
+//! Injected faults of a connection: at a certain byte, so that a fault always has the same effect.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// Only of connections to this peer.
+    /// Only connections to this peer.
     pub to: usize,
-    /// When so many payload bytes were sent on one of them.
+    /// Once so many payload bytes were sent on one of them.
     pub after_bytes: u64,
-    /// What happens.
+    /// The fault.
     pub effect: Effect,
 }
 
-/// What a fault does.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -24,7 +24,7 @@ pub enum Effect {
     Cut,
     /// The next head is wrong.
     Garble,
-    /// The next payload is another than its checksum says.
+    /// The next payload does not match its checksum.
     Flip,
     /// Nothing is sent for a while.
     Stall {

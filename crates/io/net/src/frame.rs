@@ -5,10 +5,10 @@
 //!   8..16   offset of the payload in it
 //!  16..20   length of the payload
 //!  20..24   CRC-32 of all before it, and of the payload, if it is checked
-//!  24..28   what frame this is; anything else, and a reader notices that it is out of step
+//!  24..28   kind of the frame; any other value shows a reader that it is out of step
 //! ```
 //!
-//! The last frame of a connection is an end: its offset is how many bytes of payload there were. A
+//! The last frame of a connection is an end frame, with the total payload bytes as its offset. A
 //! connection that closes without one was cut.
 
 /// Bytes of a head on the wire.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     End = 0x544f_4e33,
 }
 
-/// What a payload is.
+/// The head of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Number of the partition, file or run that it belongs to.
@@ -58,7 +58,7 @@ impl Head {
         bytes
     }
 
-    /// The head in `bytes`, the checksum and what it is; `None` if that is none.
+    /// Parses a head, with its checksum and kind; `None` if it is none.
     pub(crate) fn from_bytes(bytes: &[u8; HEAD_BYTES]) -> Option<(Self, u32, Kind)> {
         let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("within"));
         let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("within"));

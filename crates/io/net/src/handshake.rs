@@ -1,17 +1,17 @@
-//! How two endpoints prove on each connection that both know the run's secret, without saying it.
+//! Mutual proof that both endpoints of a connection know the run's secret, without revealing it.
 //!
 //! ```text
-//!   dials    -> hello    64   "tonnage2", its number, the listener's, the connection's; its nonce
-//!   listens  -> answer   64   its nonce, HMAC("listens" | hello | its nonce)
-//!   dials    -> proof    32   HMAC("dials" | hello | the listener's nonce)
-//!   listens  -> welcome   1
+//!   initiator -> hello    64   "tonnage2", its number, the responder's, the connection's; its nonce
+//!   responder -> answer   64   its nonce, HMAC("listens" | hello | its nonce)
+//!   initiator -> proof    32   HMAC("dials" | hello | the responder's nonce)
+//!   responder -> welcome   1
 //! ```
 //!
-//! Numbers are of 8 bytes, little endian, nonces 32 random bytes. This is mutual authentication in
-//! three passes, by a keyed check (ISO/IEC 9798-4), with HMAC-SHA256 (RFC 2104). Each side's nonce
-//! is new for each connection, so a handshake that was recorded proves nothing; roles are said, so
-//! nobody's own proof can be given back to him; numbers are, so a proof for one listener is none
-//! for another. Before `welcome` who dials cannot know that his proof was in time.
+//! Numbers have 8 bytes, little endian; nonces are 32 random bytes. This is three-pass mutual
+//! authentication with a keyed check function (ISO/IEC 9798-4), with HMAC-SHA256 (RFC 2104). Nonces are
+//! new for each connection, so a recorded handshake proves nothing. Roles are part of the text, so a
+//! proof cannot be reflected. Numbers are, so a proof for one responder is none for another. Before
+//! `welcome` the initiator cannot know whether its proof was in time.
 
 use aws_lc_rs::{hmac, rand};
 
@@ -29,16 +29,16 @@ type Nonce = [u8; NONCE_BYTES];
 /// Which connection it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionId {
-    /// The number of the endpoint that dials.
+    /// The number of the endpoint that connects.
     pub initiator: usize,
-    /// The number of the one that listens.
+    /// The number of the endpoint that listens.
     pub responder: usize,
-    /// Which of the connections from the one to the other.
+    /// Which of the connections between them.
     pub connection: usize,
 }
 
 impl ConnectionId {
-    /// The names in a hello; `None` if it is none.
+    /// The ids in a hello; `None` if it is none.
     pub(crate) fn in_hello(hello: &[u8; HELLO_BYTES]) -> Option<Self> {
         let number = |at: usize| {
             let number = u64::from_le_bytes(*hello[at..].first_chunk().expect("within"));
@@ -63,12 +63,12 @@ impl ConnectionId {
     }
 }
 
-/// The part of who dials.
+/// The connecting side.
 pub(crate) struct Initiator {
     hello: [u8; HELLO_BYTES],
 }
 
-/// The part of who listens, once he has heard a hello.
+/// The listening side, once it has a hello.
 pub(crate) struct Responder {
     transcript: Transcript,
 }
@@ -84,7 +84,7 @@ impl Initiator {
         &self.hello
     }
 
-    /// What proves this side; `None` if `answer` does not prove the other.
+    /// The proof of this side; `None` if `answer` does not prove the other.
     pub(crate) fn proof(
         &self,
         answer: &[u8; ANSWER_BYTES],
@@ -110,18 +110,18 @@ impl Responder {
         answer
     }
 
-    /// Whether `proof` proves who dials.
+    /// Whether `proof` proves the initiator.
     pub(crate) fn is_proof(&self, proof: &[u8; PROOF_BYTES], secret: &Secret) -> bool {
         self.transcript.is_proof(INITIATOR, proof, secret)
     }
 }
 
-/// Whose proof it is. As long as each other, so that no two texts under the HMAC can be one.
+/// The side that proves itself. Of equal length, so that no two texts under the HMAC can be equal.
 type Role = [u8; 8];
 const RESPONDER: Role = *b"listens ";
 const INITIATOR: Role = *b"dials   ";
 
-/// What both have said: the hello and the listener's nonce.
+/// What both sides have sent: the hello and the responder's nonce.
 struct Transcript([u8; HELLO_BYTES + NONCE_BYTES]);
 
 impl Transcript {
@@ -141,7 +141,7 @@ impl Transcript {
         *tag.as_ref().first_chunk().expect("SHA-256 gives 32 bytes")
     }
 
-    /// In a time that does not depend on where they differ.
+    /// In constant time.
     fn is_proof(&self, role: Role, proof: &[u8], secret: &Secret) -> bool {
         hmac::verify(&secret.key(), &self.text(role), proof).is_ok()
     }

@@ -1,22 +1,23 @@
-//! The network between endpoints that all send to all: one way, in frames, over several TCP
-//! connections a pair.
+//! A network mesh: every endpoint sends to every other, one way, in frames, over several TCP connections
+//! per pair.
 //!
 //! ```text
-//! mesh.rs       who takes part, and all connections of one endpoint
-//! meeting.rs    lets in the peers that dial, and no stranger
-//! dial.rs       reaches a peer that listens, and no stranger
-//! handshake.rs  how both prove that they know the run's secret
+//! settings.rs   the endpoints of a mesh
+//! mesh.rs       all connections of one endpoint
+//! accept.rs     accepts the peers that connect, and no stranger
+//! connect.rs    connects to a peer that listens, and to no stranger
+//! handshake.rs  proves on both sides that the run's secret is known
 //! secret.rs     that secret
-//! frame.rs      a head of 24 bytes and a payload
-//! link.rs       one connection: sends or receives frames, says how often the kernel sent again
-//! faults.rs     what goes wrong on purpose
-//! error.rs      what went wrong, with whom
+//! frame.rs      a head of 28 bytes and a payload
+//! connection.rs one connection: sends or receives frames, counts retransmissions
+//! faults.rs     injected faults
+//! error.rs      errors with the peer
 //! ```
 //!
-//! A handshake proves who is there; the frames that follow are neither encrypted nor signed.
-//! Sockets block, one thread each, and look up a few times a second whether to stop. Who receives
-//! is woken only when half a MiB has come, or the rest of its frame. The kernel's own congestion
-//! control and buffer sizes are left alone otherwise: what is measured is what a shuffle gets.
+//! The handshake authenticates a peer; the frames that follow are neither encrypted nor signed. Sockets
+//! block, one thread each, and check a few times a second whether to stop. A receiver wakes only when
+//! half a MiB has arrived, or the rest of its frame. Otherwise the kernel's congestion control and buffer
+//! sizes are untouched: what is measured is what a shuffle gets.
 
 mod accept;
 mod connect;

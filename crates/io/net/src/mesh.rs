@@ -1,8 +1,8 @@
-//! All connections of one endpoint: it dials every peer to send to it, and is dialled by each.
+//! All connections of one endpoint: it connects to every peer to send, and every peer connects to it.
 //!
-//! Peers start at different times: dialling is repeated until they are there or the patience ends.
-//! Each peer is dialled from a thread of its own, so that one that is silent, or a stranger in its
-//! place, holds up no other. The listener is closed when all peers have dialled.
+//! Peers start at different times, so connecting is retried until they are there or the patience ends.
+//! Each peer is connected from its own thread, so that a silent peer, or a stranger in its place, delays
+//! no other. The listener closes when all peers have connected.
 
 use std::thread;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::settings::Settings;
 pub struct Mesh {
     /// To each peer, `connections` of them, in the order of the peers.
     pub outgoing: Vec<Outgoing>,
-    /// From each peer, likewise.
+    /// From each peer, likewise in the order of the peers.
     pub incoming: Vec<Incoming>,
 }
 
@@ -26,7 +26,7 @@ impl Mesh {
     /// Connects with all peers.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or peers are missing when the patience ends; `stopped`.
+    /// When the address cannot be listened on, or peers are missing at the end of the patience; `stopped`.
     pub fn connect(
         settings: &Settings,
         stopped: impl Fn() -> bool + Sync,

@@ -1,4 +1,4 @@
-//! What all endpoints of a run know and nobody else: 32 random bytes, drawn anew for each run.
+//! The secret of a run: 32 random bytes, drawn for each run and known to its endpoints only.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ const SECRET_BYTES: usize = 32;
 pub struct Secret([u8; SECRET_BYTES]);
 
 impl Secret {
-    /// The secret that `digits` say in hex; `None` if they are not 64 hex digits.
+    /// Parses 64 hex digits; `None` for anything else.
     #[must_use]
     pub fn from_hex(digits: &str) -> Option<Self> {
         let mut secret = Self([0; SECRET_BYTES]);
@@ -28,7 +28,7 @@ impl Secret {
         Some(secret)
     }
 
-    /// What proofs are made with.
+    /// The key of proofs.
     pub(crate) fn key(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.0)
     }

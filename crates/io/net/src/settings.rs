@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::faults::Fault;
 use crate::secret::Secret;
 
-/// Who takes part.
+/// The endpoints of a mesh, and its limits.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -20,15 +20,15 @@ pub struct Settings {
     pub connections: usize,
     /// Known to all endpoints of a run, and to nobody else.
     pub secret: Secret,
-    /// Seconds to wait for all to come, and for one that does not answer any more.
+    /// Seconds to wait for all peers to connect, and for one that does not answer any more.
     pub patience_seconds: f64,
     /// How long a handshake may take. Tests set less.
     #[serde(skip, default = "handshake_timeout")]
     pub handshake_timeout: Duration,
-    /// Whether what this endpoint sends carries checksums, which who receives it looks at.
+    /// Whether frames that this endpoint sends carry checksums, which the receiver verifies.
     #[serde(default)]
     pub checked: bool,
-    /// What is to go wrong.
+    /// Injected faults.
     #[serde(default)]
     pub faults: Vec<Fault>,
 }

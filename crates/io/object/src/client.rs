@@ -1,4 +1,4 @@
-//! One thread's client: calls that block, on a runtime that runs only while one of them waits.
+//! One thread's client: blocking calls, on a runtime that runs only while one of them waits.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -25,7 +25,7 @@ use crate::settings::Settings;
 use crate::store;
 use crate::upload::{Part, Upload};
 
-/// How often a call that waits looks up whether to stop.
+/// How often a waiting call checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A client with a connection of its own.
@@ -40,32 +40,32 @@ pub struct Client {
     runtime: Runtime,
 }
 
-/// What a call did.
+/// Statistics of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallStats {
     /// Bytes of the object that were moved.
     pub bytes: usize,
-    /// From the call's beginning to the body's first byte; of what is put there is none.
+    /// Time from the call to the first byte of the body; `None` for a put.
     pub first_byte: Option<Duration>,
-    /// From the call's beginning to its end, repetitions and the pauses before them included.
+    /// Time from the call to its end, retries and the pauses before them included.
     pub took: Duration,
-    /// How many requests it was.
+    /// Number of requests.
     pub requests: u64,
 }
 
-/// An object that is there.
+/// An object in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectInfo {
     /// Its name in the bucket.
     pub key: String,
     /// Its length.
     pub bytes: u64,
-    /// What tells it from any other that had its name; `None` if the store does not say.
+    /// Its ETag, which tells it from others of the same name; `None` if the store gives none.
     pub etag: Option<String>,
 }
 
 impl Client {
-    /// A client for a bucket. Nothing is asked of it yet.
+    /// A client of a bucket. It makes no request yet.
     ///
     /// # Errors
     /// When the settings cannot be used.
@@ -85,8 +85,8 @@ impl Client {
         })
     }
 
-    /// The same, which asks a second time for ranges of objects whose ETag is known when they take as
-    /// long as the tail of those that it has seen does, or any other client of it.
+    /// The same client, which hedges requests for ranges of objects with a known ETag: it repeats one
+    /// that takes as long as the slowest of those that share the policy.
     #[must_use]
     pub fn hedging(self, hedge_policy: &Arc<HedgePolicy>) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// The same, which adds what ranges receive to this.
+    /// The same client, which also counts the bytes that ranges receive.
     #[must_use]
     pub(crate) fn counting(self, progress: &Arc<Progress>) -> Self {
         Self {
@@ -104,14 +104,13 @@ impl Client {
         }
     }
 
-    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` says so first. With
-    /// an `etag` it has to be the object that has it.
+    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` returns true. With an
+    /// `etag` the object has to have it.
     ///
-    /// An answer that is shorter than what was asked for, though it is well, is gone on with, as often
-    /// as a request that fails is repeated.
+    /// A successful but short answer is continued, as often as a failed request is retried.
     ///
     /// # Errors
-    /// When the request fails for good, the object ends before, or it is another one.
+    /// When the request fails for good, the object is shorter, or it has another ETag.
     pub fn get_range(
         &self,
         key: &str,
@@ -141,7 +140,7 @@ impl Client {
         })
     }
 
-    /// Makes `payload` the object, unless `stopped` says so and some seconds have passed since.
+    /// Makes `payload` the object, unless `stopped` returns true and some seconds have passed since.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -165,9 +164,9 @@ impl Client {
         })
     }
 
-    /// Begins an object that will be put in parts, unless `stopped` says so and some seconds have
-    /// passed since. It is there once the upload is completed; until it is aborted or completed, its
-    /// parts take room.
+    /// Begins a multipart upload, unless `stopped` returns true and some seconds have passed since. The
+    /// object exists once the upload is completed; until it is completed or aborted, its parts take
+    /// space.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -187,9 +186,9 @@ impl Client {
         Ok(Upload { key, id })
     }
 
-    /// Puts part `number`, counted from 0, unless `stopped` says so and some seconds have passed
-    /// since. All but the last part have 5 MiB at least. A number that is put again replaces the
-    /// part that had it.
+    /// Puts part `number`, counted from 0, unless `stopped` returns true and some seconds have passed
+    /// since. All parts except the last have at least 5 MiB. A number that is put again replaces the
+    /// previous part.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -222,8 +221,8 @@ impl Client {
         Ok((Part(part), done))
     }
 
-    /// Makes the parts, which are all from 0 on, the object of so many bytes, unless `stopped` says so
-    /// and some seconds have passed since.
+    /// Makes the parts, numbered from 0, the object of so many bytes, unless `stopped` returns true and
+    /// some seconds have passed since.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -247,7 +246,7 @@ impl Client {
             (&stopped, self.settings.put_grace),
             work,
         ) {
-            // Repeated since no answer came: it may have been completed all the same.
+            // Retried since no answer came, but the first request may have completed it.
             Err(ObjectError::Failed {
                 requests: 2..,
                 kind: ErrorKind::Missing,
@@ -262,7 +261,7 @@ impl Client {
         }
     }
 
-    /// Gives an upload up: its parts are gone.
+    /// Aborts an upload and removes its parts.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -273,7 +272,7 @@ impl Client {
                 .await
         };
         match self.wait("giving up", &upload.key, NEVER, work) {
-            // As good as given up.
+            // It is gone already.
             Err(ObjectError::Failed {
                 kind: ErrorKind::Missing,
                 ..
@@ -302,9 +301,9 @@ impl Client {
         ended.map_err(|why| self.failed("listing", prefix, &why, counted))
     }
 
-    /// The first uploads under `prefix/` that nobody has completed or given up, as many as the store
-    /// tells at once (mostly 1,000), and only then none if there is none; `None` if it does not tell.
-    /// Who gives them all up asks again: pages of this list are not told alike by all stores.
+    /// The first incomplete uploads under `prefix/`, as many as the store lists at once (usually 1,000);
+    /// empty only if there are none, `None` if the store does not list them. To abort them all, ask
+    /// again: stores differ in how they continue this list.
     ///
     /// # Errors
     /// When a request fails for good.
@@ -320,7 +319,7 @@ impl Client {
         ended.map_err(|why| self.failed("listing uploads to", prefix, &why, counted))
     }
 
-    /// The object of this name, if there is one.
+    /// The object of this name, if it exists.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -343,7 +342,7 @@ impl Client {
     pub fn remove(&self, key: &str) -> Result<(), ObjectError> {
         let work = async { self.store.delete(&path(key)?).await };
         match self.wait("removing", key, NEVER, work) {
-            // As good as removed.
+            // It is gone already.
             Err(ObjectError::Failed {
                 kind: ErrorKind::Missing,
                 ..
@@ -352,13 +351,13 @@ impl Client {
         }
     }
 
-    /// All that was asked for so far, or since it was counted.
+    /// Requests since the beginning, or since `count`.
     #[must_use]
     pub fn counts(&self) -> RequestCounts {
         self.counts.counts()
     }
 
-    /// The same, which is not told again.
+    /// Takes the requests so far out of the count.
     #[must_use]
     pub fn count(&mut self) -> RequestCounts {
         self.counts.take()
@@ -368,7 +367,7 @@ impl Client {
         self.settings == *store
     }
 
-    /// Waits for the end of one request; gives how many it became, and what it gives.
+    /// Waits for the end of one operation; returns its number of requests, and its result.
     fn wait<T>(
         &self,
         doing: &'static str,
@@ -432,7 +431,7 @@ impl From<ObjectMeta> for ObjectInfo {
     }
 }
 
-/// Says when to stop, and how long to wait then all the same.
+/// Tells when to stop, and how long to wait after that.
 type Stop<'a> = (&'a dyn Fn() -> bool, Duration);
 
 const NEVER: Stop = (&|| false, Duration::ZERO);

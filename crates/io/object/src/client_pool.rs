@@ -1,5 +1,4 @@
-//! ClientPool that wait for their next use: whoever asks again has connections that are made already,
-//! and knows the slow tail from before.
+//! Idle clients for reuse: they have open connections, and share what they know of slow requests.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use crate::hedging::HedgePolicy;
 use crate::progress::Progress;
 use crate::settings::Settings;
 
-/// ClientPool of any stores, each used by one thread at a time.
+/// Clients of any stores, each used by one thread at a time.
 #[derive(Debug, Default)]
 pub struct ClientPool {
     idle: Mutex<Vec<Client>>,
@@ -19,7 +18,7 @@ pub struct ClientPool {
 }
 
 impl ClientPool {
-    /// A client of a store: one that waits, or a new one. It hedges.
+    /// A client of a store, an idle one or a new one. It hedges.
     ///
     /// # Errors
     /// When the store's settings cannot be used.
@@ -37,19 +36,19 @@ impl ClientPool {
         }
     }
 
-    /// Keeps a client for the next who takes one.
+    /// Returns a client for reuse.
     pub fn give(&self, client: Client) {
         self.lock().push(client);
     }
 
-    /// Bytes of objects that they all have received: as they come, not only of ranges that are whole.
+    /// Bytes that all clients have received, those of incomplete ranges too.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.progress.bytes()
     }
 
-    /// The shortest time to the first byte of an answer that any of them had, or has: it is known
-    /// before the first range is whole. `None` before that byte.
+    /// The shortest time to a first byte of any client, known before the first range is complete.
+    /// `None` before that byte.
     #[must_use]
     pub fn first_byte(&self) -> Option<Duration> {
         self.progress.first_byte()

@@ -1,4 +1,4 @@
-//! What a client asked for and what became of it, request by request.
+//! Counts a client's requests and their results.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,9 +9,9 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// No connection came about.
+    /// No connection could be made.
     Unreachable,
-    /// It took longer than the patience.
+    /// It exceeded the time limit.
     Timeout,
     /// The connection ended before the answer did.
     Broken,
@@ -19,18 +19,18 @@ pub enum ErrorKind {
     Throttled,
     /// The store failed (any other 5xx).
     Server,
-    /// The store does not accept the keys, or does not allow this with them (401, 403).
+    /// The store rejects the keys, or the keys do not permit this (401, 403).
     Denied,
     /// There is no such object or bucket (404).
     Missing,
-    /// It is not the object any more that it was (412).
+    /// The object was replaced (412).
     Changed,
-    /// The store does not do this (any other answer).
+    /// The store does not support this (any other status).
     Refused,
 }
 
 impl ErrorKind {
-    /// What an answer's status means; `None` if it is well.
+    /// The kind of error of a status; `None` for success.
     pub(crate) fn of_status(status: u16) -> Option<Self> {
         match status {
             200..=299 => None,
@@ -47,18 +47,18 @@ impl ErrorKind {
 /// Requests and their errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
-    /// Requests that were sent, or tried to be.
+    /// Requests that were sent, or attempted.
     pub requests: u64,
-    /// Those of them that were sent since an earlier one had failed.
+    /// Requests sent because an earlier one had failed.
     pub retries: u64,
-    /// Those of them that were sent since an earlier one took long, beside it.
+    /// Requests sent beside an earlier one that was slow.
     pub hedged: u64,
-    /// Those of them that failed.
+    /// Requests that failed.
     pub errors: BTreeMap<ErrorKind, u64>,
 }
 
 impl RequestCounts {
-    /// Adds another.
+    /// Adds another count.
     pub fn add(&mut self, other: &Self) {
         self.requests += other.requests;
         self.retries += other.retries;
@@ -69,7 +69,7 @@ impl RequestCounts {
     }
 }
 
-/// A tally that a client and its HTTP service share.
+/// Counts that a client and its HTTP service share.
 #[derive(Debug, Default)]
 pub(crate) struct Counters(Mutex<CounterState>);
 
@@ -81,7 +81,7 @@ struct CounterState {
     last: Option<ErrorKind>,
 }
 
-/// How much there was when an operation began.
+/// The counts when an operation began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checkpoint {
     requests: u64,
@@ -90,12 +90,12 @@ pub(crate) struct Checkpoint {
 }
 
 impl Counters {
-    /// A request is sent.
+    /// Counts a request.
     pub fn request(&self) {
         self.lock().counts.requests += 1;
     }
 
-    /// It failed.
+    /// Counts its failure.
     pub fn failed(&self, kind: ErrorKind) {
         let mut counted = self.lock();
         counted.failed += 1;
@@ -103,37 +103,36 @@ impl Counters {
         *counted.counts.errors.entry(kind).or_default() += 1;
     }
 
-    /// The same is asked for a second time, beside the first.
+    /// Counts a hedge.
     pub fn hedged(&self) {
         self.lock().counts.hedged += 1;
     }
 
-    /// How things stand, for [`Counters::waits_since`].
+    /// The current counts, for [`Counters::waits_since`].
     pub fn now(&self) -> Checkpoint {
         self.lock().now()
     }
 
-    /// Whether one request was sent since, which has not failed.
+    /// Whether exactly one request was sent since, and it has not failed.
     pub fn waits_since(&self, began: Checkpoint) -> bool {
         let now = self.now();
         (now.requests - began.requests, now.ended - began.ended) == (1, 0)
     }
 
-    /// A request that was sent is not waited for any more.
+    /// Counts a request that nobody awaits any more.
     pub fn given_up(&self) {
         self.lock().given_up += 1;
     }
 
-    /// An operation begins, of one request if all goes well.
+    /// Begins an operation, of one request if all goes well.
     pub fn begin(&self) -> Checkpoint {
         let mut counted = self.lock();
         counted.last = None;
         counted.now()
     }
 
-    /// The operation that began then, of one request if all goes well, has ended: what its answers
-    /// did not tell is found out. An answer that begins well and breaks off is a request without an
-    /// error. Gives the requests, and why the last that failed did.
+    /// Ends an operation of one request, if all goes well. Counts errors that no answer reported: an
+    /// answer that begins well and breaks off. Returns the number of requests, and the last error.
     pub fn end(&self, began: Checkpoint, well: bool) -> (u64, ErrorKind) {
         let mut counted = self.lock();
         let now = counted.now();
@@ -148,7 +147,7 @@ impl Counters {
         (sent, counted.last.unwrap_or(ErrorKind::Refused))
     }
 
-    /// The same of an operation of several requests, of which it is known only which failed.
+    /// Ends an operation of several requests, of which only the failed ones are known.
     pub fn end_many(&self, began: Checkpoint) -> (u64, ErrorKind) {
         let mut counted = self.lock();
         let now = counted.now();
@@ -157,12 +156,12 @@ impl Counters {
         (sent, counted.last.unwrap_or(ErrorKind::Broken))
     }
 
-    /// All so far.
+    /// All counts so far.
     pub fn counts(&self) -> RequestCounts {
         self.lock().counts.clone()
     }
 
-    /// The same, which is forgotten; between operations.
+    /// Takes all counts so far; between operations.
     pub fn take(&self) -> RequestCounts {
         std::mem::take(&mut *self.lock()).counts
     }

@@ -1,9 +1,9 @@
 //! Keys from the files of AWS' own tools, which `object_store` does not read.
 //!
-//! Variables come first (`AWS_ACCESS_KEY_ID`, roles of containers and of web identities), then the
-//! profile that `AWS_PROFILE` names, or `default`, in `~/.aws/credentials` and `~/.aws/config`. What
-//! is found nowhere is asked of the machine's metadata, which gives a role's keys on EC2. Profiles
-//! that have to be asked for elsewhere (single sign-on, assumed roles) are not understood.
+//! Environment variables come first (`AWS_ACCESS_KEY_ID`, roles of containers and web identities), then
+//! the profile named by `AWS_PROFILE`, or `default`, in `~/.aws/credentials` and `~/.aws/config`. If there
+//! is none, the machine's metadata gives a role's keys on EC2. Profiles that need another service (single
+//! sign-on, assumed roles) are not supported.
 
 use std::collections::HashMap;
 use std::env;
@@ -14,7 +14,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 
 use crate::error::ObjectError;
 
-/// The builder, with keys and a region from the files if it has no others.
+/// Adds keys and a region from the files to a builder that lacks them.
 pub(crate) fn complete(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, ObjectError> {
     let elsewhere = [
         Key::AccessKeyId,
@@ -53,7 +53,7 @@ pub(crate) fn complete(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, 
     Ok(builder)
 }
 
-/// What the files say of a profile; `None` if neither has it.
+/// The values of a profile; `None` if neither file has it.
 fn profile(name: &str) -> Option<HashMap<String, String>> {
     let read = |variable: &str, file: &str| {
         let path = env::var_os(variable).map(PathBuf::from);
@@ -78,7 +78,7 @@ fn profile(name: &str) -> Option<HashMap<String, String>> {
     }
 }
 
-/// The values under a heading in brackets; `None` if it is not there.
+/// The values under a heading in brackets; `None` if there is none.
 fn section(text: &str, heading: &str) -> Option<HashMap<String, String>> {
     let mut found = None;
     let mut here = false;

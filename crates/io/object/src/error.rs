@@ -1,4 +1,4 @@
-//! What went wrong at an object store, and at which object.
+//! Errors of an object store, with the object.
 
 use std::error::Error;
 
@@ -6,30 +6,30 @@ use thiserror::Error;
 
 use crate::counters::ErrorKind;
 
-/// Instance metadata and task roles are asked for here when no keys are found elsewhere.
+/// Metadata and task roles have such addresses; they are asked when there are no other keys.
 const METADATA: &str = "169.254.";
 
-/// A failure of an object store, or of what was to be asked of it.
+/// A failure of an object store, or of its settings.
 #[derive(Debug, Error)]
 pub enum ObjectError {
-    /// The settings cannot be used: nothing was asked.
+    /// The settings cannot be used; no request was made.
     #[error("{0}")]
     Settings(String),
-    /// A request failed, also when it was repeated.
+    /// A request failed, its retries too.
     #[error("{}", message(.doing, .name, *.kind, .what, *.requests))]
     Failed {
         /// `getting`, `putting` and so on.
         doing: &'static str,
         /// The object, as `s3://bucket/key`.
         name: String,
-        /// What happened in the end.
+        /// The last failure.
         kind: ErrorKind,
         /// In the store's words, or the system's.
         what: String,
-        /// How often it was tried.
+        /// Number of attempts.
         requests: u64,
     },
-    /// It was asked to stop.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }
@@ -47,7 +47,7 @@ impl ObjectError {
         )
     }
 
-    /// The object that is not any more what was found, if that is what went wrong.
+    /// The object that was replaced since it was found, if that is the error.
     #[must_use]
     pub fn changed(&self) -> Option<&str> {
         match self {
@@ -77,7 +77,7 @@ fn after(requests: u64) -> String {
     }
 }
 
-/// What a library's error comes to: the store's code and message, or else the innermost cause.
+/// The cause of a library error: the store's code and message, or else the innermost cause.
 pub(crate) fn root_cause(error: &object_store::Error) -> String {
     let said = error.to_string();
     if said.contains(METADATA) {
@@ -94,7 +94,7 @@ pub(crate) fn root_cause(error: &object_store::Error) -> String {
     cause.to_string().trim().trim_end_matches(':').to_owned()
 }
 
-/// An error of the library's kind, for what it does not notice.
+/// An error of the library's type, for what the library does not notice.
 pub(crate) fn generic(what: String) -> object_store::Error {
     object_store::Error::Generic {
         store: "S3",
@@ -102,7 +102,7 @@ pub(crate) fn generic(what: String) -> object_store::Error {
     }
 }
 
-/// What stands in an element of an answer in XML.
+/// The text of an element of an XML answer.
 pub(crate) fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     Some(rest.split_once(&format!("</{name}>"))?.0)

@@ -1,27 +1,27 @@
-//! The slow tail: which requests are asked a second time, and when.
+//! Hedged requests: which requests are sent a second time, and when.
 //!
-//! A few requests of a store take many times as long as the others, and whoever waits for all waits
-//! for these. What takes longer than 95 % of those before it is therefore asked once more, beside the
-//! first (Dean and Barroso, "The HedgePolicy at Scale", 2013: hedged requests), but
+//! A few requests take many times as long as the others, and whoever needs all of them waits for these.
+//! So a request that takes longer than 95 % of those before it is repeated beside the first (Dean and
+//! Barroso, "The Tail at Scale", 2013), but
 //!
-//! - not before twice the middle one's time: what is asked anew takes that long itself;
-//! - not before a connection more is worth it;
-//! - as one in twenty at most: where more are slow, it is the store, which needs no more requests.
+//! - not before twice the median: a new request takes as long itself;
+//! - not before one more connection is worth it;
+//! - at most one in twenty: where more are slow it is the store, which needs no more requests.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Requests before there is a tail to speak of.
+/// Requests before percentiles mean anything.
 const FEWEST: usize = 32;
-/// Requests that are remembered: how many are at once changes, and their times with it.
+/// Requests remembered: concurrency changes, and latency with it.
 const REMEMBERED: usize = 256;
-/// The share of all that may be asked a second time, which is also the tail's.
+/// The share of requests that may be hedged, and of those that count as slow.
 const ONE_IN: usize = 20;
-/// Sooner no second connection is made.
+/// No hedge is sent earlier.
 const LEAST: Duration = Duration::from_millis(50);
 
-/// What requests of one length, more or less, have taken; for any number of clients.
+/// Latencies of requests of similar length, of any number of clients.
 #[derive(Debug, Default)]
 pub struct HedgePolicy(Mutex<Seen>);
 
@@ -33,7 +33,7 @@ struct Seen {
 }
 
 impl HedgePolicy {
-    /// After how long a request is asked a second time; `None` as long as that is not known.
+    /// The time after which a request is hedged; `None` until that is known.
     pub(crate) fn begins(&self) -> Option<Duration> {
         let mut took = Vec::from(self.lock().last.clone());
         if took.len() < FEWEST {
@@ -44,7 +44,7 @@ impl HedgePolicy {
         Some(late.max(2 * middle).max(LEAST))
     }
 
-    /// Whether one more may be; it counts then.
+    /// Whether one more hedge is allowed; counts it then.
     pub(crate) fn grant(&self) -> bool {
         let mut seen = self.lock();
         let granted = (seen.hedged + 1) * ONE_IN <= seen.requests;
@@ -52,7 +52,7 @@ impl HedgePolicy {
         granted
     }
 
-    /// A request has ended well, after this.
+    /// Records a successful request.
     pub(crate) fn saw(&self, took: Duration) {
         let mut seen = self.lock();
         seen.requests += 1;

@@ -1,24 +1,27 @@
-//! Objects of any store that speaks S3: ranges of them, whole ones, parts of uploads.
+//! A client of S3-compatible object stores: ranges of objects, whole objects, multipart uploads.
 //!
 //! ```text
-//! settings.rs     which bucket, where, how patiently
-//! credentials.rs  keys from the files that AWS' own tools keep
-//! client.rs       blocking calls, each with its time to the first byte; a runtime of its own
-//! coming.rs       what ranges receive, as it comes
-//! range.rs        one range, straight into its place: by one request, or two that race
-//! tail.rs         when a second one is made
-//! ranges.rs       parts of objects, each by several clients side by side
-//! unfinished.rs   uploads that were neither completed nor given up
-//! service.rs      every HTTP request passes here and is counted, with what became of it
-//!   null.rs         answers at once, from nowhere
-//!   faults.rs       what goes wrong on purpose
-//! tally.rs        requests, repetitions, errors by kind
-//! error.rs        what went wrong, at which object
+//! settings.rs       the bucket, its address, limits and retries
+//! credentials.rs    keys from the files of AWS' own tools
+//! store.rs          builds the `object_store` client
+//! client.rs         blocking calls with statistics, each client on a runtime of its own
+//! client_pool.rs    idle clients for reuse
+//! upload.rs         a multipart upload and its parts
+//! list_uploads.rs   uploads that were neither completed nor aborted
+//! range.rs          one range, straight into its place, by one request or two racing ones
+//! hedging.rs        when a second request is made
+//! parallel_read.rs  ranges of objects, each by several clients at once
+//! progress.rs       bytes that ranges have received
+//! counters.rs       requests, retries, errors by kind
+//! http/             the HTTP layer: counts every request
+//!   null.rs           answers at once, without a server
+//!   faults.rs         injected faults
+//! error.rs          errors with the object
 //! ```
 //!
-//! The protocol (signatures, retries, going on in the middle of a broken body) is `object_store`'s.
-//! A client is one thread's: its connection is driven by the thread that waits for it, so that a
-//! thread more is a connection more, and a thread's CPU time is all of what its requests cost.
+//! `object_store` does the protocol (signatures, retries, continuing a broken body). A client belongs to
+//! one thread, which drives its connection. So one more thread is one more connection, and a thread's
+//! CPU time is the whole cost of its requests.
 
 mod client;
 mod client_pool;

@@ -1,8 +1,8 @@
-//! Uploads that somebody began and neither completed nor gave up, as a store lists them.
+//! Lists uploads that were neither completed nor aborted.
 //!
-//! `object_store` has no call for this request (S3's ListMultipartUploads), so it is signed as an
-//! address and sent here, and repeated as the others are. Of the answer, which is flat XML that the
-//! store makes, a few elements are taken by their names.
+//! `object_store` has no call for S3's ListMultipartUploads, so the request is signed as a URL, sent here,
+//! and retried like the others. The answer is flat XML that the store made; a few elements are extracted
+//! by name.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use crate::error::element;
 use crate::settings::Settings;
 use crate::upload::Upload;
 
-/// How long a signed address is good for; it is used at once.
+/// Validity of a signed URL; it is used at once.
 const VALID: Duration = Duration::from_secs(600);
-/// Before the first repetition; it doubles.
+/// Pause before the first retry; it doubles.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How often it doubles at most.
+/// Most doublings.
 const LONGEST_TIMES: u32 = 7;
-/// The status of what a store does not do.
+/// Status "not implemented".
 const NOT_DONE: u16 = 501;
 
-/// The first page of uploads of objects whose names begin with `prefix`; `None` if the store does not
-/// list them, or not for these keys.
+/// The first page of uploads whose names begin with `prefix`; `None` if the store does not list them, or
+/// not for these keys.
 pub(crate) async fn first_page(
     settings: &Settings,
     store: &AmazonS3,
@@ -46,7 +46,7 @@ pub(crate) async fn first_page(
         }
     };
     let found = page.split("<Upload>").skip(1).map(one);
-    // Not every store looks at the prefix.
+    // Some stores ignore the prefix.
     Ok(Some(
         found.filter(|one| one.key.starts_with(prefix)).collect(),
     ))
@@ -87,7 +87,7 @@ async fn answer(http: &HttpClient, request: HttpRequest) -> Result<(u16, String)
     Ok((status, String::from_utf8_lossy(&body).into_owned()))
 }
 
-/// A text without XML's escapes.
+/// Decodes XML's escapes.
 fn plain(text: &str) -> String {
     let escapes = [
         ("&lt;", "<"),

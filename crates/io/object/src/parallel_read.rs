@@ -1,8 +1,8 @@
-//! Parts of any object, each by several requests side by side, straight into one place: the threaded
-//! retrieval of MATE-EC2, for whoever reads here and there and decides what as it goes.
+//! Reads ranges of any object, each by several concurrent requests, straight into one place: MATE-EC2's
+//! threaded retrieval, for readers that decide as they go what to read next.
 //!
-//! A part is cut evenly, so that its last range is not waited for longer than the others. ClientPool are
-//! kept for the next part, since their connections are.
+//! A range is divided evenly, so that its last part is not awaited longer than the others. Clients are
+//! kept for the next range, since their connections are.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use crate::counters::RequestCounts;
 use crate::error::ObjectError;
 use crate::settings::Settings;
 
-/// The shortest range worth a request of its own: of a store that takes 40 ms to the first byte and
-/// gives 85 MB/s, it is a quarter of the request's time.
+/// The shortest part worth a request of its own: with 40 ms to the first byte and 85 MB/s, transfer is a
+/// quarter of the request's time.
 const RANGE_BYTES: usize = 1 << 20;
 
-/// Reads parts of objects, in any number of threads.
+/// Reads ranges of objects, from any number of threads.
 #[derive(Debug)]
 pub struct ParallelReader {
     store: Settings,
@@ -28,7 +28,7 @@ pub struct ParallelReader {
 }
 
 impl ParallelReader {
-    /// Of this store, whose bucket each part names, with so many requests at once for each part.
+    /// For a store, whose bucket each call names, with so many concurrent requests per range.
     #[must_use]
     pub fn new(store: &Settings, at_once: usize) -> Self {
         Self {
@@ -40,10 +40,10 @@ impl ParallelReader {
         }
     }
 
-    /// Fills `memory` with what the object holds from `offset` on; see [`Client::get_range`].
+    /// Fills `memory` with the object's bytes from `offset` on; see [`Client::get_range`].
     ///
     /// # Errors
-    /// What the first request that failed did, or that it was stopped.
+    /// The first failure, or that it was stopped.
     pub fn read(
         &self,
         bucket: &str,
@@ -78,20 +78,20 @@ impl ParallelReader {
                     .into_iter()
                     .map(|one| one.join().expect("it does not panic")),
             );
-            let ended: Vec<_> = others.collect(); // All are waited for.
+            let ended: Vec<_> = others.collect(); // Waits for all.
             let why = |of: &Result<(), ObjectError>| matches!(of, Err(ObjectError::Stopped));
-            // Those that were stopped because one failed say less than that one.
+            // Parts that were stopped because one failed say less than that one.
             let (stopped, message): (Vec<_>, Vec<_>) = ended.into_iter().partition(why);
             message.into_iter().chain(stopped).collect()
         })
     }
 
-    /// Has whoever waits for an answer fail, and whoever would.
+    /// Makes all current and later reads fail.
     pub fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }
 
-    /// All that was asked for by parts that have been read.
+    /// Requests of reads that have ended.
     #[must_use]
     pub fn counts(&self) -> RequestCounts {
         self.lock().clone()

@@ -1,9 +1,9 @@
-//! What ranges receive, as it comes: not only when they are whole.
+//! Bytes that ranges have received so far, complete or not.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Bytes so far, and how soon an answer began; for any number of clients.
+/// Bytes so far, and the shortest time to a first byte, of any number of clients.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bytes: AtomicU64,
@@ -20,24 +20,24 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// An answer has begun, so long after it was asked for.
+    /// An answer has begun, so long after its request.
     pub fn begun(&self, first_byte: Duration) {
         let nanos = u64::try_from(first_byte.as_nanos()).unwrap_or(u64::MAX);
         self.first_byte_nanos.fetch_min(nanos, Relaxed);
     }
 
-    /// So many bytes more.
+    /// Counts bytes.
     pub fn came(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// All so far.
+    /// Bytes so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Relaxed)
     }
 
-    /// The shortest time to the first byte of any answer: what the way to the store takes, since
-    /// whatever else is in the way made the others longer. `None` before any has begun.
+    /// The shortest time to a first byte. It estimates the latency of the store, since other delays only
+    /// add to it. `None` before the first answer.
     pub fn first_byte(&self) -> Option<Duration> {
         let nanos = self.first_byte_nanos.load(Relaxed);
         (nanos < u64::MAX).then_some(Duration::from_nanos(nanos))

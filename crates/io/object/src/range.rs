@@ -1,10 +1,10 @@
 //! One range of an object, straight into its place: by one request after another, or two at once.
 //!
-//! A range is filled from its beginning on, up to its *front*. A request asks for what is missing
-//! when it begins, so whatever it brings is of what was filled already, up to the front, or goes on
-//! from there. Two that race need no memory of their own: either moves the front, one at a time, as
-//! they are driven by the thread that waits for them; and what one has brought is not lost when the
-//! other is faster. They bring the same bytes, for both ask for the object of one ETag.
+//! A range is filled from its beginning up to its *cursor*. A request asks for what is missing when it
+//! begins, so its bytes either are there already, or continue at the cursor. Two racing requests need no
+//! memory of their own: each advances the cursor, one at a time, since the waiting thread drives both,
+//! and what one has brought is not lost if the other is faster. They bring the same bytes, since both
+//! ask for the object of one ETag.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -22,13 +22,13 @@ use crate::error::generic;
 use crate::hedging::HedgePolicy;
 use crate::progress::Progress;
 
-/// A range that is asked for.
+/// A requested range.
 pub(crate) struct Range<'a> {
     pub store: &'a AmazonS3,
     pub key: Path,
     pub etag: Option<&'a str>,
     pub offset: u64,
-    /// How often a short answer is gone on with.
+    /// How often a short answer is continued.
     pub retries: usize,
     pub cursor: RefCell<Cursor<'a>>,
 }
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes what came for the place `at`, which is not beyond the front; gives where that ends.
+    /// Stores bytes for the place `at`, which is not beyond the cursor; returns where they end.
     fn take(&mut self, at: usize, part: &[u8]) -> usize {
         if self.first_byte.is_none() {
             let first_byte = self.began.elapsed();
@@ -71,8 +71,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Range<'_> {
-    /// Fills it; gives the time to the first byte. With a `tail`, what takes as long as that is asked
-    /// for a second time.
+    /// Fills the range; returns the time to the first byte. With a policy, a slow request is hedged.
     pub async fn get(
         &self,
         hedge_policy: Option<&HedgePolicy>,
@@ -94,7 +93,7 @@ impl Range<'_> {
         };
         match early {
             Some(ended) => ended?,
-            // One that has failed is repeated after a pause, which is there for the store's sake.
+            // A failed request is retried after a pause, which protects the store.
             None if counts.waits_since(before) && hedge_policy.grant() => {
                 counts.hedged();
                 either(first, self.fill(), || counts.given_up()).await?;
@@ -135,7 +134,7 @@ impl Range<'_> {
     }
 }
 
-/// Waits for the first of two that does well, and drops the other; if one fails, for the other.
+/// Waits for the first success of two futures and drops the other; if one fails, waits for the other.
 async fn either<T>(
     one: impl Future<Output = StoreResult<T>>,
     other: impl Future<Output = StoreResult<T>>,

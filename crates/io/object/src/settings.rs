@@ -1,4 +1,4 @@
-//! Which bucket, where, and how patiently; how a store is made from that.
+//! The settings of a store: its bucket, its address, time limits and retries.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use serde::{Deserialize, Serialize};
 use crate::error::ObjectError;
 use crate::http::faults::Faults;
 
-/// What answers.
+/// What answers requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
     /// A store that speaks S3.
     #[default]
     S3,
-    /// Nothing: every answer is made up here, at once.
+    /// Nothing: answers are made up at once.
     Null,
 }
 
-/// Keys for a store, instead of those of the environment.
+/// Keys of a store, instead of the environment's.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
     /// The access key's id.
@@ -33,30 +33,30 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// Which bucket, and how to use it.
+/// A bucket, and how to use it.
 ///
-/// What is not said here is taken from the environment's `AWS_` variables, and keys that are not
-/// there from the files of AWS' own tools.
+/// Missing values come from the environment's `AWS_` variables, missing keys from the files of AWS' own
+/// tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Its name.
     pub bucket: String,
-    /// The address of the service, like `http://127.0.0.1:7070`; AWS' own if nobody says another.
+    /// The address of the service, like `http://127.0.0.1:7070`; AWS by default.
     pub endpoint: Option<String>,
-    /// What answers.
+    /// What answers requests.
     pub engine: Engine,
-    /// How often a request is repeated that failed for a reason that may pass.
+    /// Retries of a request that failed for a transient reason.
     pub retries: usize,
-    /// How long one request may take.
+    /// Time limit of one request.
     pub patience_seconds: f64,
     /// How long a put that is to stop is waited for: what was sent cannot be taken back, and would
     /// become an object when nobody looks any more. Tests set less.
     #[serde(skip)]
     pub put_grace: Duration,
-    /// What is to go wrong.
+    /// Injected faults.
     pub faults: Option<Faults>,
-    /// Instead of the environment's.
+    /// Used instead of the environment's.
     #[serde(skip)]
     pub keys: Option<Keys>,
 }
@@ -77,7 +77,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// An object's url, which is its name for messages.
+    /// An object's URL, which is its name in messages.
     #[must_use]
     pub fn name(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket)

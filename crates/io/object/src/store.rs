@@ -13,10 +13,10 @@ use crate::error::ObjectError;
 use crate::http::service::Connector;
 use crate::settings::{Engine, Settings};
 
-/// Between a failed request and its repetition, at first; it doubles, and is drawn at random.
+/// Pause before the first retry; it doubles, with jitter.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The store, whose every request is counted, and the bare client that it makes them with.
+/// The store, whose requests are counted, and the bare HTTP client that makes them.
 pub(crate) fn connect(
     settings: &Settings,
     counts: &Arc<Counters>,
@@ -49,7 +49,7 @@ pub(crate) fn connect(
     if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder
             .with_allow_http(true)
-            // None are needed, so that none need be there.
+            // None are needed, so none have to be installed.
             .with_config(Key::Client(ClientConfigKey::NoSystemCertificates), "true");
     }
     match (&settings.keys, settings.engine) {

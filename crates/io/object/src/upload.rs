@@ -3,7 +3,7 @@
 use object_store::MultipartId;
 use object_store::multipart::PartId;
 
-/// An object that is put in parts, by any number of clients.
+/// An object that any number of clients put in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
     /// The object's name in the bucket.

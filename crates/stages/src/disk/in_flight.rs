@@ -1,5 +1,5 @@
 //! Pipeline buffers as memory of disk queues.
-#![allow(unsafe_code)] // The contract between two crates' memory: addresses that stay.
+#![allow(unsafe_code)] // Promises one crate's addresses to another: they stay in place.
 
 use tonnage_disk::{Disk, DiskError, Memory, Queue, Region};
 use tonnage_pipeline::{Buffer, Failure, WorkerPorts};
@@ -8,7 +8,7 @@ use tonnage_pipeline::{Buffer, Failure, WorkerPorts};
 pub struct InFlight(pub Buffer);
 
 // SAFETY: a buffer's slot lies in the run's arena, which stays mapped and in place as long as the
-// buffer exists, and no other buffer has the slot meanwhile.
+// buffer exists, and no other buffer has that slot meanwhile.
 unsafe impl Memory for InFlight {
     fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.slot_mut().as_mut_ptr()
@@ -26,7 +26,7 @@ pub fn queue(disk: &Disk, ports: &WorkerPorts) -> Result<Box<dyn Queue<InFlight>
         .map_err(|why| failure(&why))
 }
 
-/// A disk's error as a stage's.
+/// Turns a disk error into a stage's failure.
 pub fn failure(error: &DiskError) -> Failure {
     Failure {
         what: error.to_string(),

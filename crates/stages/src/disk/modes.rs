@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tonnage_disk::Mode;
 
-/// How the disk queues of a graph really worked, collected as the workers end.
+/// The modes of a graph's disk queues.
 #[derive(Debug, Default)]
 pub struct DiskModes(Mutex<Vec<Mode>>);
 
@@ -17,7 +17,7 @@ impl DiskModes {
         }
     }
 
-    /// The different modes seen.
+    /// The distinct modes.
     #[must_use]
     pub fn seen(&self) -> Vec<Mode> {
         self.0

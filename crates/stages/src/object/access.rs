@@ -7,16 +7,16 @@ use tonnage_object::{Client, ClientPool, ObjectError, RequestCounts, Settings};
 /// How objects are read.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectAccess {
-    /// RequestLog at once, a worker each; one at least.
+    /// Concurrent requests, a worker each; at least 1.
     pub requests: usize,
-    /// All that was asked for.
+    /// How objects are read.
     pub counts: Arc<Mutex<RequestCounts>>,
-    /// Who asks.
+    /// Clients, which consecutive graphs may share.
     pub clients: Arc<ClientPool>,
 }
 
 impl ObjectAccess {
-    /// A worker needs its clients no more: what they did is counted, and others may have them.
+    /// Returns a worker's clients to the pool and counts their requests.
     pub(crate) fn give(&self, clients: WorkerClients) {
         for (_, mut client) in clients.0 {
             self.count(&client.count());
@@ -24,12 +24,12 @@ impl ObjectAccess {
         }
     }
 
-    /// Counts what a client did.
+    /// Adds requests to the count.
     pub fn count(&self, counts: &RequestCounts) {
         self.lock().add(counts);
     }
 
-    /// All so far.
+    /// Requests so far.
     #[must_use]
     pub fn counted(&self) -> RequestCounts {
         self.lock().clone()

@@ -1,9 +1,8 @@
-//! What requests to an object store took, as the worker saw it that made them.
+//! One worker's log of its requests to an object store.
 //!
-//! What counts lies between the warm-up and the end of the time, when all workers are at work.
-//! RequestLog are few where chunks are large, so one that lies only partly within counts for the share
-//! of its time that does: whole ones alone would be too few, and those at the end too fast, since
-//! others have ended by then.
+//! Only the time between the warm-up and the end counts, when all workers are busy. With large
+//! chunks there are few requests, so a request that lies partly within counts for that share. Whole
+//! ones alone would be too few, and the last ones too fast, since other workers have ended by then.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -19,34 +18,34 @@ use crate::latencies::latencies;
 /// One worker's requests.
 #[derive(Clone, Debug)]
 pub struct RequestLog {
-    /// Its number.
+    /// The worker's number.
     pub worker: usize,
-    /// How many count, in shares.
+    /// Requests that count, by their shares.
     pub counted: f64,
-    /// Nanoseconds that each took that ended after the warm-up, repetitions included.
+    /// Nanoseconds of each request that ended after the warm-up, retries included.
     pub latencies: Histogram<u64>,
-    /// Nanoseconds to the first byte of each of them that got any.
+    /// Nanoseconds to the first byte of each of these that got one.
     pub first_bytes: Histogram<u64>,
-    /// How many ended in each second since the worker began.
+    /// Requests that ended in each second since the worker began.
     pub each_second: Vec<u64>,
-    /// All that was asked for, and its errors; of the warm-up too.
+    /// All requests and their errors, those of the warm-up too.
     pub counts: RequestCounts,
     began: Instant,
     window: (Instant, Instant), // what counts lies between
     request: Instant,           // when the last one began
 }
 
-/// When requests count, from a worker's beginning.
+/// The time that counts, from a worker's beginning.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Not before this.
+    /// Begins to count.
     pub warm_up: Duration,
-    /// Not after this.
+    /// Stops counting.
     pub end: Duration,
 }
 
 impl RequestLog {
-    /// A worker that begins now.
+    /// Begins the log of a worker now.
     pub(crate) fn new(worker: usize, window: Window) -> Self {
         let now = Instant::now();
         Self {
@@ -62,12 +61,12 @@ impl RequestLog {
         }
     }
 
-    /// A request begins.
+    /// Begins a request.
     pub(crate) fn begin(&mut self) {
         self.request = Instant::now();
     }
 
-    /// It has ended.
+    /// Ends the request.
     pub(crate) fn end(&mut self, done: &CallStats) {
         self.ended(Instant::now(), done.took, done.first_byte);
     }
@@ -92,7 +91,7 @@ impl RequestLog {
         self.each_second[second] += 1;
     }
 
-    /// The worker has ended.
+    /// Ends the log and adds it to all others.
     pub(crate) fn close(mut self, counts: RequestCounts, all: &Mutex<Vec<Self>>) {
         self.counts = counts;
         all.lock()
@@ -101,7 +100,7 @@ impl RequestLog {
     }
 }
 
-/// An object store's error as a stage's.
+/// Turns an object store's error into a stage's.
 pub(crate) fn failure(error: &ObjectError) -> StageError {
     match error {
         ObjectError::Stopped => StageError::Stopped,
@@ -112,13 +111,13 @@ pub(crate) fn failure(error: &ObjectError) -> StageError {
     }
 }
 
-/// A buffer as what is put: nothing is copied, and its memory is given back when the last of it was
+/// A buffer as the body of a put: nothing is copied, and its memory is freed when the last byte was
 /// sent.
 pub(crate) fn payload(buffer: Buffer) -> Bytes {
     Bytes::from_owner(Held(buffer))
 }
 
-/// A buffer that a request holds.
+/// A buffer owned by a request.
 struct Held(Buffer);
 
 impl AsRef<[u8]> for Held {
@@ -131,7 +130,7 @@ impl AsRef<[u8]> for Held {
 mod tests {
     use super::*;
 
-    /// A worker's requests, each so many milliseconds long, one after another from its beginning.
+    /// Requests of so many milliseconds, one after another from the beginning.
     fn counted(milliseconds: &[u64], warm_up: u64, end: u64) -> (f64, u64) {
         let window = Window {
             warm_up: Duration::from_millis(warm_up),

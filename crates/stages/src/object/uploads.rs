@@ -1,9 +1,9 @@
 //! Objects that any number of workers write in parts: S3's multipart uploads.
 //!
-//! A block is a part, so that nothing is gathered or copied, and parts of one object go side by side.
-//! An object is there when its upload is completed, whole, and not before: that is its seal. Either
-//! each is completed when its last part was put, or all at the end, when it is known that they are
-//! right. What is not completed when nobody has the uploads any more is given up, its parts with it.
+//! A block is a part, so nothing is gathered or copied, and parts of one object are uploaded
+//! concurrently. An object becomes visible, whole, when its upload is completed: either each when its
+//! last part was put, or all at the end, once they are known to be right. Uploads that were not
+//! completed are aborted when the last owner drops them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -17,20 +17,20 @@ use crate::object::access::ObjectAccess;
 use crate::object::request_log::payload;
 use crate::output_file::OutputFile;
 
-/// How long, and how often, it is tried to give up an upload: nobody is left to tell of a failure.
+/// Limits for aborting an upload on drop: nobody is left to report a failure to.
 const LAST_PATIENCE_SECONDS: f64 = 10.0;
 const LAST_RETRIES: usize = 2;
 
-/// When objects are there.
+/// When objects become visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// Each when it is whole.
+    /// Each when all of its parts were put.
     EachWhenWhole,
     /// All when [`Uploads::complete`] is called.
     AllTogether,
 }
 
-/// Objects on their way.
+/// Objects that are being uploaded.
 #[derive(Debug)]
 pub struct Uploads {
     store: Settings,
@@ -51,8 +51,8 @@ struct State {
 }
 
 impl Uploads {
-    /// Objects, whose paths are their names in the bucket, from blocks of `part_bytes`, each object's
-    /// last one excepted. `requests` says how many there are at once, and counts them.
+    /// Objects, named by their paths, from blocks of `part_bytes` (the last one may be shorter).
+    /// `requests` limits concurrent requests, and counts them.
     #[must_use]
     pub fn new(
         store: &Settings,
@@ -87,7 +87,7 @@ impl Uploads {
         self.requests.count(&client.counts());
     }
 
-    /// Puts a block; tells whether its object is there now.
+    /// Puts a block; returns whether its object is complete now.
     pub(crate) fn put(
         &self,
         client: &Client,
@@ -115,8 +115,8 @@ impl Uploads {
         Ok(last)
     }
 
-    /// The object's upload, which its first part begins. Whoever comes second waits for that request,
-    /// as for one of its own.
+    /// The object's upload. The first part begins it; other workers wait for that request as for one
+    /// of their own.
     fn begun(
         &self,
         client: &Client,
@@ -148,11 +148,10 @@ impl Uploads {
         Ok(())
     }
 
-    /// Completes all: from then on the objects are there. If one cannot be, or `stopped` says so,
-    /// none is.
+    /// Completes all objects. If one fails, or `stopped` returns true, none stays.
     ///
     /// # Errors
-    /// What fails.
+    /// The first failure.
     pub fn complete(&self, stopped: impl Fn() -> bool + Sync) -> Result<(), ObjectError> {
         let complete = |client: &Client, number| match stopped() {
             true => Err(ObjectError::Stopped),
@@ -163,7 +162,7 @@ impl Uploads {
         })
     }
 
-    /// Removes what was completed, or may have been though no answer said so, as far as it can be.
+    /// Removes objects that were completed, or may have been although no answer said so.
     ///
     /// # Errors
     /// When the store cannot be used at all.
@@ -173,7 +172,7 @@ impl Uploads {
             if !state.sealed {
                 return Ok(());
             }
-            // First, so that it cannot be completed after it was removed.
+            // First, so that it cannot be completed after its object was removed.
             if let Some(upload) = &state.upload {
                 let _there_is_none = client.abort(upload);
             }
@@ -182,7 +181,7 @@ impl Uploads {
         })
     }
 
-    /// Does something to each object, several at once; the first failure ends it.
+    /// Applies `work` to each object, several at once, up to the first failure.
     fn each(
         &self,
         store: &Settings,
@@ -203,7 +202,7 @@ impl Uploads {
             let ended = running
                 .into_iter()
                 .map(|worker| worker.join().expect("it does not panic"));
-            // All are waited for, then the first failure is told.
+            // Wait for all, then report the first failure.
             ended.collect::<Vec<_>>().into_iter().collect()
         })
     }
@@ -233,7 +232,7 @@ impl Drop for Uploads {
         };
         let _stays = self.each(&store, |client, number| match open(number) {
             Some(upload) => match client.abort(&upload) {
-                // A store that does not answer does not answer for the next one either.
+                // A store that does not answer will not answer for the next upload either.
                 Err(why) if why.is_unresponsive() => Err(why),
                 _ => Ok(()),
             },

@@ -1,9 +1,9 @@
-//! `discard`: takes everything and keeps nothing, the null twin of `write`.
+//! `discard`: drops every buffer; the null twin of `write`.
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{Failure, Port, Stage, StageError, StageSpec, WorkerPorts};
 
-/// Discards what comes.
+/// Drops buffers.
 #[derive(Clone, Debug)]
 pub struct Discard {
     /// What it takes.

@@ -1,7 +1,7 @@
-//! `hand`: chunks to whoever takes them, each in the buffer that it was retrieved into.
+//! `lend`: chunks to the host program, each in the buffer that it was retrieved into.
 //!
-//! Nothing is copied: a chunk holds its memory until whoever took it lets go of it, and the next one
-//! is retrieved into that.
+//! Nothing is copied: a chunk holds its memory until the host releases it, and then the next chunk is
+//! retrieved into it.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tonnage_pipeline::{Buffer, Failure, Port, Stage, StageError, StageSpec, Work
 use crate::host_queue::HostQueue;
 use crate::ports::CHUNKS;
 
-/// Hands chunks over.
+/// Lends chunks.
 #[derive(Clone, Debug)]
 pub struct Lend {
-    /// Where they go out.
+    /// Where they go.
     pub queue: Arc<HostQueue<Buffer>>,
 }
 

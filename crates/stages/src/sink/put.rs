@@ -1,7 +1,7 @@
-//! `put`: whole buffers as objects, or as parts of one upload; each worker one after another.
+//! `put`: whole buffers as objects, or as parts of one upload; one request at a time per worker.
 //!
-//! A buffer's number says which object or part it is. Nothing is copied: a request holds its
-//! buffer, which goes back to its pool when the last of it was sent.
+//! A buffer's number chooses the object or part. Nothing is copied: a request owns its buffer, which
+//! returns to its pool when the last byte was sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,25 +24,25 @@ pub struct Put {
     pub inbox_bytes: usize,
     /// Threads.
     pub workers: usize,
-    /// Which requests count.
+    /// The time that counts.
     pub window: Window,
-    /// What each worker saw.
+    /// Each worker's log.
     pub seen: Arc<Mutex<Vec<RequestLog>>>,
 }
 
 /// What buffers become.
 #[derive(Clone, Debug)]
 pub enum PutAs {
-    /// Objects whose names are this and the buffer's number.
+    /// Objects named by this prefix and the buffer's number.
     Objects {
-        /// What their names begin with.
+        /// The prefix of their names.
         prefix: String,
     },
-    /// Parts.
+    /// Parts of an upload.
     Parts {
-        /// Of this upload.
+        /// The upload.
         upload: Upload,
-        /// Those that were put, by their numbers.
+        /// Parts that were put, by number.
         parts: Arc<Mutex<BTreeMap<usize, Part>>>,
     },
 }

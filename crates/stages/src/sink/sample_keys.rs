@@ -1,4 +1,4 @@
-//! `keys`: the keys of sampled records, laid end to end, for choosing partition boundaries.
+//! `sample_keys`: the keys of sampled records, concatenated, to choose partition boundaries by.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::ports::RECORDS;
 pub struct SampleKeys {
     /// Where the key is.
     pub layout: Layout,
-    /// Where the keys go.
+    /// Where the keys are collected.
     pub found: Arc<Mutex<Vec<u8>>>,
 }
 

@@ -1,7 +1,7 @@
 //! `summarise`: order, count, duplicate keys and checksum of records, as `valsort` reports them.
 //!
-//! Each buffer is summarised by whichever worker takes it; the summaries of a file are merged in
-//! the order of their offsets, so a file is validated by all cores at once.
+//! Any worker summarises a buffer; the summaries of a file are merged in the order of their offsets,
+//! so all cores validate one file at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use tonnage_records::{Layout, Summary};
 
 use crate::ports::RECORDS;
 
-/// Summaries of the buffers seen, each with its file's number and its offset there.
+/// Summaries of buffers, each with its file's number and its offset there.
 pub type Summaries = Arc<Mutex<Vec<(usize, u64, Summary)>>>;
 
 /// Summarises records.

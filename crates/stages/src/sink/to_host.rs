@@ -1,7 +1,7 @@
-//! `taken`: partitions that what is not the core takes, as they were read: the twin of `given`.
+//! `to_host`: partitions to the host program, as they were read; the twin of `from_host`.
 //!
-//! They leave through a gate, each in its buffer, whose memory is the pool's again when it was copied.
-//! What goes is counted block by block, as it was when it came.
+//! Each leaves through a queue in its buffer, whose memory returns to the pool once the host has
+//! copied it. Blocks are counted as they leave, as they were when they arrived.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::totals::{Total, Totals};
 pub struct PartitionBlocks {
     /// Which partition.
     pub partition: usize,
-    /// Blocks, their bytes and the sum of their CRC-32s, as they were read.
+    /// Number of blocks, their bytes and the sum of their CRC-32s.
     pub total: Total,
     extent: Arc<Extent>,
     buffer: Buffer,
@@ -37,14 +37,14 @@ impl PartitionBlocks {
     }
 }
 
-/// Lets partitions be taken.
+/// Gives partitions to the host.
 #[derive(Clone, Debug)]
 pub struct ToHost {
-    /// What comes, by the number of its buffer: its partition, and where its blocks lie.
+    /// Partition and extent of each buffer, by the buffer's number.
     pub portions: Arc<Vec<(usize, Arc<Extent>)>>,
-    /// Where they go out.
+    /// Where they go.
     pub queue: Arc<HostQueue<PartitionBlocks>>,
-    /// Counts what goes, by partition.
+    /// Counts what leaves, by partition.
     pub totals: Arc<Totals>,
 }
 

@@ -1,9 +1,9 @@
 //! `write`: blocks to scratch or to files, by direct I/O, several at once on every device.
 //!
-//! Worker i writes lane i, one device. A block goes where its [`Target`] says; a file is made with
-//! its full size when its first block comes, and is cut to its true length and flushed to the
-//! device, on a thread beside, when its last has been written, so that the device never waits for
-//! a flush. A worker ends when all that it wrote is durable. Objects are put by requests (`upload`).
+//! Worker i writes lane i, which is one device. A file is created with its full size when its first
+//! block arrives. After its last block a second thread cuts it to its true length and flushes it, so
+//! that the device never waits for a flush. A worker ends when all that it wrote is durable.
+//! `write_objects` writes objects.
 
 use std::collections::HashMap;
 use std::sync::{Arc, mpsc};
@@ -23,7 +23,7 @@ use crate::scratch::Scratch;
 
 use super::write_objects::ObjectWriter;
 
-/// Files that may wait to be flushed: each is open until then.
+/// Files that may wait to be flushed; each stays open until then.
 const WAITING_FILES: usize = 64;
 
 /// Where blocks go.
@@ -33,7 +33,7 @@ pub enum Target {
     Scratch(Arc<Scratch>),
     /// To the file of the block's number, at the block's offset.
     Files(Arc<Vec<OutputFile>>),
-    /// To the object of the block's number, as the part that its offset says.
+    /// To the object of the block's number, as the part that its offset determines.
     Objects(Arc<Uploads>),
 }
 
@@ -44,15 +44,15 @@ pub struct WriteBlocks {
     pub disk: Disk,
     /// Where blocks go.
     pub target: Target,
-    /// Devices, or requests for objects at once: one worker each.
+    /// Devices, or concurrent requests for objects; one worker each.
     pub lanes: usize,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Bytes that may wait for each device.
     pub inbox_bytes: usize,
-    /// Who wants to know when a file is whole and durable.
+    /// Called when a file is finished and durable.
     pub on_finished: OnFinished,
-    /// Where to note how the disks were used.
+    /// Collects how the disks were used.
     pub modes: Arc<DiskModes>,
 }
 
@@ -126,7 +126,7 @@ struct Writer {
 impl Stage for Writer {
     fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         loop {
-            // In batches: a driver, and a hypervisor under it, is then called once for several.
+            // In batches, so that one call into the driver, and the hypervisor, serves several.
             let refill = self.queue.outstanding() <= self.write.disk.depth / 2;
             while refill && self.queue.outstanding() < self.write.disk.depth {
                 let buffer = match self.queue.outstanding() {
@@ -189,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Notes a block as written; hands the file on when it was the last.
+    /// Counts a block as written; passes the file on after its last block.
     fn written(&mut self, block: &Buffer) -> Result<(), Failure> {
         let Some((_, missing)) = self.open.get_mut(&block.number) else {
             return Ok(());
@@ -208,13 +208,13 @@ impl Writer {
     }
 }
 
-/// A thread that makes files whole: cut to length, flushed.
+/// A thread that finishes files: cuts them to length and flushes them.
 struct Finisher {
     files: Option<mpsc::SyncSender<Last>>,
     thread: Option<JoinHandle<Result<(), Failure>>>,
 }
 
-/// A file of which all was written: its number, itself, its length.
+/// A completely written file: its number, the file, its length.
 type Last = (usize, Arc<DiskFile>, u64);
 
 impl Finisher {
@@ -255,7 +255,7 @@ impl Finisher {
 
 impl Drop for Finisher {
     fn drop(&mut self) {
-        // After a failure elsewhere: wait, so that no file is touched when the run has ended.
+        // After a failure elsewhere: wait, so that no file is touched once the run has ended.
         let _failed = self.join();
     }
 }

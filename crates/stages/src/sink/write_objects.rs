@@ -1,7 +1,7 @@
-//! `write` of objects: blocks as parts of uploads, each worker one request after another.
+//! `write` of objects: blocks as parts of uploads, one request at a time per worker.
 //!
-//! Any worker takes the next block, so that parts of one object are under way side by side; what waits
-//! and what is in a request's hands are buffers of the stage before, and no more.
+//! Any worker takes the next block, so parts of one object are uploaded concurrently. Blocks that
+//! wait or are being sent are buffers of the stage before; there are no others.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::object::request_log::failure;
 use crate::object::uploads::Uploads;
 use crate::output_file::OnFinished;
 
-/// One part after another.
+/// Uploads one part after another.
 pub(super) struct ObjectWriter {
     uploads: Arc<Uploads>,
     client: Client,

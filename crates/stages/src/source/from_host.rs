@@ -1,8 +1,7 @@
-//! `given`: blocks that what is not the core has made, each for a partition.
+//! `from_host`: blocks that the host program made, each for a partition.
 //!
-//! They come through a gate. Waiting there is waiting for a device, so it counts as work: who gives
-//! them is what limits the job then. What came is counted here, whole blocks: the core knows nothing
-//! of what is in them.
+//! They arrive through a queue. Waiting for it is like waiting for a device, so it counts as busy:
+//! the host is the bottleneck then. Whole blocks are counted; the core does not know their content.
 
 use std::sync::Arc;
 
@@ -13,22 +12,22 @@ use crate::host_queue::HostQueue;
 use crate::ports::BLOCKS;
 use crate::totals::{Total, Totals};
 
-/// A block that is given: its partition, and what it holds.
+/// A block from the host: its partition and its bytes.
 pub type HostBlock = (usize, Vec<u8>);
 
-/// Takes blocks that are given.
+/// Takes blocks from the host.
 #[derive(Clone, Debug)]
 pub struct FromHost {
-    /// Where they come in.
+    /// Where they arrive.
     pub queue: Arc<HostQueue<HostBlock>>,
-    /// The lane that each partition goes to, a device or a connection; `None` for one that is not
+    /// The lane of each partition, a device or a connection; `None` for a partition that is not
     /// wanted.
     pub lanes: Arc<Vec<Option<usize>>>,
     /// Buffers of its own.
     pub buffers: usize,
     /// Size of each; at least the largest block.
     pub buffer_bytes: usize,
-    /// Counts what came in, wanted or not.
+    /// Counts what arrives, wanted or not.
     pub totals: Arc<Totals>,
 }
 
@@ -56,14 +55,14 @@ impl StageSpec for FromHost {
     }
 
     fn workers(&self) -> usize {
-        1 // It copies, nothing else.
+        1 // It only copies.
     }
 
     fn memory(&self) -> MemoryNeed {
         MemoryNeed {
             buffers: self.buffers,
             buffer_bytes: self.buffer_bytes,
-            // What waits before the gate, and one more that may be longer than what is left there.
+            // What the queue holds, and one more item that may exceed the room left.
             private_bytes: self.queue.most_bytes() + self.buffer_bytes,
         }
     }

@@ -1,8 +1,8 @@
-//! `generate`: records out of nothing, the null twin of `read`.
+//! `generate`: generated records, the null twin of `read`.
 //!
-//! Workers take the next chunk of a list. `Fresh` content is the sort benchmark's record N,
-//! computed for each buffer; `Reused` content is computed once for each slot of the pool and sent
-//! again and again, so that what is measured is the stages behind it and not the generator.
+//! Workers take the next chunk of a list. `Fresh` content is the sort benchmark's record N, computed
+//! for each buffer. `Reused` content is computed once per slot of the pool and sent again and again,
+//! so that the stages behind are measured and not the generator.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use tonnage_pipeline::{Failure, MemoryNeed, Port, Stage, StageError, StageSpec, WorkerPorts};
 use tonnage_records::Generator;
 
-/// Size of the sort benchmark's records, which is what the generator makes.
+/// Size of the generated records (the sort benchmark's).
 const GENERATED_BYTES: usize = 100;
 
-/// What one buffer will hold.
+/// The content of one buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
     /// File or partition.
@@ -31,7 +31,7 @@ pub struct Chunk {
     pub first_record: u64,
 }
 
-/// Whether each buffer is computed.
+/// How buffers are filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
@@ -39,7 +39,7 @@ pub enum Content {
     Fresh,
     /// The same bytes again.
     Reused,
-    /// The same bytes again, and all chunks again and again, until the run's time is up.
+    /// The same bytes, and all chunks again and again, until the run's time is up.
     Endless,
 }
 
@@ -48,18 +48,18 @@ pub enum Content {
 pub struct Generate {
     /// Which records.
     pub generator: Arc<Generator>,
-    /// Whether each buffer is computed.
+    /// How buffers are filled.
     pub content: Content,
     /// What to generate.
     pub chunks: Arc<Vec<Chunk>>,
-    /// What it passes for.
+    /// The port that it gives.
     pub gives: Port,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Threads.
     pub workers: usize,
-    /// Whether a worker makes the chunks of its own lane alone, so that one lane whose buffers wait
-    /// does not hold up the others; else all lanes come in turn.
+    /// Whether each worker generates the chunks of its own lane only, so that a full lane does not
+    /// hold up the others; else all lanes take turns.
     pub lanes_apart: bool,
     /// Buffers of its own.
     pub buffers: usize,
@@ -140,7 +140,7 @@ impl Stage for GenerateWorker {
                 let payload = &mut buffer.slot_mut()[..chunk.len];
                 self.generate.generator.fill(chunk.first_record, payload);
             } else if self.filled.insert(buffer.slot().as_ptr() as usize) {
-                // Whole records of the sort benchmark, as many as fit; the rest stays zero.
+                // As many whole records as fit; the rest stays zero.
                 let whole = buffer.capacity() / GENERATED_BYTES * GENERATED_BYTES;
                 self.generate
                     .generator

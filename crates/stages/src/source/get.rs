@@ -1,9 +1,8 @@
-//! `get`: chunks of objects, by range requests, each worker one after another.
+//! `get`: chunks of objects by range requests, one request at a time per worker.
 //!
-//! A worker is a retrieval thread as MATE-EC2 has them. Chunks are taken from the objects in turn,
-//! since fewer connections to one object are faster (its selective job assignment), and all of them
-//! again and again, until the time is up. A chunk that MATE-EC2 fetches with N threads is N chunks
-//! here, which nobody waits for together.
+//! A worker is one of MATE-EC2's retrieval threads. Objects take turns, since fewer connections to
+//! one object are faster (its selective job assignment), and start over until the time is up. A chunk
+//! that MATE-EC2 fetches with N threads is N chunks here; nobody waits for them as one.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -23,17 +22,17 @@ pub struct Get {
     pub store: Arc<Settings>,
     /// The objects' names.
     pub keys: Arc<Vec<String>>,
-    /// Chunks that each of them has.
+    /// Chunks of each object.
     pub chunks: usize,
     /// Size of a chunk.
     pub chunk_bytes: usize,
     /// Threads.
     pub workers: usize,
-    /// Which requests count.
+    /// The time that counts.
     pub window: Window,
     /// The next chunk's place.
     pub next: Arc<AtomicUsize>,
-    /// What each worker saw.
+    /// Each worker's log.
     pub seen: Arc<Mutex<Vec<RequestLog>>>,
 }
 
@@ -66,7 +65,7 @@ impl StageSpec for Get {
 
     fn memory(&self) -> MemoryNeed {
         MemoryNeed {
-            // One for each worker, and one that is on its way.
+            // One for each worker, and one on its way.
             buffers: self.workers + 1,
             buffer_bytes: aligned(self.chunk_bytes),
             private_bytes: 0,

@@ -1,14 +1,14 @@
-//! `operate`: reads or writes of blocks of files, so many outstanding, for a set time or once through.
+//! `random_io`: reads or writes of single blocks, at a fixed queue depth, for a set time or once.
 //!
-//! A closed loop: what is done is replaced at once. At random places it does the small and large
-//! operations of a systematic look at EC2 I/O (`read4k`: 4 KiB, read; `write4k-64`: 4 KiB, every
-//! 64th made durable); segment after segment it does what IOR does, which Magellan used. A worker
-//! keeps `disk.depth` of them in its queue; a program that blocks is a worker for each operation,
-//! with a queue of one.
+//! A closed loop: each completed operation is replaced at once. At random offsets it does the small
+//! and large operations of a systematic look at EC2 I/O (`read4k`: 4 KiB reads; `write4k-64`: 4 KiB
+//! writes, every 64th durable); segment by segment it does what IOR does, which Magellan used. A
+//! worker keeps `disk.depth` operations in its queue; for blocking I/O there is a worker per
+//! operation, with a queue depth of 1.
 //!
-//! An operation's time begins when it is meant to begin, which is when its predecessor was seen to
-//! be done, so that what submitting takes is part of it. Memory is filled before the first one:
-//! filling it again for each write would be a third of the time.
+//! An operation's latency begins when it should begin, which is when its predecessor was seen to
+//! complete, so it includes the cost of submission. Memory is filled once before the first operation:
+//! refilling it for each write would be a third of the time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,45 +28,45 @@ use crate::latencies::latencies;
 /// Operates on a file.
 #[derive(Clone, Debug)]
 pub struct RandomIo {
-    /// How to use the disk; its depth is what each worker keeps outstanding.
+    /// How to use the disk; its depth is each worker's queue depth.
     pub disk: Disk,
-    /// What is operated on: a file for each worker, or one for all.
+    /// The files: one for each worker, or one for all.
     pub files: Arc<Vec<Arc<DiskFile>>>,
-    /// Where in it, and how long.
+    /// Offsets, and how many.
     pub pattern: Pattern,
-    /// Whether it is written.
+    /// Writes, instead of reads.
     pub writes: bool,
-    /// One write in so many, at random, is done when it is durable; 0 for none.
+    /// One write in so many, at random, has to be durable to be done; 0 for none.
     pub durable_one_in: u32,
     /// Size of an operation; offsets are multiples of it.
     pub block_bytes: usize,
     /// Threads.
     pub workers: usize,
-    /// Whether all that are found done are replaced with one system call, or each with its own.
+    /// Whether all completions at hand are replaced with one system call, or each with its own.
     pub batched: bool,
-    /// Latencies of what begins earlier are not kept.
+    /// Operations that begin earlier are not recorded.
     pub warm_up: Duration,
-    /// When a worker ends, the warm-up included; none if its pattern ends. Its time begins with its
-    /// first operation: what came before, filling memory above all, is no part of it.
+    /// When a worker ends, the warm-up included; `None` if its pattern ends. Its time begins with its
+    /// first operation, after memory was filled.
     pub lasts: Option<Duration>,
-    /// Whether a worker that has written all makes its file durable, which is part of its time.
+    /// Whether a worker makes its file durable after the last write, as part of its time.
     pub flush_at_end: bool,
-    /// Of the offsets, and of which writes are durable.
+    /// Of offsets, and of the choice of durable writes.
     pub seed: u64,
-    /// What the workers saw, one entry each.
+    /// Each worker's timings.
     pub seen: Arc<Mutex<Vec<WorkerTimings>>>,
-    /// Where to note how the disk was used.
+    /// Collects how the disk was used.
     pub modes: Arc<DiskModes>,
 }
 
-/// Which blocks of its file a worker goes to.
+/// The blocks of its file that a worker uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// Any, until the time is up.
+    /// Any block, until the time is up.
     Random,
-    /// All of its part of every segment in turn, once. A segment has a part for each worker that
-    /// shares the file, here or elsewhere.
+    /// Its part of every segment in turn, once. A segment has one part for each worker that shares
+    /// the file, here or on other nodes.
     Segments {
         /// How many.
         segments: u64,
@@ -79,23 +79,23 @@ pub enum Pattern {
     },
 }
 
-/// What one worker saw.
+/// One worker's timings.
 #[derive(Clone, Debug)]
 pub struct WorkerTimings {
-    /// Its number.
+    /// The worker's number.
     pub worker: usize,
-    /// When its first operation was meant to begin.
+    /// When its first operation should begin.
     pub began: Instant,
-    /// When its last was seen done, and its file durable if that was asked for.
+    /// When its last operation was seen to complete, and its file to be durable if requested.
     pub ended: Instant,
-    /// Nanoseconds from the moment an operation was meant to begin to the moment it was seen done,
-    /// of those that began after the warm-up.
+    /// Nanoseconds from when an operation should begin to when it was seen to complete, for those
+    /// that began after the warm-up.
     pub latencies: Histogram<u64>,
     /// Operations done between the warm-up and the end of the time.
     pub counted: u64,
     /// Operations done in each second since the worker began.
     pub each_second: Vec<u64>,
-    /// Writes that were to be durable before they were done, those of the warm-up too.
+    /// Durable writes, those of the warm-up too.
     pub durable: u64,
 }
 
@@ -142,7 +142,7 @@ impl StageSpec for RandomIo {
     }
 
     fn start(&self, worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
-        // Streams of workers are apart by more than they ever use: a worker's is its own seed's.
+        // Seeds far apart, so that the workers' streams do not overlap.
         let random = Random(self.seed ^ (worker as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let now = Instant::now();
         Ok(Box::new(RandomIoWorker {
@@ -194,7 +194,7 @@ impl Stage for RandomIoWorker {
             ports.check()?;
             let mut done = 1;
             self.end(first, now, goes_on)?;
-            // No more than there were: what is replaced may be done at once.
+            // No more than were outstanding: a replacement may complete at once.
             while self.operate.batched
                 && done < self.operate.disk.depth
                 && let Some(next) = self.queue.ready()
@@ -222,7 +222,7 @@ impl Stage for RandomIoWorker {
 }
 
 impl RandomIoWorker {
-    /// Takes an operation on, which is meant to begin now; none if the pattern has ended.
+    /// Begins an operation now, unless the pattern has ended.
     fn begin(&mut self, tag: usize, buffer: Buffer, now: Instant) {
         let Some(offset) = self.offset() else { return };
         let RandomIo {
@@ -254,7 +254,7 @@ impl RandomIoWorker {
         });
     }
 
-    /// Where the next operation goes.
+    /// Offset of the next operation.
     fn offset(&mut self) -> Option<u64> {
         let place = self.next;
         self.next += 1;
@@ -268,14 +268,14 @@ impl RandomIoWorker {
                 first,
             } => {
                 let (segment, within) = (place * block / part_bytes, place * block % part_bytes);
-                // Workers that share a file have parts side by side.
+                // Workers that share a file have adjacent parts.
                 let part = first + (self.seen.worker / self.operate.files.len()) as u64;
                 (segment < segments).then_some((segment * parts + part) * part_bytes + within)
             }
         }
     }
 
-    /// Notes that an operation is done, and replaces it unless the time is up.
+    /// Records a completed operation, and replaces it unless the time is up.
     fn end(
         &mut self,
         done: Completion<InFlight>,
@@ -309,7 +309,7 @@ impl RandomIoWorker {
     }
 }
 
-/// Random numbers, the same for the same seed (splitmix64).
+/// Random numbers (splitmix64), the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -321,7 +321,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, each as likely as the others but for a part in 2^64 / `end`.
+    /// A number below `end`; uniform up to 1 part in 2^64 / `end`.
     fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(end)) >> 64) as u64
     }

@@ -1,8 +1,8 @@
 //! `read`: extents of files into buffers, by direct I/O, several at once on every device.
 //!
-//! Worker i reads lane i, which is one device's extents in order. It keeps the device's queue full
-//! as long as it has buffers, and hands on what is complete, in the order of completion. Extents of
-//! objects are a lane too, which several workers read by range requests (`fetch`).
+//! Worker i reads lane i, the extents of one device in order. It keeps the device's queue full while
+//! it has buffers, and passes completed extents on in the order of completion. Extents of objects are
+//! one more lane, which several workers read by range requests (`read_objects`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::object::access::ObjectAccess;
 pub struct ReadExtents {
     /// The disks.
     pub disk: Disk,
-    /// What to read, a lane a device, one for all objects.
+    /// What to read: one lane per device, and one for all objects.
     pub lanes: Arc<Vec<Vec<Arc<Extent>>>>,
     /// How objects are read.
     pub access: ObjectAccess,
-    /// Place of the next extent of an object.
+    /// The next extent of the objects' lane.
     pub next: Arc<AtomicUsize>,
-    /// What the extents hold.
+    /// What the extents contain.
     pub gives: Port,
     /// Size of a record, for counting.
     pub record_bytes: usize,
@@ -39,7 +39,7 @@ pub struct ReadExtents {
     pub buffers: usize,
     /// Size of each; at least the largest extent's span.
     pub buffer_bytes: usize,
-    /// Where to note how the disks were used.
+    /// Collects how the disks were used.
     pub modes: Arc<DiskModes>,
 }
 
@@ -99,7 +99,7 @@ impl StageSpec for ReadExtents {
 
     fn start(&self, worker: usize, ports: &WorkerPorts) -> Result<Box<dyn Stage>, Failure> {
         match self.objects() {
-            // Workers beyond the lanes are more of those that read the objects'.
+            // Workers beyond the lanes share the lane of the objects.
             Some(lane) if worker == lane || worker >= self.lanes.len() => {
                 return Ok(Box::new(ObjectReader {
                     lanes: Arc::clone(&self.lanes),
@@ -136,7 +136,7 @@ impl Stage for Reader {
         loop {
             let ended = next == extents.len() || ports.time_is_up();
             if !ended && self.wants_more(&extents[next]) {
-                // Wait for memory only when there is nothing else to wait for.
+                // Wait for memory only if there is nothing else to wait for.
                 let buffer = match self.queue.outstanding() {
                     0 => Some(ports.buffer()?),
                     _ => ports.try_buffer()?,
@@ -164,7 +164,7 @@ impl Stage for Reader {
 }
 
 impl Reader {
-    /// Whether another request would still find room in the device's queue.
+    /// Whether the device's queue has room for another request.
     fn wants_more(&self, next: &Extent) -> bool {
         let operations = next.span().div_ceil(self.read.disk.transfer_bytes).max(1);
         self.queue.outstanding() <= self.read.disk.depth.div_ceil(operations)
@@ -224,7 +224,7 @@ impl Reader {
         }
     }
 
-    /// Bytes that must arrive: all up to the payload's end; what follows it may be past the file.
+    /// Bytes that must arrive: up to the end of the payload; the rest may be past the end of the file.
     fn wanted(extent: &Extent) -> usize {
         let last = extent
             .pieces

@@ -1,8 +1,8 @@
-//! `read` of objects: extents by range requests, each worker one after another.
+//! `read` of objects: extents by range requests, one request at a time per worker.
 //!
-//! How many are under way decides what a store gives (MATE-EC2's threaded retrieval), so all objects
-//! are one lane with as many workers as there shall be requests, and whoever is free takes the next
-//! extent: a request that is slow, or has to be repeated, holds up no other.
+//! The number of concurrent requests decides the throughput of a store (MATE-EC2's threaded
+//! retrieval). So all objects are one lane with as many workers as requests, and an idle worker takes
+//! the next extent: a slow or retried request delays no other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -48,7 +48,7 @@ impl Stage for ObjectReader {
     }
 }
 
-/// The object that an extent is a range of, and where the range begins.
+/// The object of an extent, and the offset of its range.
 fn object(extent: &Extent) -> Result<(&Object, u64), Failure> {
     match extent.pieces.as_slice() {
         [piece] => match &piece.file {

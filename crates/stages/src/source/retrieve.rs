@@ -1,13 +1,13 @@
-//! `retrieve`: chunks of objects and files as they are asked for, each by several ranges at once.
+//! `retrieve`: chunks of objects and files on demand, each by several concurrent ranges.
 //!
-//! It is MATE-EC2's threaded retrieval: a chunk has one buffer, and each range of it is written by a
-//! worker straight to its place. Workers take the next range of whatever chunk was begun last, and
-//! begin the next chunk when all ranges of that are under way: nobody waits for a chunk to be whole,
-//! and the next ones are fetched while one is processed, as far as there are buffers.
+//! This is MATE-EC2's threaded retrieval: a chunk has one buffer, and each range is written straight
+//! to its place in it. Workers take the next range of the chunk begun last, and begin the next chunk
+//! when that one has no ranges left. So nobody waits for a chunk to be complete, and chunks are
+//! prefetched while others are processed, as far as there are buffers.
 //!
-//! Which chunks, others say while it runs, through a gate (selective job assignment is theirs), and
-//! how many workers are at work at once may change meanwhile; what says so are answers ([`Pace`]). A chunk of a file is read by
-//! one worker, by direct I/O, in as many transfers at once as its disk takes.
+//! The host requests chunks through a queue while this runs (selective job assignment is its task)
+//! and may change the number of active workers, depending on throughput and throttling ([`Pace`]). A
+//! chunk of a file is read by one worker, by direct I/O, at the queue depth of its disk.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,39 +30,38 @@ use crate::object::access::{ObjectAccess, WorkerClients};
 use crate::object::request_log;
 use crate::ports::CHUNKS;
 
-/// How long a worker that is to rest does so before it looks again.
+/// How long an inactive worker sleeps before it looks again.
 const REST: Duration = Duration::from_millis(20);
 
-/// A chunk that is asked for: its number when it comes, the place of its file, where in that it
-/// begins, and its length.
+/// A requested chunk: its number, the index of its file, its offset there, and its length.
 pub type ChunkRequest = (usize, usize, u64, usize);
 
 /// Retrieves chunks.
 #[derive(Clone)]
 pub struct Retrieve {
-    /// Which chunks, in this order; closed when there are no more.
+    /// Requested chunks, in order; closed at the end.
     pub asked: Arc<HostQueue<ChunkRequest>>,
-    /// Files and objects that chunks are of.
+    /// The files and objects.
     pub files: Arc<Vec<FileRef>>,
     /// Size of a range.
     pub range_bytes: usize,
-    /// Workers, at most.
+    /// Most workers.
     pub workers: usize,
-    /// Workers that may be at work, and what they saw.
+    /// Limits the active workers, and collects what they met.
     pub pace: Arc<Pace>,
-    /// Chunks that are under way or wait to be taken.
+    /// Chunks that are being retrieved or wait for the host.
     pub buffers: usize,
-    /// Size of the largest chunk, aligned before and after.
+    /// Size of the largest chunk, with alignment before and after.
     pub buffer_bytes: usize,
-    /// The disks that files lie on.
+    /// The disks of the files.
     pub disk: Disk,
-    /// All that was asked for.
+    /// Requests so far.
     pub access: ObjectAccess,
-    /// Ranges of chunks that were begun, which nobody gets yet.
+    /// Ranges of begun chunks that no worker has taken yet.
     pub begun: Arc<Mutex<VecDeque<Range>>>,
 }
 
-/// How many requests there may be at once, and what the store says of that.
+/// The limit of concurrent requests, and how the store reacts to it.
 #[derive(Debug)]
 pub struct Pace {
     at_once: AtomicUsize,
@@ -83,17 +82,17 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Says how many there may be from now on.
+    /// Limits concurrent requests from now on.
     pub fn set_at_once(&self, requests: usize) {
         self.at_once.store(requests, Relaxed);
     }
 
-    /// RequestLog to which the store said that there are too many.
+    /// Requests that the store throttled.
     pub fn throttled(&self) -> u64 {
         self.throttled.load(Relaxed)
     }
 
-    /// What has not come yet is not wanted any more: workers end, and that is well.
+    /// Ends the retrieval early: workers end without an error.
     pub fn leave(&self) {
         self.left.store(true, Relaxed);
     }
@@ -102,18 +101,18 @@ impl Pace {
         self.left.load(Relaxed)
     }
 
-    /// Bytes of files.
+    /// Bytes read from files.
     pub fn read(&self) -> u64 {
         self.read.load(Relaxed)
     }
 
-    /// So many requests more were throttled.
+    /// Counts throttled requests.
     fn saw(&self, throttled: u64) {
         self.throttled.fetch_add(throttled, Relaxed);
     }
 }
 
-/// A range of a chunk, and the memory that it goes to.
+/// A range of a chunk, and its place in memory.
 pub struct Range {
     object: Arc<Object>,
     offset: u64,
@@ -206,7 +205,7 @@ impl Stage for Retriever {
 }
 
 impl Retriever {
-    /// Waits as long as fewer workers are to be at work.
+    /// Waits while this worker is beyond the limit.
     fn rest(&self, ports: &WorkerPorts) -> Result<(), StageError> {
         while ports.worker() >= self.retrieve.pace.at_once.load(Relaxed).max(1) {
             ports.check()?;
@@ -219,8 +218,8 @@ impl Retriever {
         Ok(())
     }
 
-    /// The next range of the chunk that was begun, or the next chunk. Whoever waits for one, or for
-    /// memory, does so for all: there is nothing else to do.
+    /// The next range of the begun chunk, or the next chunk. Whoever waits for a request or for
+    /// memory holds the lock: there is nothing else to do.
     fn next_step(&self, ports: &mut WorkerPorts) -> Result<NextStep, StageError> {
         if self.retrieve.pace.is_left() {
             return Ok(NextStep::End);
@@ -324,7 +323,7 @@ impl Retriever {
     }
 }
 
-/// How often the client was told that there are too many requests.
+/// How often the store has throttled this client.
 fn throttled(client: &Client) -> u64 {
     client
         .counts()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tonnage_net::NetError;
 use tonnage_pipeline::{Failure, StageError};
 
-/// Connections for the workers of a stage, each for one of them and one run.
+/// The connections of a stage's workers; each serves one worker in one run.
 pub type ConnectionSlots<C> = Arc<Vec<Mutex<ConnectionSlot<C>>>>;
 
 /// A worker's connection.
@@ -13,9 +13,9 @@ pub type ConnectionSlots<C> = Arc<Vec<Mutex<ConnectionSlot<C>>>>;
 pub enum ConnectionSlot<C> {
     /// To or from a peer.
     Peer(C),
-    /// None: what this endpoint sends to itself.
+    /// No connection: what this node sends to itself.
     Here,
-    /// A worker has it.
+    /// Taken by its worker.
     Taken,
 }
 
@@ -31,7 +31,7 @@ impl<C> ConnectionSlot<C> {
         )
     }
 
-    /// The lane of a worker.
+    /// Takes the connection of a worker.
     pub(super) fn take(lanes: &ConnectionSlots<C>, worker: usize) -> Result<Self, Failure> {
         let mut place = lanes[worker].lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *place, Self::Taken) {
@@ -41,7 +41,7 @@ impl<C> ConnectionSlot<C> {
     }
 }
 
-/// What ends a connection's work: the connection itself, or the run.
+/// What ends the work of a connection: the network, or the run.
 pub(super) enum TransferError {
     Net(NetError),
     Run(StageError),
@@ -65,7 +65,7 @@ impl From<Failure> for TransferError {
     }
 }
 
-/// A network's error as a stage's.
+/// Turns a network error into a stage's.
 pub(super) fn failure(error: &NetError) -> StageError {
     match error {
         NetError::Stopped => StageError::Stopped,

@@ -1,14 +1,14 @@
-//! `tag`: gives each buffer a partition and passes it on unread, the null twin of `partition`.
+//! `deal`: deals whole buffers to partitions in turn, unread; the null twin of `partition`.
 //!
-//! The disk benchmark reads and writes as the sort does, without looking at a record; like
-//! Themis' DiskBench it assigns partitions on the same node, here in turn.
+//! The disk benchmark reads and writes as the sort does, without looking at a record. Like Themis'
+//! DiskBench it assigns partitions on the same node.
 
 use serde_json::{Value, json};
 use tonnage_pipeline::{Failure, Port, Stage, StageError, StageSpec, WorkerPorts};
 
 use crate::ports::{BLOCKS, RECORDS};
 
-/// Tags buffers.
+/// Deals buffers to partitions.
 #[derive(Clone, Debug)]
 pub struct Deal {
     /// Partitions to choose from.

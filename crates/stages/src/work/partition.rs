@@ -1,11 +1,10 @@
 //! `partition`: copies each record to the open block of its partition.
 //!
-//! A worker has one open block a partition and hands it on when the next record would not fit, so
-//! a block holds whole records only. The first blocks are handed on early, each at another length:
-//! keys of an even distribution would fill all of them at the same moment, and reading and writing
-//! would take turns in waves instead of going on at once. What came in is counted here: the ledger of the sort's input.
-//! Work goes through a buffer in strides that stay in the cache: count, look up, copy; records go
-//! to their blocks by a `WriteCombiner`.
+//! A worker has one open block per partition and sends it when the next record would not fit, so a
+//! block holds whole records only. The first blocks are sent early, each at another length: with
+//! uniform keys all of them would fill at the same moment, and reading and writing would alternate
+//! instead of overlapping. Input is counted here. Work proceeds in strides that stay in the cache:
+//! count, look up, copy; records reach their blocks by a `WriteCombiner`.
 
 use std::sync::Arc;
 
@@ -21,10 +20,10 @@ use crate::totals::{Total, Totals};
 /// Records that are counted and looked up before they are copied.
 const STRIDE_RECORDS: usize = 256;
 
-/// Longer records go to their blocks at once: most of their lines are whole by themselves.
+/// Longer records bypass the combiner: most of their cache lines are full anyway.
 const COMBINED_BYTES: usize = 256;
 
-/// What a worker needs beside a partition's block.
+/// Memory that a worker needs for each partition beside its block.
 #[must_use]
 pub fn combiner_memory(record_bytes: usize) -> usize {
     match record_bytes {
@@ -38,12 +37,12 @@ pub fn combiner_memory(record_bytes: usize) -> usize {
 pub struct Partition {
     /// Where partitions begin and end.
     pub boundaries: Arc<Boundaries>,
-    /// Number that the first partition has.
+    /// Number of the first partition.
     pub first_number: usize,
     /// Size of a record.
     pub record_bytes: usize,
-    /// The lane that each partition goes to, a device or a connection; `None` for one that is not
-    /// wanted, since it was gathered before.
+    /// The lane of each partition, a device or a connection; `None` for a partition that is not
+    /// wanted, since an earlier round has collected it.
     pub lanes: Arc<Vec<Option<usize>>>,
     /// Threads.
     pub workers: usize,
@@ -183,8 +182,8 @@ impl Partitioner {
         }
     }
 
-    /// Hands on the open block, if there is one, and begins the next with `record`; what nobody
-    /// wants comes here, too, and stays here.
+    /// Sends the open block, if any, and begins the next with `record`; drops records that are not
+    /// wanted.
     #[cold]
     fn turn_over(
         &mut self,

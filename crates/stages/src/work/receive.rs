@@ -1,9 +1,9 @@
-//! `receive`: blocks from the endpoints that send them, one thread a connection.
+//! `receive`: blocks from other nodes, one thread per connection.
 //!
-//! Ends when every peer has said that no more will come. What this endpoint sent to itself comes by
-//! the edge of the graph, to a worker that only hands it on.
+//! It ends when every peer has sent its end frame. What this node sends to itself arrives by the edge
+//! of the graph, at a worker that passes it on.
 //!
-//! A job goes on without a peer that is lost; what came from it until then has its number on it.
+//! A job continues without a lost peer; what arrived from it carries its number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +20,13 @@ use crate::work::connection_slots::{ConnectionSlot, ConnectionSlots, TransferErr
 /// Receives blocks.
 #[derive(Clone, Debug)]
 pub struct Receive {
-    /// The connections, each taken by its worker.
+    /// The connections, one per worker.
     pub lanes: ConnectionSlots<Incoming>,
-    /// The number of this endpoint.
+    /// The number of this node.
     pub here: usize,
-    /// What a block is called here, by peer and number there; the same, if nothing is said.
+    /// The number of a block here, by peer and number there; if `None`, both numbers are the same.
     pub numbers: Option<Arc<BTreeMap<(usize, usize), usize>>>,
-    /// ConnectionSlots of the next stage; a buffer's number says which is its own.
+    /// Lanes of the next stage; a buffer's number determines its lane.
     pub next_lanes: usize,
     /// Size of a record, for counting.
     pub record_bytes: usize,
@@ -34,20 +34,20 @@ pub struct Receive {
     pub buffers: usize,
     /// Size of each; at least the largest block.
     pub buffer_bytes: usize,
-    /// Whether a connection that fails ends alone, and not the run.
+    /// Whether a failing connection ends alone, and not the run.
     pub tolerates_loss: bool,
-    /// What each connection did, in no order.
+    /// Statistics of each connection, in no order.
     pub received: Arc<Mutex<Vec<ReceiveStats>>>,
 }
 
-/// What came by a connection.
+/// What a connection received.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ReceiveStats {
     /// Number of the peer.
     pub peer: usize,
     /// Payload bytes.
     pub bytes: u64,
-    /// Why not all came.
+    /// Why the connection ended early.
     pub lost: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl StageSpec for Receive {
     }
 }
 
-/// What this endpoint sent to itself.
+/// Passes on what this node sent to itself.
 struct PassThrough {
     here: usize,
     next_lanes: usize,

@@ -1,12 +1,12 @@
-//! `send`: blocks to the endpoints that they belong to, one thread a connection.
+//! `send`: blocks to the nodes that own them, one thread per connection.
 //!
 //! Worker i has connection i of the mesh and sends the buffers of lane i. Waiting for the peer is
-//! waiting for a device, so it counts as work. The edge to the next stage of the graph is the
-//! network: what is sent here comes out of `receive` elsewhere. What belongs to this endpoint itself
-//! has a lane, too, whose worker only hands on. Where a copy is sent, each block goes on there when
-//! it was sent.
+//! like waiting for a device, so it counts as busy. The edge to the next stage of the graph is the
+//! network: what is sent here leaves `receive` on another node. This node's own blocks have a lane,
+//! too, whose worker passes them on. Where replicas are sent, each block continues here after it was
+//! sent.
 //!
-//! A job goes on without a peer that is lost: what belongs to it goes nowhere, and the lane says so.
+//! A job continues without a lost peer: its blocks are dropped, and the statistics say so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,30 +20,30 @@ use crate::work::connection_slots::{ConnectionSlot, ConnectionSlots, TransferErr
 /// Sends blocks.
 #[derive(Clone, Debug)]
 pub struct SendBlocks {
-    /// The connections, each taken by its worker.
+    /// The connections, one per worker.
     pub lanes: ConnectionSlots<Outgoing>,
     /// Size of a record, for counting.
     pub record_bytes: usize,
     /// Bytes that may wait for each connection.
     pub inbox_bytes: usize,
-    /// Whether what is sent is a copy: the block itself then takes the lane of what stays.
+    /// Whether replicas are sent: each block then also continues in the lane of local blocks.
     pub keeps: bool,
-    /// Whether a connection that fails ends alone, and not the run.
+    /// Whether a failing connection ends alone, and not the run.
     pub tolerates_loss: bool,
-    /// What each connection did, in no order.
+    /// Statistics of each connection, in no order.
     pub sent: Arc<Mutex<Vec<SendStats>>>,
 }
 
-/// What a connection did.
+/// What a connection sent.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct SendStats {
     /// Number of the peer.
     pub peer: usize,
     /// Payload bytes.
     pub bytes: u64,
-    /// Segments that the kernel sent again; `None` where it does not say.
+    /// Segments that the kernel retransmitted; `None` where it does not say.
     pub retransmits: Option<u64>,
-    /// Why not all was sent.
+    /// Why the connection ended early.
     pub lost: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl StageSpec for SendBlocks {
     }
 }
 
-/// What stays on this endpoint.
+/// Passes on what stays on this node.
 struct PassThrough;
 
 impl Stage for PassThrough {
@@ -165,7 +165,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Is done with a block, sent or not: hands it on if it stays here, too.
+    /// Ends the use of a block, sent or not: passes it on if it stays here, too.
     fn leave(&self, mut buffer: Buffer, ports: &mut WorkerPorts) -> Result<(), StageError> {
         if self.send.keeps {
             buffer.lane = self.send.lanes.len() - 1; // that of what stays is the last one

@@ -1,14 +1,13 @@
-//! `sort`: a partition in memory, in the order of its keys.
+//! `sort`: a partition in memory, by key.
 //!
 //! Each record becomes an 8-byte entry: 32 bits of its key above its place in the buffer, so that
-//! sorting compares numbers and touches no record. Which 32 bits, a sample of the keys says: those
-//! in which the partition's keys differ first. Entries go first into buckets by their leading bits,
-//! some dozens of entries a bucket, and each bucket is then sorted within the cache. Records that
-//! are alike so far get entries of the next bits in which these differ, and so on (radix sort, most
-//! significant digit first). At the end the records are copied once, in order, into blocks of the
-//! output file, and counted as they are copied: the ledger of the sort's output.
+//! sorting compares numbers and touches no record. A sample of the keys tells which 32 bits: the
+//! first in which the partition's keys differ. Entries are distributed to buckets by their leading
+//! bits, some dozens per bucket, and each bucket is sorted within the cache. Records with equal bits
+//! get entries of the next bits in which they differ, and so on (MSD radix sort). At the end the
+//! records are copied once, in order, into blocks of the output file, and counted as they are copied.
 //!
-//! Equal keys come out in no particular order.
+//! The sort is not stable.
 
 use std::sync::Arc;
 
@@ -25,23 +24,23 @@ use crate::totals::{Total, Totals};
 
 /// Bits of an entry that hold the place; a partition in memory is below 4 GiB.
 const PLACE_BITS: u32 = 32;
-/// Entries that a bucket should hold: of 454,000 random ones each takes 22 ns so, with 512 a bucket
-/// 30, as with 16 (two cores of an AMD EPYC).
+/// Entries per bucket: 454,000 random entries then take 22 ns each; with 16 or 512 per bucket it is
+/// 30 ns (two cores of an AMD EPYC).
 const BUCKET_ENTRIES: usize = 64;
-/// Buckets, at most: the lines that are filled at once fit into a second-level cache.
+/// Most buckets: the cache lines being filled fit into a second-level cache.
 const BUCKETS_AT_MOST: usize = 1 << 14;
-/// Of so many records one is looked at for which bits of keys to take.
+/// One record in so many is sampled to choose the bits of keys.
 const SAMPLE_STRIDE: usize = 64;
-/// So few records that are alike are compared by their keys at once.
+/// So few records with equal bits are compared by their whole keys.
 const FEW: usize = 32;
 /// Bytes of records that are copied before they are counted.
 const STRIDE_BYTES: usize = 12 << 10;
-/// So many records ahead of the one that is copied memory is asked for the next.
+/// Records are prefetched so many ahead.
 const AHEAD: usize = 12;
-/// Bytes of one entry, and of its second copy while buckets are filled.
+/// Bytes of one entry, and of its copy while buckets are filled.
 pub const ENTRY_BYTES: usize = 2 * size_of::<u64>();
 
-/// What a worker needs beside entries and blocks.
+/// Memory that a worker needs beside entries and blocks.
 #[must_use]
 pub fn stride_memory(record_bytes: usize) -> usize {
     let stride = stride_bytes(record_bytes);
@@ -76,7 +75,7 @@ pub struct Sort {
     pub buffers: usize,
     /// Size of each.
     pub buffer_bytes: usize,
-    /// Counts what goes out, by file.
+    /// Counts what leaves, by file.
     pub totals: Arc<Totals>,
 }
 
@@ -171,8 +170,8 @@ fn place(entry: u64) -> usize {
     entry as u32 as usize
 }
 
-/// Which 32 bits of keys make entries: how far a key is from the least one, in units of a power of
-/// two with which the greatest one's are 32 bits.
+/// The 32 bits of keys that make entries: a key's distance from the least one, in units of the power
+/// of two for which the greatest distance has 32 bits.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     least: u128,
@@ -180,7 +179,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// For keys of which these are the prefixes; `None` if they are all the same.
+    /// For keys with these prefixes; `None` if all are equal.
     fn of(mut prefixes: impl Iterator<Item = u128>) -> Option<Self> {
         let first = prefixes.next()?;
         let (least, greatest) = prefixes.fold((first, first), |(least, greatest), prefix| {
@@ -193,7 +192,7 @@ impl Scale {
         })
     }
 
-    /// For keys of which these are some: others may lie a little below or above.
+    /// For keys of which these are a sample: others may be a little smaller or greater.
     fn about(prefixes: impl Iterator<Item = u128>) -> Self {
         let sampled = Self::of(prefixes).unwrap_or(Self { least: 0, shift: 0 });
         Self {
@@ -212,7 +211,7 @@ impl Scale {
 }
 
 impl Sorter {
-    /// An entry for each record of the buffer.
+    /// Makes an entry for each record of the buffer.
     fn index(&mut self, buffer: &Buffer, extent: &Extent) {
         self.entries.clear();
         let (slot, layout) = (buffer.slot(), self.sort.layout);
@@ -233,7 +232,7 @@ impl Sorter {
         }
     }
 
-    /// Puts the entries into the order of their keys.
+    /// Sorts the entries by key.
     fn order(&mut self, buffer: &Buffer) {
         let (slot, layout) = (buffer.slot(), self.sort.layout);
         let key = |entry: u64| layout.key(&slot[place(entry)..place(entry) + layout.record_bytes]);
@@ -242,8 +241,8 @@ impl Sorter {
 
     /// Copies the records in the entries' order to blocks of the output file.
     ///
-    /// In strides that stay in the cache: the copies of a stride wait for memory together, and what
-    /// was copied is counted before it leaves the cache for its block.
+    /// In strides that stay in the cache: the loads of a stride overlap, and records are counted
+    /// before they leave the cache for their block.
     fn gather(
         &mut self,
         buffer: &Buffer,
@@ -274,7 +273,7 @@ impl Sorter {
             if room >= record_bytes || entries.is_empty() {
                 continue;
             }
-            // The next record lies across the end of this block and the beginning of others.
+            // The next record spans the end of this block and the beginning of others.
             let mut rest = &slot[place(entries[0])..place(entries[0]) + record_bytes];
             self.total.count(rest, record_bytes);
             entries = &entries[1..];
@@ -291,7 +290,7 @@ impl Sorter {
             self.combiner.append(0, rest, &mut block);
         }
         self.combiner.flush(0, &mut block);
-        // Before its last block is on its way: what is written was counted.
+        // Counted before the last block is sent: whatever is written was counted.
         self.sort
             .totals
             .add(unit.file, &std::mem::take(&mut self.total));
@@ -308,7 +307,7 @@ impl Sorter {
     }
 }
 
-/// Puts entries into the order of their keys, those that are alike so far by what follows in them.
+/// Sorts entries by key; entries with equal bits by the bits that follow.
 fn order<'a>(entries: &mut [u64], buckets: &mut Vec<u64>, key: &impl Fn(u64) -> &'a [u8]) {
     sort_entries(entries, buckets);
     for alike in entries.chunk_by_mut(|a, b| a >> PLACE_BITS == b >> PLACE_BITS) {
@@ -329,17 +328,17 @@ fn order<'a>(entries: &mut [u64], buckets: &mut Vec<u64>, key: &impl Fn(u64) -> 
     }
 }
 
-/// What of a key is not in its prefix.
+/// The bytes of a key behind its prefix.
 fn rest(key: &[u8]) -> &[u8] {
     key.get(size_of::<u128>()..).unwrap_or_default()
 }
 
-/// Sorts entries by one pass into buckets and a sort of each; `buckets` is room for a second copy.
+/// Distributes entries to buckets and sorts each; `buckets` is scratch memory.
 fn sort_entries(entries: &mut [u64], buckets: &mut Vec<u64>) {
     let (Some(&least), Some(&greatest)) = (entries.iter().min(), entries.iter().max()) else {
         return;
     };
-    // The bits above `low` where entries differ, at most as many as give buckets of the wanted size.
+    // The bits above `low` where entries differ, but only as many as give buckets of the wanted size.
     let differing = u64::BITS - (least ^ greatest).leading_zeros();
     let wanted = (entries.len() / BUCKET_ENTRIES)
         .next_power_of_two()
@@ -400,7 +399,7 @@ mod tests {
             alphabet in prop::sample::select(vec![1_u8, 2, 3, 7, 255]),
             common in 0_usize..20,
         ) {
-            // Keys that are alike for a while, and some that are not.
+                        // Keys with a common prefix, and some without.
             let mut bytes: Vec<u8> = bytes.iter().map(|byte| byte % alphabet).collect();
             let many = bytes.len() / key_bytes * key_bytes;
             let most = bytes[..many].chunks_exact_mut(key_bytes).enumerate();

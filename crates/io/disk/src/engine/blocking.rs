@@ -1,5 +1,5 @@
-//! Blocking reads and writes in the calling thread, one after another: a program that does nothing
-//! while it waits. For benchmarks of such programs, with a worker for each transfer at once.
+//! Blocking reads and writes in the calling thread, one at a time. For benchmarks of programs with
+//! blocking I/O, which have a worker per concurrent transfer.
 
 use std::collections::VecDeque;
 

@@ -1,10 +1,9 @@
-//! Puts faults into another engine.
+//! Injects faults into another engine.
 //!
-//! It sits below the scheduler, so what is tested is the very code that continues
-//! short transfers, retries and waits in real trouble. A short transfer really
-//! moves only a part, and the rest of the range is not touched; on a direct file
-//! the part ends anywhere, by moving up to the next aligned byte but owning up
-//! only to fewer.
+//! It sits below the scheduler, so tests exercise the code that continues short transfers, retries and
+//! waits in production. A short transfer really moves only a part, and the rest of the range is not
+//! touched. On a direct file it moves up to the next aligned byte but reports fewer, so that it can end
+//! anywhere.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,7 +19,7 @@ use crate::transfer::Transfer;
 pub(crate) struct Faulty {
     inner: Box<dyn Backend>,
     injector: Injector,
-    /// What is done to the transfers the inner engine has.
+    /// Faults of the transfers that the inner engine has.
     under_way: HashMap<usize, InFlight>,
     stalled: Vec<(Instant, usize, Transfer)>,
     ready: VecDeque<Outcome>,
@@ -28,7 +27,7 @@ pub(crate) struct Faulty {
 
 struct InFlight {
     asked: Transfer,
-    /// Own up to no more.
+    /// Reports no more than this.
     at_most: usize,
     corrupt: Option<u64>,
 }
@@ -73,7 +72,7 @@ impl Faulty {
         self.inner.start(slot, passed);
     }
 
-    /// Starts what has stalled for long enough.
+    /// Starts transfers whose stall is over.
     fn release(&mut self) {
         let now = Instant::now();
         let due = self

@@ -1,8 +1,7 @@
-//! The disk that is not there: shows what a pipeline does if the disk cost nothing.
+//! The null disk: shows what a pipeline could do if disks cost nothing.
 //!
-//! Every transfer is done at once. Writes vanish. Reads leave the memory as it is
-//! and say that they filled it: even writing zeros would cost what a fast disk
-//! does, and hide what is to be measured.
+//! Every transfer completes at once. Writes vanish. Reads leave the memory unchanged and claim to have
+//! filled it: even writing zeros would cost as much as a fast disk, and hide what is to be measured.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! A pool of threads with blocking reads and writes: where there is no io_uring.
+//! A pool of threads with blocking reads and writes, where there is no io_uring.
 //!
-//! As many threads as the depth, so each transfer has one, and one queue of work
-//! under one lock. At a thousand transfers a second that lock costs nothing.
+//! There are as many threads as the depth, so each transfer has one, and one queue of work under one
+//! lock. At a thousand transfers a second that lock costs nothing.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,8 +1,7 @@
-//! An io_uring: many transfers handed over with one system call, and their memory
-//! known to the kernel beforehand.
+//! An io_uring: many transfers with one system call, in memory that the kernel knows beforehand.
 //!
-//! Each slot has one entry in the ring at a time: the transfer, and for a buffered
-//! write then the wait for its pages to reach the disk (see `cache.rs`).
+//! Each slot has one entry in the ring at a time: the transfer, and after a buffered write the wait for
+//! its pages to reach the disk (see `cache.rs`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,27 +23,27 @@ pub(crate) struct Uring {
     ring: IoUring,
     /// Registered pieces, by their number.
     pieces: Vec<Region>,
-    /// The registered file: the first that a deferred ring met. It is not asked for again with
-    /// each transfer, and stays open as long as the ring.
+    /// The registered file: the first one that a deferred ring used. The kernel does not look it up
+    /// for each transfer, and it stays open as long as the ring.
     file: Option<Arc<DiskFile>>,
     /// Whether a file may still be registered.
     registers: bool,
     slots: Vec<Slot>,
     /// Entries handed over or about to be, and not yet answered.
     in_kernel: usize,
-    /// Outcomes that never were in the kernel.
+    /// Outcomes that never reached the kernel.
     ready: VecDeque<Outcome>,
 }
 
 #[derive(Default)]
 struct Slot {
     transfer: Option<Transfer>,
-    /// Bytes moved, of which the pages are being written.
+    /// Bytes moved whose pages are being written back.
     written: Option<usize>,
 }
 
 impl Uring {
-    /// Also tells why memory could not be registered.
+    /// Also returns why memory could not be registered.
     pub fn new(
         depth: usize,
         deferred: bool,
@@ -101,7 +100,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Registers the file of a transfer, if it is the first.
+    /// Registers the file of the first transfer.
     fn meet(&mut self, transfer: &Transfer) {
         if !std::mem::take(&mut self.registers) {
             return;
@@ -109,13 +108,13 @@ impl Uring {
         let Ok(descriptor) = transfer.file.descriptor() else {
             return;
         };
-        // Refused by kernels that are too old, and not needed.
+        // Old kernels refuse; it is not needed.
         if self.ring.submitter().register_files(&[descriptor]).is_ok() {
             self.file = Some(Arc::clone(&transfer.file));
         }
     }
 
-    /// Writes down a transfer for the kernel.
+    /// The ring entry of a transfer.
     fn entry(&self, transfer: &Transfer) -> io::Result<squeue::Entry> {
         let met = |file: &Arc<DiskFile>| Arc::ptr_eq(file, &transfer.file);
         let (number, how) = if !transfer.unaligned && self.file.as_ref().is_some_and(met) {
@@ -159,12 +158,11 @@ impl Uring {
         self.in_kernel += 1;
     }
 
-    /// Enters the kernel, and waits there for so many answers.
+    /// Enters the kernel, and waits there for so many completions.
     fn enter(&mut self, answers: usize) {
         match self.ring.submit_and_wait(answers) {
             Ok(_) => {}
-            // Full for the moment, or a signal: the caller looks at what there is and
-            // comes back.
+            // Full for the moment, or a signal: the caller handles what there is and comes back.
             Err(error) if is_transient(&error) => {}
             // The ring is lost while the kernel may still write to memory that a panic
             // would free.
@@ -175,7 +173,7 @@ impl Uring {
         }
     }
 
-    /// What an answer means; none if the slot goes on.
+    /// The outcome of a completion; `None` if the slot continues.
     fn answered(&mut self, slot: usize, answer: io::Result<usize>) -> Option<Outcome> {
         let Slot { transfer, written } = &mut self.slots[slot];
         let asked = transfer.as_ref().expect("an answer is to a transfer");
@@ -206,8 +204,8 @@ impl Uring {
 }
 
 impl Drop for Uring {
-    /// A ring ends some time after it was closed; its file should not stay open until then, since
-    /// what it lies on could not be unmounted.
+    /// A ring is freed some time after it was closed. Its file should not stay open until then, since
+    /// its file system could not be unmounted.
     fn drop(&mut self) {
         if self.file.is_some() {
             let _ = self.ring.submitter().unregister_files();
@@ -229,7 +227,7 @@ impl Backend for Uring {
 
     fn submit(&mut self) {
         let entries = self.ring.submission();
-        // The second: the kernel has answers that it gives only to who comes for them.
+        // The second: some completions are delivered only when the thread enters the kernel.
         let needed = !entries.is_empty() || entries.taskrun();
         drop(entries);
         if needed {
@@ -272,12 +270,11 @@ impl Backend for Uring {
     }
 }
 
-/// A ring that does not interrupt the thread to say that something is done: it will
-/// ask. Older kernels have plain rings.
+/// A ring that does not interrupt the thread at completions: the thread asks. Older kernels have plain
+/// rings.
 ///
-/// A deferred one deals with what is done only when its thread waits for it, which costs
-/// the least for small transfers and lets large ones wait too long. It answers to no other
-/// thread: queues are not `Send`.
+/// A deferred ring handles completions only when its thread waits for them. That costs the least for
+/// small transfers, and delays large ones too long. It serves no other thread: queues are not `Send`.
 fn build(depth: usize, deferred: bool) -> io::Result<IoUring> {
     let entries = u32::try_from(depth).unwrap_or(u32::MAX);
     let mut bound = IoUring::builder();
@@ -306,7 +303,7 @@ fn pieces_of(region: &Region) -> impl Iterator<Item = Region> {
     })
 }
 
-/// Says which call it was.
+/// Adds the name of the call.
 pub(crate) fn named(call: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{call}: {error}"))
 }

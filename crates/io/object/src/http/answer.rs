@@ -6,11 +6,11 @@ use bytes::Bytes;
 use object_store::HeaderValue;
 use object_store::client::{HttpError, HttpErrorKind, HttpResponse};
 
-/// What a service gives, as the library's trait has it.
+/// The result of a service, as the library's trait wants it.
 pub(crate) type Answer<'a> =
     Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'a>>;
 
-/// An answer that no server gave.
+/// An answer without a server.
 pub(crate) fn answer(
     status: u16,
     headers: &[(&'static str, String)],

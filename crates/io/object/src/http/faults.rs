@@ -1,7 +1,7 @@
-//! Which requests fail, and how: the failures one waits for in vain on a good day.
+//! Seeded faults: which requests fail, and how.
 //!
-//! A rule fires on what a request *is* (its method, path, range and how often it was made before,
-//! hashed with the seed), not on when it is made: the same seed gives the same faults.
+//! A rule fires on what a request *is* (its method, path, range and number of earlier attempts, hashed
+//! with the seed), not on when it is made. So the same seed gives the same faults.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::answer::answer;
 
-/// Faults to put into a store.
+/// Faults to inject into a store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
     /// Same seed, same faults.
     pub seed: u64,
-    /// The first rule that fits a request decides.
+    /// The first matching rule decides.
     pub rules: Vec<Rule>,
 }
 
@@ -38,27 +38,27 @@ pub enum Method {
     Delete,
 }
 
-/// When something goes wrong, and what. All conditions that are given have to hold.
+/// When a fault occurs, and which. All given conditions have to hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// The method.
     pub method: Method,
-    /// Only requests with this in their path or query.
+    /// Only requests with this text in their path or query.
     #[serde(default)]
     pub path_contains: Option<String>,
-    /// Only the first so many times that the same is asked for.
+    /// Only the first so many attempts of the same request.
     #[serde(default)]
     pub times: Option<u32>,
-    /// Only this share of them.
+    /// Only this share of requests.
     #[serde(default)]
     pub probability: Option<f64>,
-    /// What happens.
+    /// The fault.
     pub effect: Effect,
 }
 
 impl Rule {
-    /// Every request of a method meets this.
+    /// Applies to every request of a method.
     #[must_use]
     pub fn new(method: Method, effect: Effect) -> Self {
         Self {
@@ -71,30 +71,30 @@ impl Rule {
     }
 }
 
-/// What happens to a request.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It is not done, and answered with this.
+    /// The request is not done, and answered with this status.
     Status {
         /// Like 503.
         status: u16,
     },
     /// The connection ends before there is an answer.
     Cut,
-    /// It is done, and the connection ends before that is said.
+    /// The request is done, but the connection ends before the answer.
     Lost,
-    /// It takes longer.
+    /// The request takes longer.
     Stall {
         /// By how much.
         milliseconds: u64,
     },
-    /// The answer's body is a byte short, though it says otherwise.
+    /// The body is a byte shorter than the answer says.
     Short,
 }
 
 impl Effect {
-    /// What the caller sees.
+    /// The answer that the caller sees.
     pub(crate) async fn answer(
         self,
         inner: &HttpClient,
@@ -130,7 +130,7 @@ fn cut() -> HttpError {
     HttpError::new(HttpErrorKind::Interrupted, cut)
 }
 
-/// Decides.
+/// Decides on faults.
 #[derive(Debug)]
 pub(crate) struct Injector {
     faults: Faults,
@@ -145,7 +145,7 @@ impl Injector {
         }
     }
 
-    /// What happens to a request, which counts as made.
+    /// The fault of a request, if any. Counts the request.
     pub fn fault(&self, request: &HttpRequest) -> Option<Effect> {
         let method = request.method().as_str();
         let path = request.uri().path_and_query()?.as_str();

@@ -1,6 +1,6 @@
-//! The store that is not there: shows what a client costs if the network and the store cost nothing.
+//! The null store: shows what a client costs if the network and the store cost nothing.
 //!
-//! What is put vanishes; what is got are zeros, as many as were asked for, of objects of any name.
+//! Puts vanish; gets return zeros, as many as requested, for objects of any name.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -70,7 +70,7 @@ impl Null {
     }
 }
 
-/// The first and the last byte that a request asks for.
+/// The first and the last byte of a request's range.
 fn range(request: &HttpRequest) -> Option<(u64, u64)> {
     let asked = request.headers().get("range")?.to_str().ok()?;
     let (first, last) = asked.strip_prefix("bytes=")?.split_once('-')?;

@@ -1,7 +1,7 @@
-//! Every HTTP request passes here: it is counted, with what became of it, and may be made to fail.
+//! The service that makes every HTTP request: counts it with its result, and may inject a fault.
 //!
-//! It sits below the library that signs and repeats requests, so that each repetition is seen, and
-//! what is tested with faults is the very code that repeats in real trouble.
+//! It sits below the library that signs and retries requests. So it sees each retry, and tests with
+//! faults exercise the code that retries in production.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::http::faults::Injector;
 use crate::http::null::Null;
 use crate::settings::{Engine, Settings};
 
-/// Makes services that are watched.
+/// Builds counting services.
 #[derive(Debug)]
 pub(crate) struct Connector {
     engine: Engine,
@@ -25,7 +25,7 @@ pub(crate) struct Connector {
     made: ClientSlot,
 }
 
-/// The client that a connector made last, which is the store's own.
+/// The client that a connector built last, which is the store's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClientSlot(Arc<Mutex<Option<HttpClient>>>);
 
@@ -52,7 +52,7 @@ impl Connector {
         }
     }
 
-    /// Where the client is seen when it is made.
+    /// Where the client appears when it is built.
     pub fn made(&self) -> ClientSlot {
         self.made.clone()
     }
