@@ -1,4 +1,4 @@
-"""What goes wrong in a user's functions, or with their rows: told with where, and in which line."""
+"""Errors of users' functions and of their rows: where they occurred, and in which line of code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
+from tonnage.run.formats.columns import ColumnError
 from tonnage.run.formats.format import Chunk, printable
 from tonnage.run.storage.sources import InputFile
 from tonnage.run.thread_pool import Cancelled
 
 CHANGED = "changed"
-"""The stage in which a file is found to be another one than it was."""
+"""The stage of errors of files that have changed since they were found."""
 USER_STAGES = ("rows", "sample", "allow", "begin", "local", "merge", "finish", "until", "summary")
-"""Stages in which what is a user's fails, rows or functions: it would anywhere."""
+"""Stages whose errors come from a user's rows or functions, and would occur on any node."""
 LIBRARY_DIRECTORIES = [
     Path(__file__).parents[1],  # Tonnage.
     *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
@@ -28,28 +29,30 @@ LIBRARY_DIRECTORIES = [
 
 @contextmanager
 def user_code(stage: str, where: str, rows: Any = None) -> Iterator[None]:
-    """What a user's function raises meanwhile is told with where it was.
+    """Tell exceptions of the user's function with where they occurred.
 
     Args:
-        stage: The function, one of `USERS`.
+        stage: The function, one of `USER_STAGES`.
         where: What it was called for.
-        rows: What it was given.
+        rows: Its argument.
 
     Raises:
         RunError: It failed.
+        UsageError: The rows do not have the columns that the settings name.
     """
     try:
         yield
     except (core.RunError, core.UsageError, core.GateClosed, Cancelled):
         raise
     except Exception as why:
-        said = f"{type(why).__name__}: {printable(str(why))}"
-        line = _line(why)
-        if line and isinstance(rows, pa.RecordBatch) and "RecordBatch" in said:
-            said += (
-                "; rows are a pyarrow.RecordBatch here, of which tonnage.as_points makes numbers"
-            )
-        raise core.RunError(f"{stage} failed for {where}: {said}{line}", stage, None, None) from why
+        message = printable(str(why))
+        line = _user_line(why)
+        if isinstance(why, ColumnError) and not line:
+            raise core.UsageError(f"{message} (in {where})", setting="columns") from why
+        message = f"{type(why).__name__}: {message}"
+        if line and isinstance(rows, pa.RecordBatch) and "RecordBatch" in message:
+            message += "; rows are a pyarrow.RecordBatch: tonnage.as_points makes numbers of them"
+        raise core.RunError(f"{stage} failed for {where}: {message}{line}", stage) from why
 
 
 def describe_chunk(file: InputFile, chunk: Chunk) -> str:
@@ -58,28 +61,31 @@ def describe_chunk(file: InputFile, chunk: Chunk) -> str:
 
 
 def call_reduction(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    """What ``local`` or ``merge`` gives.
+    """The value of ``local`` or ``merge``.
 
     Raises:
-        TypeError: It gives nothing, where it was given an object.
+        TypeError: It returned nothing, although it was given an object.
     """
-    found = function(one, other)
-    # Of `local` the first one is rows, which there always are.
-    was_given = other is not None or (function.__name__ == "merge" and one is not None)
-    if found is None and was_given:
+    value = function(one, other)
+    # The first argument of `local` is rows, which there always are.
+    had_object = other is not None or (function.__name__ == "merge" and one is not None)
+    if value is None and had_object:
         code = getattr(function, "__code__", None)
         place = f" (line {code.co_firstlineno} of {code.co_filename})" if code else ""
         raise TypeError(
-            f"{function.__qualname__}{place} gave None: have it return the reduction object"
+            f"{function.__qualname__}{place} returned None: return the reduction object"
         )
-    return found
+    return value
 
 
-def _line(why: Exception) -> str:
-    """The last line of a user's own code that led to it, in words; nothing if there is none."""
-    own = [
+def _user_line(why: Exception) -> str:
+    """The last line of the user's code that led to an error, in words; empty if there is none."""
+    frames = [
         frame
         for frame in traceback.extract_tb(why.__traceback__)
-        if frame.line and not any(Path(frame.filename).is_relative_to(each) for each in LIBRARY_DIRECTORIES)
+        if frame.line
+        and not any(Path(frame.filename).is_relative_to(each) for each in LIBRARY_DIRECTORIES)
     ]
-    return f" (line {own[-1].lineno} of {own[-1].filename}: {own[-1].line})" if own else ""
+    if not frames:
+        return ""
+    return f" (line {frames[-1].lineno} of {frames[-1].filename}: {frames[-1].line})"

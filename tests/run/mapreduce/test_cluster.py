@@ -522,7 +522,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     (disk / "in.what").write_text("x")
     refused("its name does not say what it is", given=[Input(str(disk / "in.what"))])
     (disk / "in.parquet").write_text("x")
-    refused("is no whole parquet file", given=[Input(str(disk / "in.parquet"))])
+    refused("is not a valid parquet file", given=[Input(str(disk / "in.parquet"))])
     refused("is given twice", given=[*inputs, *inputs])
 
 

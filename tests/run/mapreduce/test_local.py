@@ -440,20 +440,20 @@ def test_a_corrupt_parquet_file_is_told_with_its_row_group(disk: Path) -> None:
     assert f"{path}, row group 1" in said
     path.write_bytes(content[:-100])
     said = failed(disk, MapReduce(reduce=counts()), path, core.UsageError)
-    assert f"{path} is no whole parquet file" in said
+    assert f"{path} is not a valid parquet file" in said
 
 
 def test_what_cannot_be_used_is_refused(disk: Path) -> None:
     fine = text(disk / "in.txt", ["a"])
     (disk / "in.bin").write_bytes(b"12345")
     for options, inputs, why in [
-        ({"memory": "1MiB"}, fine, "--memory of 1048576 bytes is too small"),
-        ({"workers": 0}, fine, "--workers 0"),
-        ({"format": "xml"}, fine, "--output-format xml: there are parquet"),
-        ({"input_format": "xml"}, fine, "--input-format xml"),
-        ({}, disk / "nowhere", "it is not there"),
-        ({}, disk / "in.bin", "does not say what it is"),
-        ({"input_format": "records:2"}, disk / "in.bin", "no multiple of the record's 2"),
+        ({"memory": "1MiB"}, fine, "memory: 1048576 bytes are not enough"),
+        ({"workers": 0}, fine, "workers: give a whole number of at least 1, not 0"),
+        ({"format": "xml"}, fine, "output_format: xml is not one of parquet, arrow"),
+        ({"input_format": "xml"}, fine, "input_format: xml is not one of auto, parquet"),
+        ({}, disk / "nowhere", "does not exist"),
+        ({}, disk / "in.bin", "in.bin does not tell its format"),
+        ({"input_format": "records:2"}, disk / "in.bin", "not a multiple of the row's 2"),
     ]:
         assert why in failed(disk, WORDS, inputs, core.UsageError, **options)
     (disk / "out").mkdir()

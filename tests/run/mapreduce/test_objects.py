@@ -294,12 +294,12 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
             run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3, **more))
         assert not (disk / "other").exists() and s3.content("out") == {}
 
-    refused(r"s3://tests/in/9.parquet is no whole parquet file")
+    refused(r"s3://tests/in/9.parquet is not a valid parquet file")
     refused("there is no object", inputs=[Input(f"s3://{BUCKET}/nothing/")])
     refused("its name does not say what it is", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
     refused(r"--memory of 33554432 bytes is too small for 2 workers", memory_bytes=32 << 20)
     refused(r"input s3://tests/in/ is given twice", inputs=[Input(IN), Input(IN)])
-    refused("would be taken for records there", output=[f"{IN}x"])
+    refused("is inside the input", output=[f"{IN}x"])
     refused("--durability replicate: there are none, ", durability="replicate")
 
 
@@ -333,7 +333,7 @@ def test_the_command_takes_urls(tonnage: Tonnage, disk: Path, s3: Bucket) -> Non
     for more, said in (
         ((IN, "--output", OUT), "of one machine it goes to a directory"),
         ((IN, IN, "--output", "x"), "is given twice"),
-        ((IN, "--output", f"{IN}x"), "would be taken for records there"),
+        ((IN, "--output", f"{IN}x"), "is inside the input"),
     ):
         given = ("run", "mapreduce", "words.py:JOB", *more, "--scratch", disk / "s")
         refused = tonnage.run(*given, cwd=disk)

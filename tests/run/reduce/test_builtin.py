@@ -349,9 +349,9 @@ def test_ones_own_reduction_is_named(tonnage: Tonnage, disk: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "said"),
     [
-        (b"\x93NUMPY\x01\x00", "a.npy", "is no whole npy file"),
-        (b"no parquet", "a.parquet", "is no whole parquet file"),
-        (bytes(25), "a", "at offset 24, 1 bytes are left"),
+        (b"\x93NUMPY\x01\x00", "a.npy", "is not a valid npy file"),
+        (b"no parquet", "a.parquet", "is not a valid parquet file"),
+        (bytes(25), "a", "1 bytes are left after the last whole row, at offset 24"),
     ],
 )
 def test_what_is_none_of_its_format_is_refused(

@@ -131,7 +131,7 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
         (("--parts", "50"), "can be cut in 40 at most"),
         (("--parts", "0"), "--parts"),
         (("--parts", "2", "--input-format", "csvs"), "--input-format csvs: there are"),
-        (("--parts", "2", "--input-format", "arrow"), "is no whole Arrow file"),
+        (("--parts", "2", "--input-format", "arrow"), "is not a valid arrow file"),
         (("--parts", "2", "--output", "s3://tests/out"), "to a directory here: give one, and copy"),
     ],
 )

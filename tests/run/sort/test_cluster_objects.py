@@ -367,7 +367,7 @@ def test_flags_that_do_not_fit_are_refused_by_name(tonnage: Tonnage, disk: Path)
         (("/in", "--output", "/o", "--durability", "volumes"), "--durability volumes: --output is"),
         ((IN, "--output", OUT, "/o"), "--output: give directories, or one url"),
         (("s3://x-1/{node}/in", "--output", OUT), "a url is the same for all nodes"),
-        ((IN, "--output", f"{IN}x"), "would be taken for records there"),
+        ((IN, "--output", f"{IN}x"), "is inside the input"),
         ((IN, IN, "--output", OUT), "is given twice"),
     ):
         done = tonnage.run("run", "sort", *more, *own, cwd=disk)

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.base import core
 from tonnage.run.formats.format import Rows
 
 BLOCK_BYTES = 1 << 20
 """Rows converted at once: they stay in the processor's cache."""
+
+
+class ColumnError(ValueError):
+    """Rows do not have the columns that were asked for."""
 
 
 def blocks_of_points(
@@ -25,7 +28,7 @@ def blocks_of_points(
         columns: The names of the columns to use; by default all.
 
     Raises:
-        UsageError: A column is missing, or does not hold numbers.
+        ColumnError: A column is missing, or does not hold numbers.
     """
     if isinstance(rows, np.ndarray) and rows.dtype == np.float64:
         step = max(len(rows), 1)
@@ -45,14 +48,13 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
         columns: The names of the columns to use; by default all.
 
     Raises:
-        UsageError: A column is missing, or does not hold numbers.
+        ColumnError: A column is missing, or does not hold numbers.
     """
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
         if columns is not None:
-            raise core.UsageError(
-                "the rows' columns have no names: leave this out, or give the rows' type with "
-                "names, like x:f8,y:f8",
-                setting="columns",
+            raise ColumnError(
+                "the rows' columns have no names: name none, or give the rows' type with names, "
+                "like x:f8,y:f8"
             )
         points = rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return points if points.dtype == np.float64 else points.astype(np.float64)
@@ -61,9 +63,7 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
     for place, name in enumerate(names):
         column = column_of(rows, name)
         if column.dtype.kind not in "biuf":
-            raise core.UsageError(
-                f"column {name} does not hold numbers: name those to use", setting="columns"
-            )
+            raise ColumnError(f"column {name} does not hold numbers: name those to use")
         points[:, place] = column
     return points
 
@@ -78,12 +78,10 @@ def column_of(rows: Rows, name: str) -> np.ndarray[Any, Any]:
     """The column of this name.
 
     Raises:
-        UsageError: There is none.
+        ColumnError: There is none.
     """
     if name not in names_of(rows):
-        raise core.UsageError(
-            f"there is no column {name}, only {', '.join(names_of(rows))}", setting="columns"
-        )
+        raise ColumnError(f"there is no column {name}, only {', '.join(names_of(rows))}")
     if isinstance(rows, np.ndarray):
         return rows[name]
     found: np.ndarray[Any, Any] = rows.column(name).to_numpy(zero_copy_only=False)

@@ -185,7 +185,7 @@ def refuse_overlapping_inputs(urls: list[str]) -> None:
     for place, url in enumerate(urls):
         for other in urls[:place]:
             if _is_read_with(url, other) or _is_read_with(other, url):
-                raise core.UsageError(f"input {url} is also read as {other}: give it once")
+                raise core.UsageError(f"input {url} is given twice, also as {other}: give it once")
 
 
 def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
