@@ -22,7 +22,8 @@ from typing import Any
 
 from tonnage.base.records import Metric
 from tonnage.base.records.base import to_builtins
-from tonnage.measure.importers import OPERATIONS, UnreadableFile, read
+from tonnage.measure.importers.detection import read
+from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
 

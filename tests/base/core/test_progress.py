@@ -15,7 +15,7 @@ from tonnage.measure.disk import run_disk_rounds
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import generate
 from tonnage.run.sort.local import Layout, sort
-from tonnage.study.local import Settings, study
+from tonnage.study.local import LocalStudySettings, run_study
 
 SAID = re.compile(r"(\w+): (\d+)%, (?:\d+ MB/s,|at most) \d+ s left")
 MB = 1_000_000
@@ -175,7 +175,7 @@ def test_a_study_shows_every_step_that_may_take_long(
     monkeypatch.setattr("tonnage.study.local.TRIAL_SECONDS", (0.1, 0.1))
     monkeypatch.setattr("tonnage.study.local.REHEARSALS", 1)
     memory, out = 64 << 20, disk / "study"
-    study(Settings(20 * MB, memory, (disk,), out), ["test"])
+    run_study(LocalStudySettings(20 * MB, memory, (disk,), out), ["test"])
     steps: dict[str, set[str]] = {}
     step = ""
     for line in capsys.readouterr().err.splitlines():

@@ -25,7 +25,7 @@ from tonnage.base.system import (
     open_journal,
     undo_journal,
 )
-from tonnage.measure.layouts import COMMAND, ROOM
+from tonnage.measure.layouts.compare import COMMAND, ROOM
 from tonnage.measure.layouts.steps import Method, plan_layout
 
 HOLDER = """

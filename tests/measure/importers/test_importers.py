@@ -16,7 +16,9 @@ from msgspec import structs
 from support.disk import ROOT
 from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
 from tonnage.base.records import Latency, Metric
-from tonnage.measure.importers import LARGEST_BYTES, UnreadableFile, fio_bins, read
+from tonnage.measure.importers import fio_bins
+from tonnage.measure.importers.detection import LARGEST_BYTES, read
+from tonnage.measure.importers.metric import UnreadableFile
 from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY, cache_reason
 
 MIB = 1 << 20

@@ -27,8 +27,8 @@ from tonnage.base.system import Command, undo_journal
 from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import attach_loop_device
 from tonnage.base.system.sampler import MachineSampler
-from tonnage.measure import layouts
-from tonnage.measure.layouts import COMMAND, ROOM, LayoutSettings, measure_layouts, steps
+from tonnage.measure.layouts import compare, steps
+from tonnage.measure.layouts.compare import COMMAND, ROOM, LayoutSettings, measure_layouts
 from tonnage.measure.layouts.device_checks import check_devices
 from tonnage.measure.layouts.steps import Method, choose_method, describe_method, plan_layout
 from tonnage.model.analysis.cpu_cost import layout_costs
@@ -59,15 +59,15 @@ ITSELF = Method("btrfs", "btrfs", "this kernel has no device mapper", None)
 KILLED = """
 import os, signal, sys
 from tonnage.cli.main import main
-from tonnage.base.system import journal
-left, real = int(sys.argv.pop(1)), journal.execute
+from tonnage.base.system import undo_journal
+left, real = int(sys.argv.pop(1)), undo_journal.run_command
 def execute(lock, command):
     global left
     if not left:
         os.kill(os.getpid(), signal.SIGKILL)
     left -= 1
     return real(lock, command)
-journal.execute = execute
+undo_journal.run_command = execute
 main()
 """
 """The command, which is killed before it runs one of its programs."""
@@ -290,7 +290,7 @@ def idle() -> MachineSampler:
 
 
 def test_only_root_may(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
-    monkeypatch.setattr(layouts.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(compare.os, "geteuid", lambda: 1000)
     with pytest.raises(core.UsageError, match="only root"):
         measure(disk, [disk])
 
@@ -471,7 +471,7 @@ def test_when_a_step_fails_all_is_undone(
     is_done: bool,
 ) -> None:
     real = undo_journal.run_command
-    monkeypatch.setattr(layouts, "measure_disk", pretended)
+    monkeypatch.setattr(compare, "run_disk_rounds", pretended)
     monkeypatch.setattr(undo_journal, "PAUSE_SECONDS", 0.01)
     changes: dict[str, Any] = {"layouts": (layout,), "file_system": file_system}
 
@@ -489,7 +489,7 @@ def test_when_a_step_fails_all_is_undone(
                 real(lock, command)
             raise core.RunError("injected")
 
-        monkeypatch.setattr(undo_journal, "execute", execute)
+        monkeypatch.setattr(undo_journal, "run_command", execute)
         try:
             measure(disk, images, out=f"out-{number}", **changes)
         except core.RunError as why:
@@ -596,7 +596,7 @@ def test_only_the_modes_that_are_missing_are_measured(
     monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
 ) -> None:
     asked = Mock(side_effect=pretended)
-    monkeypatch.setattr(layouts, "measure_disk", asked)
+    monkeypatch.setattr(compare, "run_disk_rounds", asked)
     changes: dict[str, Any] = {"modes": ("wo", "ro"), "rounds": 2}
     # As if killed when it was begun.
     (disk / "out" / "single" / ".begun.json.killed").mkdir(parents=True)
@@ -616,11 +616,11 @@ def test_only_the_modes_that_are_missing_are_measured(
 def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
     monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
 ) -> None:
-    monkeypatch.setattr(layouts, "measure_disk", pretended)
+    monkeypatch.setattr(compare, "run_disk_rounds", pretended)
     measure(disk, images)
     (disk / "full" / "letter").mkdir(parents=True)
     before = sorted(disk.rglob("*"))
-    monkeypatch.setattr(undo_journal, "execute", lambda *_: pytest.fail("a command was run"))
+    monkeypatch.setattr(undo_journal, "run_command", lambda *_: pytest.fail("a command was run"))
     for changes, told in (
         ({"seed": 2}, "was begun with seed 1, not 2"),
         ({"devices": (images[1], images[0])}, "was begun with devices"),

@@ -20,9 +20,9 @@ from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.validate import refuse_memory
-from tonnage.measure.net import NetSettings, are_rounds_precise, measure_net
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import RoundSpec, all_to_all, core_configs
+from tonnage.measure.net.local import NetSettings, are_rounds_precise, measure_net
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.repetition import RepetitionPlan
 from tonnage.model.analysis.cpu_cost import NetworkCost, network_cost

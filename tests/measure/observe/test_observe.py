@@ -1,4 +1,4 @@
-"""`tonnage observe`: what is seen is what happened, whatever was watched; nothing is left."""
+"""`tonnage observe`: it counts everything that the command did, and leaves nothing behind."""
 
 import json
 import os
@@ -24,18 +24,18 @@ from support.disk import ROOT
 from support.replacing import replace
 from tonnage.base import formatting
 from tonnage.base.records import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
-from tonnage.measure.observe import cgroup
+from tonnage.base.system import cgroups
+from tonnage.base.system.processes import read_process
 from tonnage.measure.observe.bottleneck import MachineCapacity, find_bottleneck
 from tonnage.measure.observe.boundary import nonnegative_least_squares
 from tonnage.measure.observe.launch import RunningCommand
 from tonnage.measure.observe.phases import split_into_phases
-from tonnage.measure.observe.processes import process
 from tonnage.measure.observe.series import DEVICES, SERIES
 from tonnage.measure.observe.to_job import find_input_size, to_job
 
 BLKIO = Path("/sys/fs/cgroup/blkio")
 SPARK = ROOT / "benches" / ".venv" / "bin" / "python"
-PLACES = cgroup.own_groups(
+PLACES = cgroups.own_groups(
     Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
 )[1]
 
@@ -60,13 +60,13 @@ with multiprocessing.Pool(2) as pool:
 def observed(
     tonnage: Tonnage, out: Path, *command: str | Path, options: tuple[str, ...] = ()
 ) -> Observation:
-    """What was seen of a command that ends well."""
+    """Observe a command that succeeds."""
     tonnage.run("observe", "--output", out, *options, "--", *command, check=True)
     return Observation.read(out / "observation.json")
 
 
 def left_groups() -> list[Path]:
-    return [path for place in PLACES for path in place.glob(f"{cgroup.PREFIX}-*")]
+    return [path for place in PLACES for path in place.glob(f"{cgroups.MONITORED_PREFIX}-*")]
 
 
 # Control groups.
@@ -79,27 +79,27 @@ MOUNTS = """\
 """
 
 
-def test_groups_are_made_where_we_are() -> None:
+def test_groups_are_made_inside_our_own_groups() -> None:
     first = "8:pids:/\n7:blkio:/docker/1/a\n2:cpu,cpuacct:/b\n0::/\n"
     mounted = Path("/sys/fs/cgroup")
-    assert cgroup.own_groups(first, MOUNTS) == (
+    assert cgroups.own_groups(first, MOUNTS) == (
         1,
         [mounted / "blkio/a", mounted / "cpu,cpuacct/b", mounted / "unified"],
     )
-    assert cgroup.own_groups("0::/user.slice\n", MOUNTS) == (2, [mounted / "unified/user.slice"])
-    assert cgroup.own_groups("0::/\n", "") == (2, [])
+    assert cgroups.own_groups("0::/user.slice\n", MOUNTS) == (2, [mounted / "unified/user.slice"])
+    assert cgroups.own_groups("0::/\n", "") == (2, [])
 
 
-def test_a_group_of_version_2_is_read(tmp_path: Path) -> None:
-    group = cgroup.MonitoredGroup(2, (tmp_path,))
+def test_a_version_2_group_is_read(tmp_path: Path) -> None:
+    group = cgroups.MonitoredGroup(2, (tmp_path,))
     (tmp_path / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
-    assert group.usage() == cgroup.GroupUsage(cpu_seconds=2.5)
+    assert group.usage() == cgroups.GroupUsage(cpu_seconds=2.5)
     (tmp_path / "io.stat").write_text(
         "254:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n253:0 \n"
     )
-    charged = group.usage()
-    assert (charged.reads, charged.writes) == (1, 2)
-    assert charged.device_bytes == {"254:0": (4096, 8192), "253:0": (0, 0)}
+    usage = group.usage()
+    assert (usage.reads, usage.writes) == (1, 2)
+    assert usage.device_bytes == {"254:0": (4096, 8192), "253:0": (0, 0)}
     (tmp_path / "io.pressure").write_text(
         "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\n"
         "full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
@@ -107,26 +107,26 @@ def test_a_group_of_version_2_is_read(tmp_path: Path) -> None:
     assert group.usage().io_waits_seconds == 1.5
 
 
-def test_groups_of_those_that_were_killed_are_removed(tmp_path: Path) -> None:
-    me = process(os.getpid())
+def test_groups_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    me = read_process(os.getpid())
     assert me
-    mine = tmp_path / f"{cgroup.PREFIX}-{os.getpid()}-{me.started}"
+    mine = tmp_path / f"{cgroups.MONITORED_PREFIX}-{os.getpid()}-{me.started}"
     others = [
-        tmp_path / f"{cgroup.PREFIX}-{os.getpid()}-{me.started + 1}",
-        tmp_path / f"{cgroup.PREFIX}-4194304-5",
+        tmp_path / f"{cgroups.MONITORED_PREFIX}-{os.getpid()}-{me.started + 1}",
+        tmp_path / f"{cgroups.MONITORED_PREFIX}-4194304-5",
     ]
-    foreign = tmp_path / f"{cgroup.PREFIX}-x-y"
+    foreign = tmp_path / f"{cgroups.MONITORED_PREFIX}-x-y"
     for path in (mine, *others, foreign):
         path.mkdir()
-    cgroup.remove_stale_groups(tmp_path)
+    cgroups.remove_stale_groups(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([mine, foreign])
 
 
-# Phases of a series that is known.
+# Phases of a known series.
 
 
-def made(*parts: dict[str, float], interval: float = 0.1) -> dict[str, list[float]]:
-    """A series of parts, each with its rates for so many ``seconds``."""
+def series_of(*parts: dict[str, float], interval: float = 0.1) -> dict[str, list[float]]:
+    """A series of parts, each with its rates for a number of ``seconds``."""
     series: dict[str, list[float]] = {name: [0.0] for name in SERIES}
     end = 0.0
     for part in parts:
@@ -139,8 +139,8 @@ def made(*parts: dict[str, float], interval: float = 0.1) -> dict[str, list[floa
             series["seconds"][-1] = now
             series["host_busy_seconds"][-1] = now
             series["host_idle_seconds"][-1] = now
-            # A sample may lie in two parts.
-            for each, (low, high) in zip(parts, borders(parts), strict=True):
+            # A sample may overlap two parts.
+            for each, (low, high) in zip(parts, ranges(parts), strict=True):
                 share = max(min(now, high) - max(before, low), 0.0)
                 for name in each.keys() - {"seconds", "memory_bytes"}:
                     series[name][-1] += share * each[name]
@@ -149,7 +149,7 @@ def made(*parts: dict[str, float], interval: float = 0.1) -> dict[str, list[floa
     return series
 
 
-def borders(parts: tuple[dict[str, float], ...]) -> list[tuple[float, float]]:
+def ranges(parts: tuple[dict[str, float], ...]) -> list[tuple[float, float]]:
     found, end = [], 0.0
     for part in parts:
         found.append((end, end + part["seconds"]))
@@ -157,7 +157,7 @@ def borders(parts: tuple[dict[str, float], ...]) -> list[tuple[float, float]]:
     return found
 
 
-def seen_in(series: dict[str, list[float]]) -> list[ObservedPhase]:
+def phases_of(series: dict[str, list[float]]) -> list[ObservedPhase]:
     devices: dict[str, list[Any]] = {name: [] for name in DEVICES}
     for place, seconds in enumerate(series["seconds"]):
         row = dict.fromkeys(DEVICES, 0.0) | {
@@ -176,10 +176,10 @@ def seen_in(series: dict[str, list[float]]) -> list[ObservedPhase]:
 READS = {"read_bytes": 1e9, "reads": 1000.0, "cpu_seconds": 0.5}
 
 
-def test_a_step_within_a_sample_is_shared_out() -> None:
-    """Bytes to a hundredth, where samples are a tenth of the phase."""
+def test_a_step_within_a_sample_is_apportioned() -> None:
+    """Bytes are right to 1 %, although a sample is a tenth of the phase."""
     writes = {"written_bytes": 8e8, "writes": 900.0, "cpu_seconds": 1.0}
-    found = seen_in(made(READS | {"seconds": 1.03}, writes | {"seconds": 1.5}))
+    found = phases_of(series_of(READS | {"seconds": 1.03}, writes | {"seconds": 1.5}))
     assert [phase.seconds for phase in found] == pytest.approx([1.03, 1.5], abs=0.01)
     assert [phase.read_bytes for phase in found] == pytest.approx([1.03e9, 0], abs=1e7)
     assert [phase.written_bytes for phase in found] == pytest.approx([0, 1.2e9], abs=1e7)
@@ -187,12 +187,12 @@ def test_a_step_within_a_sample_is_shared_out() -> None:
     assert "vda was busy 90 % of the time" in found[0].why
 
 
-def test_stages_that_overlap_at_a_step_are_told_apart() -> None:
-    """The first phase still writes while the second reads: sizes of transfers tell whose it is."""
+def test_overlapping_stages_are_separated_by_transfer_size() -> None:
+    """The first phase still writes while the second already reads."""
     large, small = {"read_bytes": 1e9, "reads": 1e3}, {"written_bytes": 1e9, "writes": 1e4}
     late, early = {"written_bytes": 1e9, "writes": 1e3}, {"read_bytes": 1e9, "reads": 1e4}
-    found = seen_in(
-        made(
+    found = phases_of(
+        series_of(
             large | small | {"seconds": 2.0},
             early | small | {"seconds": 0.1},
             early | late | {"seconds": 2.0},
@@ -202,28 +202,28 @@ def test_stages_that_overlap_at_a_step_are_told_apart() -> None:
     assert [phase.written_bytes for phase in found] == pytest.approx([2.1e9, 2e9], rel=0.01)
 
 
-def test_a_start_that_looks_at_the_input_is_a_part_of_the_work() -> None:
-    """For a tenth of a second in small reads, then at half speed: no phase of its own."""
+def test_a_first_look_at_the_input_is_part_of_the_work() -> None:
+    """Small reads for 0.1 s, then half speed for a while, do not make a phase."""
     look = {"read_bytes": 1e8, "reads": 9000.0, "cpu_seconds": 0.9, "seconds": 0.1}
     warm = {name: rate / 2 for name, rate in READS.items()} | {"seconds": 0.3}
     start = {"cpu_seconds": 1.0, "seconds": 1.0}
-    found = seen_in(made(start, look, warm, READS | {"seconds": 4.0}))
+    found = phases_of(series_of(start, look, warm, READS | {"seconds": 4.0}))
     assert [phase.grows for phase in found] == [False, True]
     assert found[1].read_bytes == pytest.approx(4.16e9, rel=0.01)
 
 
 @pytest.mark.parametrize("lasting", [0.1, 0.2, 0.4, 0.8, 1.6])
-def test_a_burst_however_short_is_counted_once(lasting: float) -> None:
+def test_even_a_short_burst_is_counted_once(lasting: float) -> None:
     still = {"cpu_seconds": 0.1, "seconds": 2.0}
-    found = seen_in(made(still, READS | {"seconds": lasting}, still))
+    found = phases_of(series_of(still, READS | {"seconds": lasting}, still))
     assert sum(phase.read_bytes for phase in found) == pytest.approx(lasting * 1e9, rel=1e-6)
     assert sum(phase.seconds for phase in found) == pytest.approx(4 + lasting)
 
 
-def test_work_on_what_need_not_be_read_grows() -> None:
-    """Most of the CPU time, on input that the page cache has."""
+def test_a_phase_with_cpu_work_but_no_reads_grows() -> None:
+    """It uses most of the CPU time, on input in the page cache."""
     work = {"cpu_seconds": 2.0, "seconds": 4.0}
-    found = seen_in(made(work, {"written_bytes": 1e9, "cpu_seconds": 0.5, "seconds": 2.0}))
+    found = phases_of(series_of(work, {"written_bytes": 1e9, "cpu_seconds": 0.5, "seconds": 2.0}))
     assert [phase.grows for phase in found] == [True, True]
     assert find_input_size(found, None) == (
         pytest.approx(2e9, rel=0.01),
@@ -247,7 +247,7 @@ def test_work_on_what_need_not_be_read_grows() -> None:
         ({"cpu": 0.2, "one core": 0.4, "network": 0.8}, "network"),
     ],
 )
-def test_what_is_used_most_limits(used: dict[str, float], named: str) -> None:
+def test_the_most_used_resource_is_the_bottleneck(used: dict[str, float], named: str) -> None:
     counts = {"read_bytes": 1e9, "written_bytes": 0.0}
     assert (
         find_bottleneck({"waits for a core": 0.0} | used, counts, MachineCapacity(2, None))[0]
@@ -255,55 +255,63 @@ def test_what_is_used_most_limits(used: dict[str, float], named: str) -> None:
     )
 
 
-def test_what_is_equally_near_is_told() -> None:
+def test_the_reason_names_other_resources_that_limit_almost_as_much() -> None:
     used = {"cpu": 0.4, "one core": 0.75, "waits for a core": 0.0, "vda": 0.8}
     _, why = find_bottleneck(
         used, {"read_bytes": 1e9, "written_bytes": 1e9}, MachineCapacity(2, None)
     )
-    assert "equally near: its busiest thread's core" in why
-    held = {"cpu": 0.1, "one core": 0.2, "waits for a core": 0.0, "vda": 0.2, "waits for I/O": 0.9}
+    assert "limiting almost as much: its busiest thread's core" in why
+    throttled = {
+        "cpu": 0.1,
+        "one core": 0.2,
+        "waits for a core": 0.0,
+        "vda": 0.2,
+        "waits for I/O": 0.9,
+    }
     _, why = find_bottleneck(
-        held, {"read_bytes": 1e9, "written_bytes": 0.0}, MachineCapacity(2, None)
+        throttled, {"read_bytes": 1e9, "written_bytes": 0.0}, MachineCapacity(2, None)
     )
     assert "not for the device: a limit or a network in front of it" in why
 
 
 def test_the_same_work_at_another_speed_is_the_same_phase() -> None:
     slow = {name: rate / 4 for name, rate in READS.items()}
-    (only,) = seen_in(made(READS | {"seconds": 2.0}, slow | {"seconds": 4.0}))
+    (only,) = phases_of(series_of(READS | {"seconds": 2.0}, slow | {"seconds": 4.0}))
     assert only.read_bytes == pytest.approx(3e9)
 
 
 def test_more_cpu_for_the_same_bytes_is_another_phase() -> None:
-    found = seen_in(made(READS | {"seconds": 2.0}, READS | {"cpu_seconds": 1.5, "seconds": 2.0}))
+    found = phases_of(
+        series_of(READS | {"seconds": 2.0}, READS | {"cpu_seconds": 1.5, "seconds": 2.0})
+    )
     assert [phase.cpu_seconds for phase in found] == pytest.approx([1.0, 3.0], abs=0.05)
 
 
 def test_a_beginning_that_moves_nothing_does_not_grow() -> None:
     start = {"cpu_seconds": 0.8, "seconds": 1.0}
-    found = seen_in(made(start, READS | {"seconds": 2.0}, {"seconds": 1.0}))
+    found = phases_of(series_of(start, READS | {"seconds": 2.0}, {"seconds": 1.0}))
     assert [phase.grows for phase in found] == [False, True, False]
     assert find_input_size(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has read")
     assert find_input_size(found, 5)[0] == 5
 
 
-def test_of_one_sample_there_is_one_phase() -> None:
-    (only,) = seen_in(made({"seconds": 0.01, "cpu_seconds": 1.0}))
+def test_one_sample_is_one_phase() -> None:
+    (only,) = phases_of(series_of({"seconds": 0.01, "cpu_seconds": 1.0}))
     assert (only.bottleneck, only.grows) == ("cpu", True)
 
 
 # The command.
 
 
-def test_a_command_that_ends_at_once_is_told_of_with_its_beginning() -> None:
-    """Both are read in one go where the reader comes late."""
+def test_a_command_that_ends_at_once_is_reported_with_its_start() -> None:
+    """A late reader gets both lines in one read."""
     status, release = os.pipe()
-    launched = RunningCommand(os.getpid(), 4711, status, release, "256")
-    assert launched.poll() and launched.exit_code == 1
-    launched.close()
+    running = RunningCommand(os.getpid(), 4711, status, release, "256")
+    assert running.poll() and running.exit_code == 1
+    running.close()
 
 
-def test_the_exit_code_and_the_streams_are_the_commands(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_exit_code_and_streams_are_those_of_the_command(tonnage: Tonnage, tmp_path: Path) -> None:
     done = subprocess.run(
         [tonnage.path, "observe", "--output", tmp_path / "out", "--", "sh", "-c", "cat; exit 7"],
         input="through",
@@ -319,7 +327,7 @@ def test_the_exit_code_and_the_streams_are_the_commands(tonnage: Tonnage, tmp_pa
     assert left_groups() == []
 
 
-def test_json_is_alone_on_standard_output(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_only_json_goes_to_standard_output(tonnage: Tonnage, tmp_path: Path) -> None:
     done = tonnage.run(
         "observe", "--output", tmp_path / "out", "--json", "--", "echo", "hello", check=True
     )
@@ -327,33 +335,33 @@ def test_json_is_alone_on_standard_output(tonnage: Tonnage, tmp_path: Path) -> N
     assert done.stderr == "hello\n"
 
 
-def test_what_cannot_be_run_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_a_command_that_cannot_run_is_an_error(tonnage: Tonnage, tmp_path: Path) -> None:
     text = tmp_path / "text"
-    text.write_text("no program")
+    text.write_text("not a program")
     text.chmod(0o755)
-    for command, code, said in (
-        ("there-is-none", 127, "there is no such command"),
-        (str(tmp_path), 126, "may be executed"),
+    for command, code, message in (
+        ("there-is-none", 127, "there is no command there-is-none"),
+        (str(tmp_path), 126, "it is not an executable file"),
         (str(text), 126, "Exec format error"),
     ):
         done = tonnage.run("observe", "--output", tmp_path / "out", "--", command)
         assert (done.returncode, done.stdout) == (code, "")
-        assert said in done.stderr and len(done.stderr.splitlines()) == 1
+        assert message in done.stderr and len(done.stderr.splitlines()) == 1
         assert not (tmp_path / "out").exists()
     assert left_groups() == []
 
 
-def test_errors_name_the_flag_and_what_mends_it(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_errors_name_the_flag_and_the_fix(tonnage: Tonnage, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
-    for args, said in (
+    for args, message in (
         ([], "give either -- COMMAND or --pid PID...: what is to be watched"),
-        (["--pid", "4194304"], "--pid 4194304: there is no such process: give one that runs"),
+        (["--pid", "4194304"], "--pid: process 4194304 does not exist: give a running one"),
         (["--output", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
         (["--interval", "0", "--", "true"], "give a number from 0.01 to 3600"),
     ):
         done = tonnage.run("observe", *args, cwd=tmp_path)
-        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert done.returncode == 2 and message in done.stderr, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["full"]
 
 
@@ -361,11 +369,11 @@ def test_errors_name_the_flag_and_what_mends_it(tonnage: Tonnage, tmp_path: Path
 def test_counters_of_another_user_are_refused() -> None:
     script = (
         "import os; os.setuid(65534)\n"
-        "from tonnage.measure.observe import watch\n"
-        f"try: watch._watchable({os.getpid()})\n"
+        "from tonnage.measure.observe import monitor\n"
+        f"try: monitor._name_of({os.getpid()})\n"
         "except Exception as why: print(why)\n"
     )
-    # Imported before it becomes nobody, who may not see the package.
+    # Import first: the user nobody may not read the package.
     script = "import tonnage.measure.observe.monitor\n" + script
     said = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -373,13 +381,13 @@ def test_counters_of_another_user_are_refused() -> None:
     assert f"/proc/{os.getpid()}/io may not be read" in said and "as root" in said
 
 
-def test_without_a_control_group_the_same_is_seen(disk: Path, monkeypatch: Any) -> None:
-    """As a user that may make none."""
+def test_results_are_the_same_without_a_control_group(disk: Path, monkeypatch: Any) -> None:
+    """As a user who may not make one."""
     script = (
         "import sys\n"
-        "from tonnage.measure.observe import groups\n"
+        "from tonnage.base.system import cgroups\n"
         "def refuse(): raise PermissionError(13, 'Permission denied')\n"
-        "groups.make = refuse\n"
+        "cgroups.make_monitored_group = refuse\n"
         "from tonnage.cli.main import main\n"
         "main()\n"
     )
@@ -395,7 +403,7 @@ def test_without_a_control_group_the_same_is_seen(disk: Path, monkeypatch: Any) 
     assert sum(phase.written_bytes for phase in seen.phases) == pytest.approx(32 << 20, rel=0.02)
 
 
-def test_nothing_gets_out_of_sight(tonnage: Tonnage, disk: Path) -> None:
+def test_every_descendant_is_counted(tonnage: Tonnage, disk: Path) -> None:
     """Short processes; a daemon whose parent has ended; bytes to the page cache."""
     one = "dd if=/dev/zero of={} bs=1M count=8 status=none"
     command = "; ".join(one.format(disk / f"short-{number}") for number in range(4))
@@ -405,7 +413,7 @@ def test_nothing_gets_out_of_sight(tonnage: Tonnage, disk: Path) -> None:
     assert written == pytest.approx(5 * (8 << 20), rel=0.02)
 
 
-def test_a_signal_goes_to_the_command_and_what_was_seen_is_written(
+def test_a_signal_is_passed_on_and_the_observation_is_written(
     tonnage: Tonnage, tmp_path: Path
 ) -> None:
     command = "trap 'echo got it; exit 3' INT; touch ready; while :; do sleep 0.05; done"
@@ -419,33 +427,33 @@ def test_a_signal_goes_to_the_command_and_what_was_seen_is_written(
     assert Observation.read(out / "observation.json").exit_code == 3
 
 
-def test_processes_that_run_already(tonnage: Tonnage, disk: Path) -> None:
+def test_running_processes_can_be_observed(tonnage: Tonnage, disk: Path) -> None:
     go_on = disk / "go on"
     go_on.touch()
     writing = f"dd if=/dev/zero of={disk}/file bs=1M count=4 oflag=direct status=none"
     command = f"while [ -e '{go_on}' ]; do {writing}; done"
     with processes.started(["sh", "-c", command]) as job:
         job.until((disk / "file").exists)
-        before = process(job.pid)
+        before = read_process(job.pid)
         assert before
         out = disk / "out"
         watching = [tonnage.path, "observe", "--output", out, "--pid", str(job.pid)]
         with processes.started(watching) as running:
             running.until(lambda: (out / "series.csv").exists())
             time.sleep(1.5)
-            assert len((out / "series.csv").read_text().splitlines()) > 1  # On file by now.
+            assert len((out / "series.csv").read_text().splitlines()) > 1  # Written by now.
             code, _, said = running.end(signal.SIGINT)
         assert code == 0, said
         assert job.process.poll() is None
         go_on.unlink()
-        job.process.wait()  # And with it the one that writes, before the directory is removed.
+        job.process.wait()  # Its writer ends with it, before the directory is removed.
     seen = Observation.read(out / "observation.json")
     assert seen.exit_code is None and seen.pids == [job.pid]
     assert sum(phase.written_bytes for phase in seen.phases) > 0
-    assert "still ran when SIGINT ended" in " ".join(seen.notes)
+    assert "still running when SIGINT ended" in " ".join(seen.notes)
 
 
-def test_watching_ends_with_what_is_watched(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_an_observation_ends_with_the_processes(tonnage: Tonnage, tmp_path: Path) -> None:
     with processes.started(["sleep", "1"]) as job:
         done = tonnage.run(
             "observe", "--output", tmp_path / "out", "--pid", str(job.pid), check=True, timeout=60
@@ -455,7 +463,7 @@ def test_watching_ends_with_what_is_watched(tonnage: Tonnage, tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes control groups")
-def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
+def test_a_killed_observation_leaves_its_series_and_the_next_removes_its_group(
     tonnage: Tonnage, tmp_path: Path
 ) -> None:
     command = f"echo $$ > {tmp_path}/pid; touch {tmp_path}/ready; sleep 60"
@@ -476,7 +484,7 @@ def test_a_killed_one_leaves_its_series_and_the_next_removes_its_group(
 
 def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
     command = f"dd if=/dev/urandom bs=1M count=60 status=none | gzip -9 > {disk}/zipped"
-    for number in range(3):  # A host that stands still for a moment makes two phases of one.
+    for number in range(3):  # A stall of the host splits a phase in two.
         out = disk / f"out-{number}"
         seen = observed(tonnage, out, "sh", "-c", command, options=("--data", "60MiB"))
         main = max(seen.phases, key=lambda phase: phase.seconds)
@@ -605,7 +613,7 @@ def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> N
     script = disk / "two.py"
     script.write_text(TWO_PHASES)
     seen = observed(tonnage, disk / "out", sys.executable, script, "write", disk / "file")
-    # The disk may change its mind while it writes; then that is several phases.
+    # The disk may change its speed while writing, which makes several phases.
     writes = [phase.written_bytes > 2 << 20 for phase in seen.phases]
     last = max(place for place, each in enumerate(writes) if each)
     written = sum(phase.written_bytes for phase in seen.phases[: last + 1])
@@ -616,7 +624,7 @@ def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> N
 
 @pytest.mark.skipif(not SPARK.exists(), reason="PySpark is set up by benches/sort_peers/setup.sh")
 def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
-    """Its start, which reads a cold JVM's jars at most; then work, in the JVM's own processes."""
+    """It starts a JVM, reading at most its jars, and then works in the JVM's processes."""
     script = (
         "from pyspark.sql import SparkSession\n"
         "s = SparkSession.builder.master('local[2]').config('spark.local.dir', '.').getOrCreate()\n"
@@ -628,7 +636,7 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
     written = sum(phase.written_bytes - phase.cancelled_bytes for phase in seen.phases)
     files = sum(file.stat().st_size for file in (disk / "made").glob("*.parquet"))
     assert 2 <= len(seen.phases) <= 12, seen.phases
-    # The shuffle is written too, and is larger than the files that come of it.
+    # The shuffle is written, too, and is larger than the final files.
     assert 0.97 * files <= written <= 6 * files
     assert any(phase.grows for phase in seen.phases)
     busiest = max(seen.phases, key=lambda phase: phase.cpu_seconds)
@@ -636,7 +644,7 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
     assert busiest.peak_memory_bytes > 200 << 20
 
 
-def test_a_job_keeps_fixed_what_does_not_grow_and_what_one_core_limits() -> None:
+def test_a_job_keeps_fixed_times_and_single_core_limits() -> None:
     seen = Observation.read(ROOT / "tests" / "data" / "artifacts" / "observation-1.json")
     work = replace(
         seen.phases[0], name="work", grows=True, seconds=8.0, cpu_seconds=9.0, bottleneck="one core"
@@ -657,9 +665,9 @@ AMOUNTS = st.integers(0, 1_000).map(lambda value: value / 100)
 
 
 @given(st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS), min_size=2, max_size=8))
-def test_non_negative_least_squares_are_those_of_scipy(rows: list[tuple[float, ...]]) -> None:
+def test_nonnegative_least_squares_match_scipy(rows: list[tuple[float, ...]]) -> None:
     *columns, wanted = np.array(rows).T
     both = np.column_stack(columns)
-    mine, (_, theirs) = nonnegative_least_squares(both, wanted), nnls(both, wanted)
-    assert np.all(mine >= 0)
-    assert np.linalg.norm(both @ mine - wanted) == pytest.approx(theirs, rel=1e-6, abs=1e-6)
+    weights, (_, residual) = nonnegative_least_squares(both, wanted), nnls(both, wanted)
+    assert np.all(weights >= 0)
+    assert np.linalg.norm(both @ weights - wanted) == pytest.approx(residual, rel=1e-6, abs=1e-6)

@@ -1,4 +1,4 @@
-"""What a tree of processes has used, of files like the kernel's: each process counts once."""
+"""A process tree's usage, from files like those of /proc: each process counts once."""
 
 import shutil
 from pathlib import Path
@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from tonnage.measure.observe import processes as processes_of_a_tree
-from tonnage.measure.observe.processes import TICKS, ProcessTree, ResourceUsage
+from tonnage.base.system import processes
+from tonnage.base.system.processes import ResourceUsage
+from tonnage.base.system.procfs import TICKS
+from tonnage.measure.observe.process_tree import ProcessTree
 
 
 def put(
@@ -39,34 +41,34 @@ def remove(proc: Path, pid: int) -> None:
     shutil.rmtree(proc / str(pid))
 
 
-def test_a_tree_is_all_that_is_below_its_root(tmp_path: Path) -> None:
+def test_a_tree_includes_all_descendants_of_its_root(tmp_path: Path) -> None:
     for pid, parent in ((10, 1), (11, 10), (12, 11), (20, 1)):
         put(tmp_path, pid, parent, cpu=1, read=100)
     seen = ProcessTree([10], proc=tmp_path).sample(0.0)
     assert (seen.processes, seen.usage.cpu_seconds, seen.usage.read_bytes) == (3, 3.0, 300)
 
 
-def test_what_ended_counts_once_through_whoever_waited_for_it(tmp_path: Path) -> None:
+def test_an_ended_process_counts_once_through_its_parent(tmp_path: Path) -> None:
     put(tmp_path, 10, 1, cpu=1, read=100)
     put(tmp_path, 11, 10, cpu=2, read=50)
     tree = ProcessTree([10], proc=tmp_path)
     assert tree.sample(0.0).usage.read_bytes == 150
     remove(tmp_path, 11)
-    put(tmp_path, 10, 1, cpu=1, children=2.5, read=160)  # It read 10 more before it ended.
+    put(tmp_path, 10, 1, cpu=1, children=2.5, read=160)  # The child read 10 more before it ended.
     used = tree.sample(0.1).usage
     assert (used.cpu_seconds, used.read_bytes) == (3.5, 160)
 
 
 @pytest.mark.parametrize("ends_when", ["its parent is read", "it was read"])
-def test_a_child_that_is_waited_for_meanwhile_counts_once(
+def test_a_child_that_ends_during_a_sample_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_when: str
 ) -> None:
-    """It was there when the tree was looked at; whoever has it by then was read, or was not."""
+    """It was alive when the tree was listed; its parent was read before or after its end."""
     put(tmp_path, 10, 1, read=100)
     put(tmp_path, 11, 10, read=50)
     tree = ProcessTree([10], proc=tmp_path)
     tree.sample(0.0)
-    read = processes_of_a_tree.resource_usage
+    read = processes.resource_usage
 
     def ends() -> None:
         remove(tmp_path, 11)
@@ -80,12 +82,12 @@ def test_a_child_that_is_waited_for_meanwhile_counts_once(
             ends()
         return found
 
-    monkeypatch.setattr(processes_of_a_tree, "input_output", reads)
+    monkeypatch.setattr(processes, "resource_usage", reads)
     assert tree.sample(0.1).usage.read_bytes == 150
     assert tree.sample(0.2).usage.read_bytes == 150
 
 
-def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
+def test_usage_of_processes_that_nobody_in_the_tree_waits_for_is_kept(tmp_path: Path) -> None:
     """A child of a parent that ignores SIGCHLD; an orphan that init waits for; a root."""
     put(tmp_path, 10, 1, read=100, ignores=True)
     put(tmp_path, 11, 10, read=50)
@@ -102,7 +104,7 @@ def test_what_nobody_waits_for_is_not_lost(tmp_path: Path) -> None:
     assert (seen.usage.read_bytes, seen.processes) == (157, 0)
 
 
-def test_a_pid_that_comes_again_is_another_process(tmp_path: Path) -> None:
+def test_a_reused_pid_is_another_process(tmp_path: Path) -> None:
     put(tmp_path, 10, 1)
     put(tmp_path, 11, 10, read=50)
     tree = ProcessTree([10], proc=tmp_path)
@@ -133,7 +135,7 @@ def test_processes_that_may_not_be_read_are_told(
     assert (used.read_bytes, used.cpu_seconds, tree.unreadable) == (100, 3.0, {11})
 
 
-def test_turns_of_threads_are_what_they_had_and_stood_ready_for(tmp_path: Path) -> None:
+def test_thread_times_give_the_busiest_thread_and_the_waits_for_cores(tmp_path: Path) -> None:
     put(tmp_path, 10, 1, cpu=1, waited=0.5)
     put(tmp_path, 11, 10, cpu=2)
     tree = ProcessTree([10], proc=tmp_path)
@@ -145,7 +147,7 @@ def test_turns_of_threads_are_what_they_had_and_stood_ready_for(tmp_path: Path) 
     assert seen.core_waits_seconds == pytest.approx(0.8)
 
 
-def test_who_holds_a_socket_may_have_sent(tmp_path: Path) -> None:
+def test_a_process_with_a_socket_is_connected(tmp_path: Path) -> None:
     put(tmp_path, 10, 1)
     put(tmp_path, 11, 10)
     tree = ProcessTree([10], proc=tmp_path)

@@ -19,7 +19,8 @@ from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
 from tonnage.cluster.peers import BarrierResult
 from tonnage.measure.cluster.aggregate import aggregate_nodes
-from tonnage.measure.stream import StreamSettings, measure_stream
+from tonnage.measure.stream.suite import measure_stream
+from tonnage.measure.stream.trial import StreamSettings
 
 MIB = 1 << 20
 SETTINGS = StreamSettings(

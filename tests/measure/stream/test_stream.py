@@ -16,7 +16,8 @@ from support.command import Tonnage
 from support.processes import started
 from tonnage.base import core
 from tonnage.base.records import Measurement
-from tonnage.measure.stream import StreamSettings, drop_cached_pages, measure_stream
+from tonnage.measure.stream.suite import measure_stream
+from tonnage.measure.stream.trial import StreamSettings, drop_cached_pages
 
 MIB = 1 << 20
 

@@ -18,7 +18,7 @@ MOUNTS = Path("/proc/self/mounts")
 MOUNT_INFO = Path("/proc/self/mountinfo")
 NUMBERED = Path("/sys/dev/block")
 BLOCK = Path("/sys/class/block")
-LOOPS = Path("/sys/block")
+DEVICES = Path("/sys/block")
 BTRFS = Path("/sys/fs/btrfs")
 
 MOUNT_OPTIONS = {"xfs": "noatime", "ext4": "noatime", "btrfs": "noatime,nodatasum"}
@@ -72,10 +72,21 @@ def queue_dir(device: str) -> Path:
     return queue if queue.is_dir() else block.resolve().parent / "queue"
 
 
+def device_names() -> dict[str, str]:
+    """The name of each block device by its ``major:minor``, as control groups have it."""
+    names = {}
+    for entry in DEVICES.iterdir() if DEVICES.is_dir() else ():
+        try:
+            names[(entry / "dev").read_text().strip()] = entry.name
+        except OSError:
+            continue
+    return names
+
+
 def loop_devices() -> dict[Path, str]:
     """The loop device of each file that has one."""
     devices = {}
-    for backing in LOOPS.glob("loop*/loop/backing_file"):
+    for backing in DEVICES.glob("loop*/loop/backing_file"):
         with suppress(OSError):  # Detached meanwhile.
             file = Path(backing.read_text().removesuffix("\n"))
             devices[file] = f"/dev/{backing.parent.parent.name}"
@@ -84,7 +95,7 @@ def loop_devices() -> dict[Path, str]:
 
 def uses_page_cache(device: str) -> bool:
     """Whether a loop device reads and writes its file through the page cache."""
-    direct = LOOPS / Path(device).name / "loop" / "dio"
+    direct = DEVICES / Path(device).name / "loop" / "dio"
     return direct.exists() and direct.read_text().strip() == "0"
 
 

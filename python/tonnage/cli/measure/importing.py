@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.types import Json
 from tonnage.cli.output.trials import metric_line, scorecard_line
@@ -38,18 +38,19 @@ def import_files(
     Examples:
         tonnage import fio.json ior.txt --output imported
     """
-    from tonnage.measure.importers import Unreadable, imported, read
+    from tonnage.measure.importers.detection import read, to_measurement
+    from tonnage.measure.importers.metric import UnreadableFile
 
     try:
-        found = [imported(file, read(file), command=command_line()) for file in files]
-    except Unreadable as error:
+        found = [to_measurement(file, read(file), command=command_line()) for file in files]
+    except UnreadableFile as error:
         raise core.UsageError(str(error)) from None
     for measurement in found:
         if out:
             measurement.write(out / f"{measurement.id}.json")
     readings = [reading for measurement in found for reading in measurement.readings]
     if as_json:
-        print(json.dumps({"measurements": [dataclasses.asdict(each) for each in readings]}))
+        print(json.dumps({"measurements": [to_builtins(each) for each in readings]}))
         return
     for each in readings:
         tool = f"{each.source.tool} {each.source.version or ''}".strip()

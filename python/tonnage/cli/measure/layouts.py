@@ -14,28 +14,23 @@ from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.measure.options import (
-    Labels,
-    Out,
-    Seed,
-    TrialSeconds,
-    TrialSize,
-    labelled,
-    summary,
-)
-from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.types import Json, Memory, parse_size, whole_number
+from tonnage.cli.measure.options import ResultOptions, Seed, TrialSeconds, TrialSize
+from tonnage.cli.options.files import command_line
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.types import Memory, parse_size, whole_number
 from tonnage.cli.options.validate import refuse_files, refuse_unknown
+from tonnage.cli.output.trials import print_directory, summary
 from tonnage.model.analysis.cpu_cost import layout_costs
 
 
 def measure_layouts(
+    *,
     device: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="DEVICE...",
-            help="Block devices, or files that become loop devices. Nothing else is touched. "
-            "Without any, only what a killed command left is undone.",
+            metavar="[DEVICE...]",
+            help="Block devices, or files to use as loop devices; nothing else is touched. Without "
+            "any, only clean up after a killed command.",
         ),
     ] = None,
     layout: Annotated[
@@ -43,21 +38,25 @@ def measure_layouts(
         typer.Option(
             "--layout",
             metavar="LAYOUT...",
-            help="Of single (the first device), separate (a file system on each), jbod and raid0 "
-            "(one over all). Default: all, of one device single.",
+            help="single (the first device), separate (a file system on each), jbod, raid0 (one "
+            "file system over all). Default: all, or single with one device.",
         ),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option("--mode", metavar="MODE...", help="Of wo, ro and rw. Default: all."),
+        typer.Option(
+            "--mode",
+            metavar="MODE...",
+            help="wo (write), ro (read), rw (read and write). Default: all.",
+        ),
     ] = None,
     file_system: Annotated[
         str | None,
         typer.Option(
             "--file-system",
             metavar="NAME",
-            help="xfs or ext4, joined by LVM, or btrfs, which joins devices itself. Default: the "
-            "first of them with which this machine can make all layouts.",
+            help="xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
+            "this machine can make all layouts.",
         ),
     ] = None,
     stripe: Annotated[
@@ -66,12 +65,12 @@ def measure_layouts(
             "--stripe",
             parser=parse_size,
             metavar="SIZE",
-            help="How much of a raid0 lies together on a device, if LVM makes it. Default: 512KiB.",
+            help="Stripe size of a raid0 on LVM. Default: 512KiB.",
         ),
     ] = None,
-    size: TrialSize = "2GB",  # type: ignore[assignment]
-    seconds: TrialSeconds = "5",  # type: ignore[assignment]
-    rounds: Annotated[
+    size: TrialSize = default("2GB"),
+    seconds: TrialSeconds = default("5"),
+    repetitions: Annotated[
         int,
         typer.Option(
             "--repetitions",
@@ -79,31 +78,32 @@ def measure_layouts(
             metavar="N",
             help="How often each layout is made and measured.",
         ),
-    ] = "3",  # type: ignore[assignment]
-    memory: Memory = "1GiB",  # type: ignore[assignment]
-    seed: Seed = "1",  # type: ignore[assignment]
+    ] = default("3"),
+    memory: Memory = default("1GiB"),
+    seed: Seed = default("1"),
     destroy: Annotated[
         bool,
         typer.Option(
             "--destroy",
-            help="Take devices that hold something, too, which is lost then. One that is in use is "
-            "refused all the same.",
+            help="Also use devices that hold data, which is lost. A device in use is refused "
+            "anyway.",
         ),
     ] = False,
-    label: Labels = None,
-    out: Out = None,
-    as_json: Json = False,
+    results: ResultOptions,
 ) -> None:
-    """Measure layouts of the same devices, which it makes and takes down itself. Needs root.
+    """Make layouts on the same devices, and measure each as a sort would use it. Needs root.
 
-    What is on the devices is lost, and they are empty in the end. Each layout is measured as by
-    measure disk, in turns: wo, ro and rw are how a sort goes over its disks, which is what a layout
-    is chosen for. What a killed one left is undone by the next measure layouts and by no other
-    command, also after a reboot; the same one, with its --output, goes on.
+    Data on the devices is lost; they are empty at the end. Layouts take turns, and each is measured
+    as by measure disk. After a kill or a reboot, the next measure layouts cleans up; with the same
+    --output it resumes.
+
+    Examples:
+        sudo tonnage measure layouts /dev/nvme1n1 /dev/nvme2n1 --output layouts
+        sudo tonnage measure layouts /dev/nvme1n1 --layout single --file-system ext4
     """
     from tonnage.measure.disk import MODES, OPERATIONS
-    from tonnage.measure.layouts import LayoutSettings
-    from tonnage.measure.layouts import measure_layouts as measure
+    from tonnage.measure.layouts.compare import LayoutSettings
+    from tonnage.measure.layouts.compare import measure_layouts as measure
     from tonnage.measure.layouts.steps import FILE_SYSTEMS, LAYOUTS
 
     modes = [each for each in MODES if each in OPERATIONS]
@@ -111,8 +111,7 @@ def measure_layouts(
     refuse_unknown("--layout", layout or [], LAYOUTS)
     refuse_unknown("--mode", mode or [], modes)
     refuse_unknown("--file-system", [file_system] if file_system else [], FILE_SYSTEMS)
-    labels = labelled(label)
-    out = out or new_directory("tonnage-layouts")
+    out = results.directory("layouts")
     refuse_files("--output", [out])
     settings = LayoutSettings(
         devices=tuple(devices),
@@ -120,7 +119,7 @@ def measure_layouts(
         modes=tuple(dict.fromkeys(mode or modes)),
         file_system=file_system,
         stripe_bytes=stripe,
-        rounds=rounds,
+        rounds=repetitions,
         seconds=seconds,
         size_bytes=size,
         memory_bytes=memory,
@@ -132,16 +131,16 @@ def measure_layouts(
         out,
         destroy=destroy,
         command=command_line(),
-        labels=labels,
+        labels=results.labels,
         on_round=lambda label: core.Progress(label, size, most_seconds),
     )
-    if as_json:
+    if results.as_json:
         print(json.dumps(_as_json(done)))
     elif done:
         print("\n".join(_lines(done)))
-        print(f"Kept in {out}; a page of it: tonnage report {out}")
+        print_directory(out)
     else:
-        print("No device was given; what a killed command had left is undone.")
+        print("No device was given; leftovers of a killed command are removed.")
 
 
 def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
@@ -166,7 +165,7 @@ def _compared(done: Sequence[Measurement]) -> list[Comparison]:
 
 
 def _lines(done: Sequence[Measurement]) -> list[str]:
-    """What each layout carries and costs, and how they compare."""
+    """Each layout's throughput and CPU cost, and how layouts compare."""
     lines = []
     for each in done:
         lines.append(f"{each.settings['layout']} ({each.settings['made_by']})")
@@ -177,16 +176,14 @@ def _lines(done: Sequence[Measurement]) -> list[str]:
 def _costs(measurement: Measurement) -> list[str]:
     return [
         f"{formatting.trial(mode)}: {formatting.significant(cost.own * 1e9, 2)} core seconds a GB, "
-        f"{formatting.significant(cost.machine * 1e9, 2)} of the whole machine, kernel and all others"
+        f"{formatting.significant(cost.machine * 1e9, 2)} of the whole machine, with the kernel"
         for mode, cost in layout_costs(measurement).items()
     ]
 
 
 def _ratio(each: Comparison) -> str:
     found = each.ratio
-    interval = (
-        f"no interval yet, for which {formatting.several(found.lacking, 'trial')} more are needed"
-    )
+    interval = f"no interval yet: {formatting.several(found.lacking, 'trial')} more needed"
     if found.low is not None and found.high is not None:
         low, high = formatting.significant(found.low), formatting.significant(found.high)
         interval = f"{low} to {high} with {formatting.percent(found.confidence or 0)} confidence"

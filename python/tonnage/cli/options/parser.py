@@ -44,6 +44,14 @@ FLAG_OF_SETTING = {
     "object_bytes": "--object-size",
     "workers": "--processes",
     "every": "--every",
+    "read": "--dir",
+    "write": "--dir",
+    "made_by": "--file-system",
+    "rate_bits_per_second": "--rate",
+    "explore": "--seconds",
+    "blocking": "--engine",
+    "batched": "--submission",
+    "direct": "--buffered",
 }
 """Settings of the runtime whose flag has another name, where the command has that flag."""
 EXAMPLES = "\n\nExamples:\n"

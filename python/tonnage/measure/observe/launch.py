@@ -1,13 +1,13 @@
-"""Starts a command so that nothing that it starts gets out of sight.
+"""Start a command so that every process it starts stays accounted for.
 
-Between us and the command stands the keeper, a process that does nothing but wait: orphans become
-its children (``PR_SET_CHILD_SUBREAPER``), and so what every process used is, in the end, in the
-keeper's counters, with nothing of our own among it. It lives until we have read them.
+Between this process and the command stands the reaper, a process that only waits. Orphans become
+its children (``PR_SET_CHILD_SUBREAPER``), so the usage of every process ends up in the reaper's
+counters, with nothing of our own in them. It lives until we have read them.
 
-    us -- keeper -- command -- ...
+    this process -- reaper -- command -- ...
 
-Standard input, output and error are the command's as they are ours, and so is the process group:
-what is typed at a terminal, Ctrl-C too, goes to it.
+The command shares our standard input, output and error, and our process group: what is typed at a
+terminal, including Ctrl-C, reaches it.
 """
 
 from __future__ import annotations
@@ -26,33 +26,31 @@ from tonnage.base import core
 PR_SET_CHILD_SUBREAPER = 36
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD}
-"""Signals that are waited for while a command is watched; they are blocked meanwhile."""
+"""Signals to wait for while a command runs; they are blocked meanwhile."""
 
 
 class CommandNotStarted(core.UsageError):
-    """A command that could not be started; ``code`` is what a shell would end with."""
+    """A command could not be started; ``code`` is the exit code that a shell would give."""
 
-    def __init__(self, said: str, code: int) -> None:
-        super().__init__(said)
+    def __init__(self, why: str, code: int) -> None:
+        super().__init__(why)
         self.code = code
 
 
 class RunningCommand:
-    """A command under way."""
-
-    def __init__(self, keeper: int, pid: int, status: int, release: int, said: str) -> None:
-        self.reaper, self.pid = keeper, pid
-        self._status, self._release, self._said = status, release, said
+    def __init__(self, reaper: int, pid: int, status: int, release: int, text: str) -> None:
+        self.reaper, self.pid = reaper, pid
+        self._status, self._release, self._text = status, release, text
         self.exit_code: int | None = None
-        """As a shell has it: 128 and the signal's number if one ended it; None while it runs."""
+        """As in a shell: 128 plus the number of the signal that ended it; None while it runs."""
         self.was_lost = False
-        """The keeper was killed: how the command ended, and when, is not known."""
+        """The reaper was killed: how and when the command ended is not known."""
 
     def poll(self) -> bool:
-        """Whether it has ended; what it used is the keeper's from then on."""
+        """Whether it has ended; its usage is in the reaper's counters from then on."""
         if self.exit_code is None and not self.was_lost:
             try:
-                line = self._said or os.read(self._status, 64).decode()
+                line = self._text or os.read(self._status, 64).decode()
             except BlockingIOError:
                 return False
             if line:
@@ -63,12 +61,11 @@ class RunningCommand:
         return True
 
     def send(self, number: int) -> None:
-        """Passes a signal on."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
     def close(self) -> None:
-        """Lets the keeper go: call this when the last counters are read."""
+        """End the reaper, after its counters were read for the last time."""
         os.close(self._release)
         os.close(self._status)
         with suppress(ChildProcessError):
@@ -76,72 +73,71 @@ class RunningCommand:
 
 
 def start_command(
-    command: Sequence[str], entrances: Sequence[Path], mask: set[int], to_stderr: bool
+    command: Sequence[str], procs_files: Sequence[Path], mask: set[int], to_stderr: bool
 ) -> RunningCommand:
-    """Starts ``command``; call it with `WATCHED` blocked.
+    """Start ``command``; the caller has blocked the signals in `WATCHED`.
 
     Args:
         command: The program and its arguments.
-        entrances: Files of control groups that it enters before it begins.
-        mask: Signals that were blocked before, as they are to be in the command.
-        to_stderr: Its standard output goes to standard error, since ours is for something else.
+        procs_files: ``cgroup.procs`` of the groups that it enters first.
+        mask: The signals to block in the command, as they were blocked before.
+        to_stderr: Send the command's standard output to standard error.
 
     Raises:
-        NotStarted: There is no such program, or it may not be run.
+        CommandNotStarted: There is no such program, or it may not be run.
     """
     if shutil.which(command[0]) is None:
-        found = os.path.exists(command[0]) and os.sep in command[0]
+        exists = os.path.exists(command[0]) and os.sep in command[0]
         raise CommandNotStarted(
-            f"{command[0]} cannot be run: it is no program that may be executed"
-            if found
-            else f"{command[0]}: there is no such command: give one that PATH has, or its path",
-            126 if found else 127,
+            f"{command[0]} cannot be run: it is not an executable file"
+            if exists
+            else f"there is no command {command[0]}: give one in PATH, or its path",
+            126 if exists else 127,
         )
     status, tell = os.pipe()
     hold, release = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    us = os.getpid()
-    keeper = os.fork()
-    if not keeper:
-        # Nothing here may return to the program above, whatever happens.
+    own_pid = os.getpid()
+    reaper = os.fork()
+    if not reaper:
+        # The child must never return into the caller's code.
         try:
             os.close(status)
             os.close(release)
-            _keep(command, entrances, mask, to_stderr, tell, hold, us)
+            _reap(command, procs_files, mask, to_stderr, tell, hold, own_pid)
         finally:
             os._exit(0)
     os.close(tell)
     os.close(hold)
-    # One that has ended by now is told of in the same breath.
-    said, _, rest = os.read(status, 64).decode().partition("\n")
-    launched = RunningCommand(keeper, 0, status, release, rest)
-    if not said.startswith("began"):
-        launched.close()
-        why = os.strerror(int(said)) if said else "the process that starts it was killed"
+    # A command that has ended already is reported in the same read.
+    first, _, rest = os.read(status, 64).decode().partition("\n")
+    running = RunningCommand(reaper, 0, status, release, rest)
+    if not first.startswith("began"):
+        running.close()
+        why = os.strerror(int(first)) if first else "the process that starts it was killed"
         raise CommandNotStarted(f"{command[0]} cannot be run: {why}", 126)
-    launched.pid = int(said.split()[1])
+    running.pid = int(first.split()[1])
     os.set_blocking(status, False)
-    return launched
+    return running
 
 
-def _keep(
+def _reap(
     command: Sequence[str],
-    entrances: Sequence[Path],
+    procs_files: Sequence[Path],
     mask: set[int],
     to_stderr: bool,
     tell: int,
     hold: int,
-    us: int,
+    observer: int,
 ) -> None:
-    """The keeper's life."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     failed, fail = os.pipe()
     child = os.fork()
     if not child:
-        _become(command, entrances, mask, to_stderr, fail)
+        _exec(command, procs_files, mask, to_stderr, fail)
     os.close(fail)
-    why = os.read(failed, 16)  # Empty once the command has taken over.
+    why = os.read(failed, 16)  # Empty once exec has succeeded.
     os.write(tell, why or b"began %d\n" % child)
     if why:
         return
@@ -151,21 +147,21 @@ def _keep(
             break
     with suppress(BrokenPipeError):
         os.write(tell, b"%d" % status)
-        if os.getppid() == us:
-            os.kill(us, signal.SIGCHLD)  # So that nobody sleeps over it.
+        if os.getppid() == observer:
+            os.kill(observer, signal.SIGCHLD)  # Wakes it from sigtimedwait.
     os.read(hold, 1)  # Until it is closed.
 
 
-def _become(
-    command: Sequence[str], entrances: Sequence[Path], mask: set[int], to_stderr: bool, fail: int
+def _exec(
+    command: Sequence[str], procs_files: Sequence[Path], mask: set[int], to_stderr: bool, fail: int
 ) -> None:
     try:
-        for entrance in entrances:
+        for entrance in procs_files:
             entrance.write_text("0")
         if to_stderr:
             os.dup2(2, 1)
         for number in (*FORWARDED, signal.SIGPIPE):
-            # Python's own dispositions are not the command's; what was ignored stays so (nohup).
+            # Undo Python's own signal handling; what was ignored stays so (nohup).
             if number == signal.SIGPIPE or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -1,7 +1,7 @@
-"""The series cut into phases, each with what it moved and what limited it; pure.
+"""Split the series into phases, each with its usage and its bottleneck; pure.
 
-Counters become rates on an even grid, `cuts` finds where demands change, `border` shares out what
-was counted there, and `bottleneck` says what each phase was limited by.
+Counters become rates on an even grid, `phase_detection` finds where demands change, `boundary`
+apportions the counters there, and `bottleneck` finds what limited each phase.
 """
 
 from __future__ import annotations
@@ -19,47 +19,47 @@ from tonnage.measure.observe.phase_detection import FLOORS, bytes_moved, find_cu
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
 MOST_POINTS = 2000
-"""Of a longer series several samples are taken together: a phase of a long job is long."""
+"""Longer series are resampled to this many points: phases of long jobs are long."""
 NOTHING = 0.02
-"""A beginning or an end that moves less than this share of all bytes does not grow with them."""
+"""A first or last phase that moves less than this share of all bytes does not grow with the input."""
 WORK = 0.5
-"""Unless it has this share of all CPU time: then it works on what it need not read."""
+"""Unless it uses this share of all CPU time: then it works on data that it need not read."""
 
 
 def split_into_phases(
     series: dict[str, list[float]], devices: dict[str, list[float | str]], machine: MachineCapacity
 ) -> list[ObservedPhase]:
-    """The phases, in order; one at least.
+    """Find the phases in order; there is at least one.
 
     Args:
-        series: As `series.SERIES` names the columns, two samples at least.
-        devices: As `series.DEVICES`.
-        machine: What could be used.
+        series: Columns as in `series.SERIES`, with at least two samples.
+        devices: Columns as in `series.DEVICES`.
+        machine: The machine's capacity.
     """
     seconds = np.array(series["seconds"])
-    lasting = float(seconds[-1])
+    duration = float(seconds[-1])
     interval = float(np.median(np.diff(seconds)))
-    count = int(min(max(lasting / interval, 1), MOST_POINTS))
-    grid = np.linspace(0.0, lasting, count + 1)
+    count = int(min(max(duration / interval, 1), MOST_POINTS))
+    grid = np.linspace(0.0, duration, count + 1)
     totals = {name: _total(series[name]) for name in CUMULATIVE}
     counters = np.column_stack([np.interp(grid, seconds, totals[name]) for name in FLOORS])
 
-    points = [0, *find_cuts(np.diff(counters, axis=0) / (lasting / count)), count]
-    borders = [
+    points = [0, *find_cuts(np.diff(counters, axis=0) / (duration / count)), count]
+    boundaries = [
         find_boundary(before, cut, after, grid, counters)
         for before, cut, after in zip(points, points[1:], points[2:], strict=False)
     ]
-    moments = [0.0, *(each.moment for each in borders), lasting]
-    found = []
+    moments = [0.0, *(boundary.moment for boundary in boundaries), duration]
+    phases = []
     for place, (begin, end) in enumerate(pairwise(moments)):
-        counts = _counts(borders, place, seconds, totals)
+        counts = _counts(boundaries, place, seconds, totals)
         used = utilisation(series, devices, machine, begin, end, counts)
-        named, why = find_bottleneck(used, counts, machine)
+        bottleneck, why = find_bottleneck(used, counts, machine)
         inside = (seconds >= begin) & (seconds <= end)
         memory = np.array(series["memory_bytes"])
         peak = memory[inside].max() if inside.any() else np.interp(end, seconds, memory)
         cpu = counts.pop("cpu_seconds")
-        found.append(
+        phases.append(
             ObservedPhase(
                 name=f"phase-{place + 1}",
                 began_seconds=begin,
@@ -67,23 +67,27 @@ def split_into_phases(
                 cpu_seconds=cpu,
                 peak_memory_bytes=int(peak),
                 shares=used,
-                bottleneck=named,
+                bottleneck=bottleneck,
                 why=why,
                 grows=True,
                 **{name: round(amount) for name, amount in counts.items()},
             )
         )
-    return _with_growth(found)
+    return _with_growth(phases)
 
 
 def _counts(
-    borders: list[Boundary], place: int, seconds: FloatArray, totals: dict[str, FloatArray]
+    boundaries: list[Boundary], place: int, seconds: FloatArray, totals: dict[str, FloatArray]
 ) -> dict[str, float]:
-    """What a phase counted: between its borders, and its share at them."""
+    """The increase of each counter in a phase, with its share at the boundaries."""
     return {
         name: max(
-            (_until(borders[place], name, seconds, total) if place < len(borders) else total[-1])
-            - (_until(borders[place - 1], name, seconds, total) if place else 0.0),
+            (
+                _until(boundaries[place], name, seconds, total)
+                if place < len(boundaries)
+                else total[-1]
+            )
+            - (_until(boundaries[place - 1], name, seconds, total) if place else 0.0),
             0.0,
         )
         for name, total in totals.items()
@@ -91,28 +95,28 @@ def _counts(
 
 
 def _until(at: Boundary, name: str, seconds: FloatArray, total: FloatArray) -> float:
-    """What all phases before a border have counted."""
+    """A counter's total over all phases before a boundary."""
     low, high = np.interp([at.begin, at.end], seconds, total)
     return float(low + at.shares.get(name, at.share) * (high - low))
 
 
-def _with_growth(found: list[ObservedPhase]) -> list[ObservedPhase]:
-    """Marks beginnings and ends that move next to nothing; if nothing is moved at all, none."""
-    amounts = np.array([[getattr(phase, name) for name in FLOORS] for phase in found])
-    cpu = np.array([phase.cpu_seconds for phase in found])
-    bytes_moved = bytes_moved(amounts)
-    if bytes_moved.sum() < FLOORS["read_bytes"] * sum(phase.seconds for phase in found):
-        return found
-    works = (bytes_moved > NOTHING * bytes_moved.sum()) | (cpu >= WORK * cpu.sum())
+def _with_growth(phases: list[ObservedPhase]) -> list[ObservedPhase]:
+    """Mark first and last phases that move almost nothing as not growing with the input."""
+    amounts = np.array([[getattr(phase, name) for name in FLOORS] for phase in phases])
+    cpu = np.array([phase.cpu_seconds for phase in phases])
+    totals = bytes_moved(amounts)
+    if totals.sum() < FLOORS["read_bytes"] * sum(phase.seconds for phase in phases):
+        return phases
+    works = (totals > NOTHING * totals.sum()) | (cpu >= WORK * cpu.sum())
     working = np.flatnonzero(works)
     return [
         structs.replace(phase, grows=bool(working[0] <= place <= working[-1]))
-        for place, phase in enumerate(found)
+        for place, phase in enumerate(phases)
     ]
 
 
 def _total(values: list[float]) -> FloatArray:
-    """A counter from zero; what falls back, like another namespace's, adds nothing."""
+    """A counter from zero; a decrease, as from another namespace, adds nothing."""
     rises = np.maximum(np.diff(np.array(values)), 0.0)
     total: FloatArray = np.concatenate([[0.0], np.cumsum(rises)])
     return total

@@ -1,6 +1,6 @@
-"""Samples as they come: in memory, and on file along the way, so that a kill leaves what there is.
+"""Tables of samples, in memory and on file, so that a killed command leaves its samples.
 
-While it is watched, ``NAME.csv`` grows line by line; at the end ``NAME.parquet`` takes its place.
+During the observation ``NAME.csv`` grows line by line; at the end ``NAME.parquet`` replaces it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ SERIES = (
     "host_steal_seconds",
     "host_dirty_bytes",
 )
-"""What is watched, and the host beside. Counters are cumulative; ``busiest_core`` is a share since
-the sample before. The network's are its namespace's, while something that is watched has a socket;
-``core_waits_seconds`` is summed over threads."""
+"""The observed processes, and the host. Counters are cumulative; ``busiest_core`` is a share since
+the previous sample. Network counters are those of the namespace while an observed process has a
+socket; ``core_waits_seconds`` is summed over threads."""
 DEVICES = (
     "seconds",
     "device",
@@ -47,31 +47,28 @@ DEVICES = (
     "busy_seconds",
     "waited_seconds",
 )
-"""Each device's own counters, cumulative, of whoever used it."""
+"""Each device's own cumulative counters, whoever used it."""
 
 
 class Series:
-    """A table that grows."""
-
     def __init__(self, directory: Path, name: str, columns: Sequence[str]) -> None:
         self._growing = directory / f"{name}.csv"
-        self._whole = directory / f"{name}.parquet"
+        self._complete = directory / f"{name}.parquet"
         self._file = self._growing.open("w")
         self._file.write(",".join(columns) + "\n")
         self.columns: dict[str, list[Value]] = {column: [] for column in columns}
 
     def append(self, *row: Value) -> None:
-        """One sample."""
         for column, value in zip(self.columns.values(), row, strict=True):
             column.append(value)
         self._file.write(",".join(map(str, row)) + "\n")
 
     def flush(self) -> None:
-        """What came so far is the kernel's to keep: it survives us, though not the machine."""
+        """Hand the samples so far to the kernel: they survive this process, but not the machine."""
         self._file.flush()
 
     def close(self) -> None:
-        """The whole table, in the place of the growing one."""
+        """Replace the growing file by the complete table."""
         self._file.close()
-        write_table(self._whole, self.columns)
+        write_table(self._complete, self.columns)
         self._growing.unlink()

@@ -1,39 +1,39 @@
-"""An observation as a job: its phases' demands for each byte of input; pure."""
+"""Turn an observation into a job: its phases' demands per byte of input; pure."""
 
 from __future__ import annotations
 
 from tonnage.base.records import Demand, Job, JobPhase, Observation, ObservedPhase, SpaceDemand
 from tonnage.base.records.job import Resource
 
-SOME = 0.001
-"""Less than this for each byte of input (of cores: of the phase's time) is no demand."""
-FIRST = 0.05
-"""The first phase that reads such a share of all that is read is the one that reads the input. Less
-than this share of what is written is no input: that came from the page cache, or was made."""
+NEGLIGIBLE = 0.001
+"""Less than this per byte of input (for cores: of the phase's time) is not a demand."""
+INPUT_SHARE = 0.05
+"""The first phase with this share of all bytes read is assumed to read the input. If fewer bytes are
+read than this share of those written, the input came from the page cache, or was generated."""
 
-LEAST = 1_000_000
-"""Less is no input: a start has read it."""
+LEAST_INPUT_BYTES = 1_000_000
+"""Fewer bytes are not an input: starting up reads them."""
 
 
-def find_input_size(phases: list[ObservedPhase], given: int | None) -> tuple[int | None, str]:
-    """How large the input was, and from where that is known; None if nothing tells."""
-    if given is not None:
-        return given, "--data"
+def find_input_size(phases: list[ObservedPhase], stated: int | None) -> tuple[int | None, str]:
+    """The size of the input and how it is known; ``stated`` is what the user gave."""
+    if stated is not None:
+        return stated, "--data"
     read, written = (
-        [getattr(phase, f"{what}_bytes") for phase in phases] for what in ("read", "written")
+        [getattr(phase, f"{way}_bytes") for phase in phases] for way in ("read", "written")
     )
-    is_read = sum(read) >= FIRST * sum(written)
-    what, moved = ("read", read) if is_read else ("written", written)
-    for phase, each in zip(phases, moved, strict=True):
-        if each and each >= FIRST * sum(moved):
-            if each < LEAST:
+    is_read = sum(read) >= INPUT_SHARE * sum(written)
+    way, moved = ("read", read) if is_read else ("written", written)
+    for phase, amount in zip(phases, moved, strict=True):
+        if amount and amount >= INPUT_SHARE * sum(moved):
+            if amount < LEAST_INPUT_BYTES:
                 break
-            return each, f"what {phase.name} has {what}"
-    return None, "next to nothing was read or written, and no --data given"
+            return amount, f"what {phase.name} has {way}"
+    return None, "almost nothing was read or written, and no data size was given"
 
 
 def to_job(name: str, observation: Observation) -> Job | None:
-    """The job; None if its input is not known."""
+    """The job; None if the input size is not known."""
     data = observation.input_bytes
     if not data:
         return None
@@ -47,7 +47,7 @@ def to_job(name: str, observation: Observation) -> Job | None:
             SpaceDemand(where="local", what="input", per_byte=1.0),
             SpaceDemand(
                 where="local",
-                what="all that is written, if none of it is deleted before the end",
+                what="everything written, if nothing is deleted before the end",
                 per_byte=max(written, 0) / data,
             ),
         ],
@@ -67,7 +67,7 @@ def to_job(name: str, observation: Observation) -> Job | None:
 def _phase(phase: ObservedPhase, data: int, source: str) -> JobPhase:
     if not phase.grows:
         return JobPhase(name=phase.name, demands=[], fixed_seconds=phase.seconds)
-    # What one core limits is not made faster by others.
+    # More cores do not speed up what one core limits.
     cores = phase.cpu_seconds / phase.seconds if phase.bottleneck == "one core" else None
     return JobPhase(name=phase.name, demands=_demands(phase, data, source), most_cores=cores)
 
@@ -76,14 +76,14 @@ def _demands(phase: ObservedPhase, data: int, source: str) -> list[Demand]:
     moved: dict[Resource, int] = {
         "local read": phase.read_bytes,
         "local write": phase.written_bytes,
-        # What a node sends is what it receives, all to all; one node alone has the larger of both.
+        # In an all-to-all a node sends what it receives; a single node counts the larger of both.
         "network": max(phase.network_sent_bytes, phase.network_received_bytes),
     }
     demands = [
         Demand(resource=resource, per_byte=amount / data, source=source)
         for resource, amount in moved.items()
-        if amount >= SOME * data
+        if amount >= NEGLIGIBLE * data
     ]
-    if phase.cpu_seconds >= SOME * phase.seconds:
+    if phase.cpu_seconds >= NEGLIGIBLE * phase.seconds:
         demands.append(Demand(resource="cpu", per_byte=phase.cpu_seconds / data, source=source))
     return demands

@@ -1,6 +1,6 @@
-"""Captures what a measurement was done on, without being asked: nobody remembers it later.
+"""Record the machine that a measurement ran on; nobody remembers it later.
 
-Everything comes from the kernel's own files. What they do not tell stays ``None`` or ``unknown``.
+Everything comes from the kernel's own files. What they do not state stays ``None`` or ``unknown``.
 """
 
 from __future__ import annotations
@@ -23,25 +23,21 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 FIRMWARE = Path("/sys/class/dmi/id")
 VENDORS = {"Amazon EC2": "aws", "Google": "gcp"}
-"""Providers by what their machines' firmware says of who made them. Azure's says what any other
-machine under Hyper-V does."""
-TELLS_TYPE = "aws"
-"""Whose firmware has the machine type for its product's name."""
+"""Providers by the vendor in their machines' firmware. Azure's is that of any Hyper-V guest."""
+TYPE_IN_FIRMWARE = "aws"
+"""The provider whose firmware has the machine type as its product name."""
 
 
 def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None) -> Environment:
-    """The machine as it is now.
+    """The machine as it is now, with the devices that hold ``directories``.
 
-    Args:
-        directories: Whose devices are told.
-        labels: What somebody said of it; `HOST`, `PROVIDER` and `MACHINE_TYPE` go before what the
-            machine tells.
+    The labels `HOST`, `PROVIDER` and `MACHINE_TYPE` take precedence over what the machine states.
     """
-    said = labels or {}
+    labels = labels or {}
     vendor = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
-    product = _text(FIRMWARE / "product_name") if vendor == TELLS_TYPE else None
+    product = _text(FIRMWARE / "product_name") if vendor == TYPE_IN_FIRMWARE else None
     return Environment(
-        host=said.get(HOST) or platform.node(),
+        host=labels.get(HOST) or platform.node(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
         operating_system=_operating_system(),
         virtualisation=_virtualisation(),
@@ -53,27 +49,22 @@ def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None
         devices=_devices(directories),
         versions=dict(_versions()),
         debug_build=core.is_debug_build(),
-        provider=said.get(PROVIDER) or vendor,
-        machine_type=said.get(MACHINE_TYPE) or product,
-        labels=dict(said),
-        niceness=os.getpriority(os.PRIO_PROCESS, 0),  # Of this thread, and of those it starts.
+        provider=labels.get(PROVIDER) or vendor,
+        machine_type=labels.get(MACHINE_TYPE) or product,
+        labels=dict(labels),
+        niceness=os.getpriority(os.PRIO_PROCESS, 0),  # Of this thread and those it starts.
     )
-
-
-def device_name(directory: Path) -> str:
-    """The kernel's names for the block devices that hold ``directory``, or their number."""
-    return ", ".join(block_devices.devices_of(directory))
 
 
 def _devices(directories: Iterable[Path]) -> list[Device]:
     grouped: dict[int, list[Path]] = {}
     for directory in directories:
         grouped.setdefault(directory.stat().st_dev, []).append(directory)
-    return [_device(together) for together in grouped.values()]
+    return [_device(same_device) for same_device in grouped.values()]
 
 
 def _device(directories: list[Path]) -> Device:
-    """What holds directories: of several block devices the size is that of all together."""
+    """The device of these directories; several block devices count as one, with their total size."""
     names = block_devices.devices_of(directories[0])
     queue = block_devices.queue_dir(names[0])
     rotational = _text(queue / "rotational")
@@ -114,7 +105,7 @@ def physical_memory() -> int:
 
 
 def memory_limit() -> int | None:
-    """The least memory limit of the control groups that this process is in, in bytes, if any."""
+    """The smallest memory limit in bytes of the control groups of this process, if any."""
     limits: list[int] = []
     for line in (_text(MEMBERSHIP) or "").splitlines():
         _, controllers, group = line.split(":", 2)
@@ -124,14 +115,14 @@ def memory_limit() -> int | None:
             root, name = CONTROL_GROUPS, "memory.max"
         else:
             continue
-        # Those above bind too; in a container the group itself may not be seen.
+        # Parent groups limit too; in a container the group itself may not be visible.
         inner = Path(group.strip("/"))
-        found = [_text(root / each / name) for each in (inner, *inner.parents)]
-        limits += [int(limit) for limit in found if limit and limit.isdigit()]
+        texts = [_text(root / path / name) for path in (inner, *inner.parents)]
+        limits += [int(limit) for limit in texts if limit and limit.isdigit()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)
 
 
-@cache  # They take 20 ms to look up.
+@cache  # Looking them up takes 20 ms.
 def _versions() -> dict[str, str]:
     versions = {"tonnage": core.version(), "python": platform.python_version()}
     for library in LIBRARIES:
@@ -152,6 +143,6 @@ def _field(path: str, name: str) -> str | None:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text(errors="surrogateescape").strip()  # A path may be no text.
+        return path.read_text(errors="surrogateescape").strip()  # A path may not be text.
     except OSError:
         return None

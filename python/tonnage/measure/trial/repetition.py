@@ -1,8 +1,8 @@
-"""Rounds of trials: how often each thing is tried, and in which order.
+"""How often each kind of trial is repeated, and in which order.
 
-Set beforehand, or until the median of each is known to within a share of itself. What is decided
-depends on the trials of earlier rounds alone, so a command that goes on decides as the killed one
-would have.
+Either a fixed number of rounds, or until the median of each kind is known to within a share of
+itself. The decision depends only on the trials of earlier rounds, so a resumed command decides as
+the killed one would have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tonnage.measure.trial.trial import CONFIDENCE, median_precision
 
 
 class TrialKind(NamedTuple):
-    """An operation, how many of it are outstanding, and of what size, if that varies."""
+    """An operation, its queue depth, and its block size if that varies."""
 
     operation: str
     outstanding: int
@@ -31,49 +31,46 @@ class RepetitionPlan:
 
     most: int
     until_confidence: float | None = None
-    """The share of its median within which the interval of what is tried ends its trials."""
+    """A kind is repeated until its median's confidence interval lies within this share of it."""
     seed: int | None = None
-    """Of the order within each round; None keeps to the order given."""
+    """Shuffles the kinds in each round; None keeps their order."""
 
 
 def trial_specs(
     suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, done: Sequence[Trial]
 ) -> Iterator[TrialSpec]:
-    """The trials in their order; ``done`` grows meanwhile and decides what follows.
+    """The trials in order.
 
     Args:
-        suite: Their name, by which they are told from other trials in ``done``.
-        tried: What is tried in each round.
-        rounds: How many there are.
-        done: All trials so far, of any suite.
+        suite: Tells these trials from others in ``done``.
+        kinds: The kinds tried in each round.
+        plan: How many rounds there are.
+        done: All trials so far, of any suite; it grows meanwhile and decides what follows.
     """
     for number in range(plan.most):
-        left = [
-            each
-            for each in kinds
-            if not is_precise(_of(done, suite, each, number), plan.until_confidence)
+        kinds_left = [
+            kind
+            for kind in kinds
+            if not is_precise(_earlier_trials(done, suite, kind, number), plan.until_confidence)
         ]
         if plan.seed is not None:
-            random.Random(f"{plan.seed} {suite} {number}").shuffle(left)
-        for each in left:
+            random.Random(f"{plan.seed} {suite} {number}").shuffle(kinds_left)
+        for kind in kinds_left:
             yield TrialSpec(
-                **each._asdict(),
-                round=number,
-                suite=suite,
-                until_confidence=plan.until_confidence,
+                **kind._asdict(), round=number, suite=suite, until_confidence=plan.until_confidence
             )
 
 
 def node_seed(seed: int, node: str) -> int:
-    """A seed for one node of a fleet: no two have the same order, or the same offsets."""
+    """A seed for one node of a cluster, so that nodes differ in the order and the offsets."""
     return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
 
 
-def remaining(steps: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
-    """The steps that an earlier command has not done, each with its place; ``done`` grows."""
-    for number, step in enumerate(steps):
+def remaining(specs: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
+    """The numbered trials that an earlier command has not done; ``done`` grows meanwhile."""
+    for number, spec in enumerate(specs):
         if number >= len(done):
-            yield number, step
+            yield number, spec
 
 
 def is_precise(trials: Sequence[Trial], share: float | None) -> bool:
@@ -82,29 +79,28 @@ def is_precise(trials: Sequence[Trial], share: float | None) -> bool:
 
 
 def are_precise(rates: list[float], share: float | None) -> bool:
-    """The same of rates."""
-    known = None if share is None else median_precision(rates, share)
-    return known is not None and known.is_sufficient
+    """Whether the median of ``rates`` is known to within ``share``, at 95 %."""
+    precision = None if share is None else median_precision(rates, share)
+    return precision is not None and precision.is_sufficient
 
 
 def stopping_rule(plan: RepetitionPlan) -> str:
-    """When there are enough trials."""
+    """The plan in words."""
     if plan.until_confidence is None:
         return f"{plan.most} of each"
     return (
         f"until the median's interval at {CONFIDENCE:.0%} (order statistics) lies within "
-        f"{plan.until_confidence:.1%} of it, at most {plan.most} of each; looking after each "
+        f"{plan.until_confidence:.1%} of it, at most {plan.most} of each; checking after each "
         "round makes the interval somewhat too narrow"
     )
 
 
-def _of(done: Sequence[Trial], suite: str, tried: TrialKind, before: int) -> list[Trial]:
-    """The trials of one thing in earlier rounds."""
+def _earlier_trials(done: Sequence[Trial], suite: str, kind: TrialKind, before: int) -> list[Trial]:
     return [
         trial
         for trial in done
         if trial.step
-        and (trial.step.operation, trial.step.outstanding, trial.step.block_bytes) == tried
+        and (trial.step.operation, trial.step.outstanding, trial.step.block_bytes) == kind
         and trial.step.suite == suite
         and trial.step.round < before
     ]

@@ -1,8 +1,9 @@
-"""Trials on file: each is written when it is done, so what was killed goes on where it stopped.
+"""A resumable measurement directory: each trial is written as soon as it is done.
 
 A directory holds ``begun.json`` (the measurement without its trials), ``trial-NNNNN.json`` in the
-order in which they were done, and ``measurement.json`` once all are. Measurements that belong
-together have a directory each in one that holds nothing else.
+order of the trials, and ``measurement.json`` once all are done. A command that was killed resumes
+after the last trial on file. Measurements that belong together, such as those of several layouts,
+have a directory each in a parent directory that holds nothing else.
 """
 
 from __future__ import annotations
@@ -22,84 +23,55 @@ from tonnage.base.records import Environment, Measurement, Summary, Trial
 from tonnage.base.records.discovery import BEGUN, WHOLE
 from tonnage.measure.trial.trial import new_id, summaries, utc_now
 
-FLAGS = {
-    "directory": "--dir",
-    "read": "--dir",
-    "write": "--dir",
-    "operations": "--operation",
-    "modes": "--mode",
-    "layouts": "--layout",
-    "devices": "DEVICE",
-    "made_by": "--file-system",
-    "bucket": "s3://BUCKET/PREFIX",
-    "prefix": "s3://BUCKET/PREFIX",
-    "file_bytes": "--file-size",
-    "object_bytes": "--object-size",
-    "rate_bits_per_second": "--rate",
-    "explore_seconds": "--seconds",
-    "blocking": "--engine",
-    "batched": "--submission",
-    "workers": "--processes",
-    "direct": "--buffered",
-    "rounds": "--repetitions",
-    "outstanding": "--queue-depth",
-    "chunk_bytes": "--chunk-size",
-    "threads": "--requests",
-    "endpoint": "--endpoint-url",
-}
-"""What says a setting on the command line, where that is not its own name."""
-
 
 class MeasurementSession:
-    """A measurement's directory, held by one command at a time; made by `kept`."""
+    """A measurement's directory, used by one command at a time; see `open_session`."""
 
-    def __init__(self, out: Path, begun: Measurement) -> None:
-        self._out, self.header = out, begun
+    def __init__(self, out: Path, header: Measurement) -> None:
+        self._out, self.header = out, header
         self.trials: list[Trial] = []
         while (path := self._path(len(self.trials))).exists():
             self.trials.append(Trial.read(path))
 
     def start(self, environment: Environment | None = None) -> None:
-        """Writes what was begun, if nobody has: from now on a command goes on with it.
+        """Write the header unless it is on file; from now on a command resumes this measurement.
 
-        ``environment`` is where, if more of it is known by now than when `kept` was entered.
+        ``environment`` replaces the header's, if more is known by now.
         """
-        if not (begun := self._out / BEGUN).exists():
+        if not (path := self._out / BEGUN).exists():
             if environment:
                 self.header = structs.replace(self.header, environment=environment)
-            self.header.write(begun)
+            self.header.write(path)
 
     def add(self, trial: Trial) -> Trial:
-        """Writes the next trial; the first has what was begun written before it."""
+        """Write the next trial, after the header."""
         self.start()
         trial.write(self._path(len(self.trials)))
         self.trials.append(trial)
         return trial
 
     def finish(self, overall: Sequence[Summary] = (), page_cache: str | None = None) -> Measurement:
-        """Writes the measurement with all its trials, of which there may be none.
+        """Write the measurement with all its trials, if any.
 
         Args:
-            of_all: Figures beyond those of each kind of trial.
-            page_cache: What was found of it, if it was not known when `kept` was entered.
+            overall: Summaries beyond those of each kind of trial.
+            page_cache: How the page cache was used, if that was not known at the start.
         """
         self.start()
-        done = structs.replace(
+        measurement = structs.replace(
             self.header,
             trials=self.trials,
             figures=[*overall, *summaries(self.trials)],
-            page_cache="; ".join([page_cache or self.header.page_cache, *self._not_proved()]),
+            page_cache="; ".join([page_cache or self.header.page_cache, *self._unproved()]),
         )
-        done = structs.replace(done, scorecard=scorecard([done]))
-        done.write(self._out / WHOLE)
-        return done
+        measurement = structs.replace(measurement, scorecard=scorecard([measurement]))
+        measurement.write(self._out / WHOLE)
+        return measurement
 
-    def _not_proved(self) -> list[str]:
-        """Why of some trials it is not proved that no cache was in the way."""
-        readings = [trial.reading for trial in self.trials if trial.reading]
-        reasons = dict.fromkeys(
-            reading.details[NOT_PROVED] for reading in readings if NOT_PROVED in reading.details
-        )
+    def _unproved(self) -> list[str]:
+        """Why some trials may have been served by a cache."""
+        details = [trial.reading.details for trial in self.trials if trial.reading]
+        reasons = dict.fromkeys(each[NOT_PROVED] for each in details if NOT_PROVED in each)
         return [f"not proved: {reason}" for reason in reasons]
 
     def _path(self, number: int) -> Path:
@@ -117,20 +89,20 @@ def open_session(
     stopping_rule: str,
     page_cache: str,
 ) -> Iterator[MeasurementSession]:
-    """The directory ``out``, with what an earlier command of the same settings left in it.
+    """Open a new measurement in ``out``, or resume one that was started with the same settings.
 
     Raises:
-        UsageError: It holds another measurement, or one of another machine, or is in use.
+        UsageError: ``out`` holds another measurement, or one of another machine, or is in use.
     """
-    settings = _plain(settings)
+    settings = _as_json(settings)
     with locked_dir(out):
         path = out / BEGUN
         if path.exists():
-            begun = Measurement.read(path)
-            _refuse_other(out, begun, kind, settings, environment)
+            header = Measurement.read(path)
+            _require_same_measurement(out, header, kind, settings, environment)
         else:
-            _refuse_else(out)
-            begun = Measurement(
+            _require_nothing_else(out)
+            header = Measurement(
                 id=new_id(kind),
                 kind=kind,
                 began_at=utc_now(),
@@ -141,76 +113,39 @@ def open_session(
                 page_cache=page_cache,
                 trials=[],
             )
-        yield MeasurementSession(out, begun)
+        yield MeasurementSession(out, header)
 
 
 @contextmanager
-def locked_parent_dir(out: Path, parts: Sequence[str]) -> Iterator[None]:
-    """The directory ``out``, each of whose ``parts`` is one for `kept`.
+def locked_parent_dir(out: Path, children: Sequence[str]) -> Iterator[None]:
+    """Lock ``out``, whose ``children`` are directories for `open_session`.
 
     Raises:
-        UsageError: It holds something else, or is in use.
+        UsageError: ``out`` holds something else, or is in use.
     """
     with locked_dir(out):
-        _refuse_else(out, parts)
+        _require_nothing_else(out, children)
         yield
 
 
-def _refuse_else(out: Path, parts: Sequence[str] = ()) -> None:
-    """Refuses what holds more than ``parts``, but for what was killed while it was written."""
-    unfinished = tuple(f".{name}." for name in (*parts, BEGUN))
-    for each in sorted(out.iterdir()):
-        if each.name not in parts and not each.name.startswith(unfinished):
+def require_same_settings(out: Path, recorded: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Raise `UsageError` if ``settings`` differ from those recorded in ``out``."""
+    for name in settings | recorded:
+        before, now = recorded.get(name), settings.get(name)
+        if before != now:
             raise core.UsageError(
-                f"--output {out} holds something else ({each.name}): give another directory"
+                f"{out} was started with {before}, not {now}: give the same to resume, or choose "
+                "another output directory",
+                setting=name,
             )
-
-
-def _refuse_other(
-    out: Path, begun: Measurement, kind: str, settings: dict[str, Any], here: Environment
-) -> None:
-    if begun.kind != kind:
-        raise core.UsageError(
-            f"--output {out} holds a measurement of {begun.kind}: give another directory"
-        )
-    require_same_settings(out, begun.settings, settings)
-    if begun.environment and begun.environment.host != here.host:
-        raise core.UsageError(
-            f"--output {out} holds trials of the machine {begun.environment.host}, this is "
-            f"{here.host}: give another directory"
-        )
-
-
-def require_same_settings(out: Path, begun: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Refuses settings that differ from those with which ``out`` was begun."""
-    for name in settings | begun:
-        was, wanted = begun.get(name), settings.get(name)
-        if was != wanted:
-            raise core.UsageError(
-                f"--output {out} was begun with {name} {was}, not {wanted}: give the same "
-                f"{flag_of(name)} to go on with it, or another directory"
-            )
-
-
-def flag_of(setting: str) -> str:
-    """What says a setting on the command line."""
-    own = setting.removesuffix("_bytes").removesuffix("_seconds")
-    return FLAGS.get(setting) or f"--{own.replace('_', '-')}"
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    """As JSON gives it back."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
-    }
 
 
 @contextmanager
 def locked_dir(out: Path) -> Iterator[int]:
-    """The directory ``out``, made if it is not there; whoever has this descriptor holds it.
+    """Create ``out`` if need be and lock it; whoever inherits the descriptor holds the lock.
 
     Raises:
-        UsageError: Another command does.
+        UsageError: Another command holds the lock.
     """
     out.mkdir(parents=True, exist_ok=True)
     handle = os.open(out, os.O_RDONLY)
@@ -219,9 +154,49 @@ def locked_dir(out: Path) -> Iterator[int]:
         yield handle
     except BlockingIOError:
         raise core.UsageError(
-            f"--output {out}: another command writes there: wait for it, or give another directory"
+            f"another command is writing to {out}: wait for it, or choose another directory",
+            setting="output",
         ) from None
     finally:
         with suppress(OSError):
-            out.rmdir()  # What was refused, or ended before its first trial, leaves nothing.
+            out.rmdir()  # Empty if it was refused, or ended before the first trial.
         os.close(handle)
+
+
+def _require_nothing_else(out: Path, children: Sequence[str] = ()) -> None:
+    """Raise `UsageError` unless ``out`` holds only ``children`` and partly written files."""
+    unfinished = tuple(f".{name}." for name in (*children, BEGUN))
+    for path in sorted(out.iterdir()):
+        if path.name not in children and not path.name.startswith(unfinished):
+            raise core.UsageError(
+                f"{out} holds something else ({path.name}): choose another directory",
+                setting="output",
+            )
+
+
+def _require_same_measurement(
+    out: Path,
+    header: Measurement,
+    kind: str,
+    settings: dict[str, Any],
+    environment: Environment,
+) -> None:
+    if header.kind != kind:
+        raise core.UsageError(
+            f"{out} holds a measurement of kind {header.kind}: choose another directory",
+            setting="output",
+        )
+    require_same_settings(out, header.settings, settings)
+    if header.environment and header.environment.host != environment.host:
+        raise core.UsageError(
+            f"{out} holds trials of the machine {header.environment.host}, this is "
+            f"{environment.host}: choose another directory",
+            setting="output",
+        )
+
+
+def _as_json(values: dict[str, Any]) -> dict[str, Any]:
+    """The values as JSON returns them: lists for tuples."""
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }

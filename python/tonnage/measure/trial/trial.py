@@ -1,4 +1,4 @@
-"""From the core's report of a run to a trial: rates per window after the warm-up, raw."""
+"""Turn the core's report of a run into a trial: the rate in each window after the warm-up."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.stats.sample_size import Precision, precision
 
 WARM_UP_SECONDS = 0.5
-"""Not counted at a trial's beginning; of a trial shorter than four of these, a quarter is not."""
+"""Left out at the start of a trial; of a trial shorter than four of these, a quarter."""
 STOPPING_RULE = (
     "each trial ends when its time is up or when it has gone through its data once; its first "
     f"{WARM_UP_SECONDS} s, or its first quarter if that is less, is warm-up and not counted, nor "
-    "is what flows out after the source has ended"
+    "is what leaves the pipeline after the source has ended"
 )
 WINDOW_SECONDS = 0.25
-"""Length of a window for which a rate is kept."""
+"""Length of a window with a rate of its own."""
 CONFIDENCE = 0.95
-"""Of a median's interval."""
+"""Of the interval of a median."""
 WANTED_SHARE = 0.05
-"""Of its median: what the median's interval is to lie within, if nothing else was said."""
+"""The median's interval should lie within this share of it, by default."""
 
 
 def trial_from_phase(reported: dict[str, Any], seconds: float) -> Trial:
-    """A trial of at most ``seconds`` from a phase as the core reports it.
+    """Make a trial of at most ``seconds`` from a phase of the core's report.
 
-    Its beginning is not counted, nor what still flowed out of the pipeline after its source ended,
-    unless nothing is left then: of a trial that its buffers could hold all counts.
-
-    The rate is that of the graph's last stage: what came out at the end was moved by all.
+    The warm-up is left out, and so is what left the pipeline after its source ended. If nothing
+    remains, as for a trial that fits in the pipeline's buffers, everything counts. The rate is that
+    of the graph's last stage: its output has passed all stages.
     """
     timeline = reported["timeline"]
     ended = min(seconds, _source_ended(timeline))
     warm_up = min(WARM_UP_SECONDS, ended / 4)
     counted = [s for s in timeline if warm_up <= s["seconds"] <= ended]
-    came_out = {sample["stages"][-1]["bytes"] for sample in counted}
-    # Over before it could be sampled, or before any of it came out of the buffers: all counts.
-    if len(came_out) < 2:
-        nothing = {"bytes": 0, "cpu_seconds": 0.0}
-        start = {"seconds": 0.0, "stages": [nothing for _ in reported["stages"]]}
+    outputs = {sample["stages"][-1]["bytes"] for sample in counted}
+    # It ended before it was sampled, or before its buffers were full: everything counts.
+    if len(outputs) < 2:
+        zero = {"bytes": 0, "cpu_seconds": 0.0}
+        start = {"seconds": 0.0, "stages": [zero for _ in reported["stages"]]}
         counted = [start, {"seconds": reported["seconds"], "stages": reported["stages"]}]
     steady = [(sample["seconds"], sample["stages"][-1]["bytes"]) for sample in counted]
     cpu = [sum(stage["cpu_seconds"] for stage in sample["stages"]) for sample in counted]
@@ -59,26 +58,28 @@ def trial_from_phase(reported: dict[str, Any], seconds: float) -> Trial:
 
 
 def summaries(trials: list[Trial]) -> list[Summary]:
-    """What each kind of trial comes to."""
+    """Summarise each kind of trial."""
     kinds: dict[str, list[Trial]] = {}
-    for each in trials:
-        kinds.setdefault(each.name, []).append(each)
+    for trial in trials:
+        kinds.setdefault(trial.name, []).append(trial)
     return [
-        summarise(name, [each.bytes_per_second for each in of_kind], _wanted(of_kind[0]))
-        for name, of_kind in kinds.items()
+        summarise(
+            name, [trial.bytes_per_second for trial in same_kind], _wanted_share(same_kind[0])
+        )
+        for name, same_kind in kinds.items()
     ]
 
 
 def summarise(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Summary:
-    """What rates of one kind come to: median, range, interval, and how precise that is.
+    """Summarise the rates of one kind of trial: median, range, interval and precision.
 
     Args:
-        name: Of the kind.
-        rates: Bytes per second, one for each trial.
-        wanted_share: How precise it is to be; see `tonnage.base.stats.sample_size`.
+        name: Name of the kind.
+        rates: Bytes per second of each trial.
+        wanted_share: The wanted precision; see `tonnage.base.stats.sample_size`.
     """
     interval = quantile_estimate(rates, 0.5, CONFIDENCE).interval
-    known = median_precision(rates, wanted_share)
+    precision_ = median_precision(rates, wanted_share)
     return Summary(
         name=name,
         trials=len(rates),
@@ -86,19 +87,19 @@ def summarise(name: str, rates: list[float], wanted_share: float = WANTED_SHARE)
         low_bytes_per_second=min(rates),
         high_bytes_per_second=max(rates),
         interval_bytes_per_second=(interval.low_value, interval.high_value) if interval else None,
-        reached_share=known.reached_share if known else None,
-        wanted_share=known.wanted_share if known else None,
-        still_needed=known.still_needed if known else None,
+        reached_share=precision_.reached_share if precision_ else None,
+        wanted_share=precision_.wanted_share if precision_ else None,
+        still_needed=precision_.still_needed if precision_ else None,
     )
 
 
 def median_precision(rates: list[float], share: float) -> Precision | None:
-    """How precisely the rates' median is known; None of no rates, or if it is zero."""
+    """How precisely the median is known; None without rates, or if it is zero."""
     return precision(rates, share, CONFIDENCE) if rates and statistics.median(rates) else None
 
 
 def page_cache_use(phases: list[dict[str, Any]]) -> str:
-    """What is to be said of the page cache beside results of these phases."""
+    """State how these phases used the page cache."""
     modes = [mode for phase in phases for mode in phase["disk_modes"]]
     if not modes:
         return "untouched: no file was read or written"
@@ -108,28 +109,28 @@ def page_cache_use(phases: list[dict[str, Any]]) -> str:
 
 
 def new_id(kind: str) -> str:
-    """A name for a measurement that no other has."""
+    """A unique name for a measurement."""
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{kind}-{moment}-{secrets.token_hex(3)}"
 
 
 def utc_now() -> str:
-    """This moment, in UTC, as ISO 8601."""
+    """The time now, in UTC, as ISO 8601."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def time_after(moment: str, seconds: float) -> str:
-    """The moment so many seconds after another one."""
-    after = datetime.datetime.fromisoformat(moment) + datetime.timedelta(seconds=seconds)
+def time_after(start: str, seconds: float) -> str:
+    """The time ``seconds`` after ``start``, as ISO 8601."""
+    after = datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds)
     return after.isoformat(timespec="seconds")
 
 
-def _wanted(trial: Trial) -> float:
+def _wanted_share(trial: Trial) -> float:
     return (trial.step and trial.step.until_confidence) or WANTED_SHARE
 
 
 def _source_ended(timeline: list[dict[str, Any]]) -> float:
-    """When the first stage had moved all that it was going to."""
+    """When the first stage had moved everything."""
     last = timeline[-1]["stages"][0]["bytes"] if timeline else 0
     return next((s["seconds"] for s in timeline if s["stages"][0]["bytes"] == last), 0.0)
 
@@ -140,7 +141,7 @@ def _rate(first: tuple[float, int], last: tuple[float, int]) -> float:
 
 
 def _windows(samples: list[tuple[float, int]]) -> list[float]:
-    """The rate in each window; of samples that are less than one, the rate over all of them."""
+    """The rate in each window; if the samples are shorter than one, the rate over all of them."""
     rates, begin = [], 0
     for place, sample in enumerate(samples):
         if sample[0] - samples[begin][0] >= WINDOW_SECONDS:

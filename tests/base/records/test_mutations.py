@@ -1,0 +1,180 @@
+"""One wrong value in a file is one line that names the file and the place, or changes nothing.
+
+The kinds of records come from the package: a new one without an example fails here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from support.disk import ROOT
+from support.mutations import Mutation, mutations, shown, types_at
+from tonnage.base.records.base import Record, RecordError, StoredFile, read_values
+
+RECORDED = ROOT / "tests" / "data" / "artifacts"
+SIGNED = {
+    *("autocorrelation", "slope_per_second", "deviations", "error_fraction", "niceness"),
+    *("exit_code", "ramp_seconds", "skew_seconds"),
+}
+"""Fields that may be negative; and those of numbers on an axis of logarithms, without a name."""
+FREE = {"edges", "values", "places"}
+
+EXAMPLES: dict[str, Any] = {
+    "JobFile": {
+        "schema": "tonnage.fleet-job/1",
+        "job": "0123456789abcdef",
+        "began_at": "2026-11-26T01:00:00+00:00",
+        "settings": {"inputs": ["in"], "memory_bytes": 1 << 30},
+    },
+    "InputFiles": {
+        "holders": [["a", "b"]],
+        "files": [["in/0", 11, 800, 1_700_000_000_000, 1_700_000_000_000, None, 0]],
+    },
+    "PlanFile": {
+        "holders": [["a", "b"]],
+        "files": [["in/0", 11, 800, 1_700_000_000_000, 1_700_000_000_000, None, 0]],
+        "partitions": 2,
+        "weights": {"a": 1.0, "b": 0.5},
+        "bounds": [{"key": "00ff", "after": False}],
+        "single": [False, False],
+    },
+    "Manifest": {
+        "format": "tonnage.output/1",
+        "records": 8,
+        "bytes": 800,
+        "checksum": "1f",
+        "parts": ["part-00000"],
+    },
+}
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from subclasses(each)
+
+
+def kinds() -> dict[str, type]:
+    """All kinds of the package: those of all files that name one of the two bases."""
+    package = ROOT / "python"
+    for file in (package / "tonnage").rglob("*.py"):
+        if BASES.search(file.read_text()):
+            importlib.import_module(".".join(file.relative_to(package).with_suffix("").parts))
+    return {each.__name__: each for of in (Record, StoredFile) for each in subclasses(of)}
+
+
+BASES = re.compile(r"^class \w+\((Record|StoredFile)\b", re.MULTILINE)
+KINDS = kinds()
+
+
+def example(kind: type) -> Any:
+    if issubclass(kind, Record):
+        name = kind.SCHEMA.removeprefix("tonnage.").replace("/", "-")
+        return json.loads((RECORDED / f"{name}.json").read_bytes())
+    return EXAMPLES[kind.__name__]
+
+
+def read(kind: type, path: Path) -> Any:
+    """What the file says, as JSON values."""
+    if issubclass(kind, Record):
+        return kind.read(path).to_json()
+    return read_values(path, kind)
+
+
+def test_every_kind_has_an_example() -> None:
+    assert len(KINDS) > 20
+    for kind in KINDS.values():
+        assert example(kind)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_one_wrong_value_is_one_line_or_changes_nothing(name: str, tmp_path: Path) -> None:
+    kind, document = KINDS[name], example(KINDS[name])
+    file = tmp_path / "file.json"
+    for mutation in mutations(document):
+        file.write_text(json.dumps(mutation.document))
+        try:
+            found = read(kind, file)
+        except RecordError as why:
+            assert_names_the_place(str(why), file, mutation)
+        else:
+            assert_allowed(kind, mutation)
+            assert holds(found, mutation.document), mutation.name
+
+
+def assert_names_the_place(line: str, file: Path, mutation: Mutation) -> None:
+    assert "\n" not in line and line.startswith(f"{file}"), (mutation.name, line)
+    if mutation.path == ("schema",):
+        assert "expected tonnage." in line or "$.schema: " in line, (mutation.name, line)
+        return
+    # Of a check across fields the place is what holds them.
+    place = line.removeprefix(f"{file}: ").partition(": ")[0]
+    assert place.startswith("$"), (mutation.name, line)
+    whole = shown(mutation.path)
+    assert whole.startswith(place) or place.startswith(whole), (mutation.name, line)
+
+
+def assert_allowed(kind: type, mutation: Mutation) -> None:
+    """What is read says what the file says; only what may be said so is."""
+    types = types_at(inspect.type_info(kind), mutation.path)
+    if any(isinstance(each, inspect.AnyType) for each in types):
+        return
+    numbers = [each for each in types if isinstance(each, inspect.IntType | inspect.FloatType)]
+    match mutation.what:
+        case "null":
+            assert any(isinstance(each, inspect.NoneType) for each in types), mutation.name
+        case "sign":
+            names = {each for each in mutation.path if isinstance(each, str)}
+            assert numbers and names & (SIGNED | FREE | {"settings", "files"}), mutation.name
+        case "part":
+            assert any(isinstance(each, inspect.FloatType) for each in types), mutation.name
+        case "huge" | "not finite":
+            assert mutation.path[0] == "files", mutation.name  # Inodes have no largest number.
+        case "type":
+            assert any(accepts(each, mutation) for each in types), mutation.name
+        case "deleted" | "added":
+            pass  # A field with a default, or an entry of a dictionary; else it is refused.
+
+
+def accepts(kind: inspect.Type, mutation: Mutation) -> bool:
+    value = mutation.document
+    for step in mutation.path:
+        value = value[step]
+    match kind:
+        case inspect.StrType():
+            return isinstance(value, str)
+        case inspect.FloatType() | inspect.IntType():
+            return isinstance(value, int | float)
+        case inspect.ListType() | inspect.TupleType():
+            return isinstance(value, list)
+        case inspect.DictType():
+            return isinstance(value, dict)
+    return False
+
+
+def holds(found: Any, said: Any) -> bool:
+    """Whether all that the file says is in what was read, under the same names."""
+    if isinstance(said, dict):
+        return isinstance(found, dict) and all(
+            name in found and holds(found[name], value) for name, value in said.items()
+        )
+    if isinstance(said, list):
+        return (
+            isinstance(found, list | tuple)
+            and len(found) == len(said)
+            and all(map(holds, found, said))
+        )
+    return bool(found == said) and isinstance(found, bool) == isinstance(said, bool)
+
+
+def test_values_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    assert msgspec.json.encode(float("nan")) == b"null"  # So records are not written by it.
