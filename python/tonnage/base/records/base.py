@@ -40,12 +40,12 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
 Level = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 """A whole number that may be negative."""
-Amount = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
+Amount = Annotated[float, msgspec.Meta(ge=0, le=1e21)]
 """Bytes, dollars, or one of them for each of another."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 SignedSeconds = Annotated[float, msgspec.Meta(ge=-1e11, le=1e11)]
-PositiveAmount = Annotated[float, msgspec.Meta(gt=0, le=1e24)]
-Number = Annotated[float, msgspec.Meta(ge=-1e24, le=1e24)]
+PositiveAmount = Annotated[float, msgspec.Meta(gt=0, le=1e21)]
+Number = Annotated[float, msgspec.Meta(ge=-1e21, le=1e21)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 _T = TypeVar("_T")
@@ -174,11 +174,13 @@ def _not_finite(content: bytes | str) -> str | None:
 
 
 def _places(values: Any, path: str) -> Iterator[str]:
+    from tonnage.base.records.mistakes import member
+
     if isinstance(values, float) and not math.isfinite(values):
-        yield f"{path}: expected a finite number, got {values}"
+        yield f"{path}: expected a finite number, got {json.dumps(values)}"
     elif isinstance(values, dict):
         for name, value in values.items():
-            yield from _places(value, f"{path}.{name}")
+            yield from _places(value, member(path, name))
     elif isinstance(values, list):
         for at, value in enumerate(values):
             yield from _places(value, f"{path}[{at}]")

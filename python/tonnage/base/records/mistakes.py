@@ -37,7 +37,7 @@ def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
         case inspect.DictType() if isinstance(value, dict):
             for name, each in value.items():
                 yield from _mistakes(kind.key_type, name, f"{path} (the name {_shown(name)})")
-                yield from _mistakes(kind.value_type, each, _member(path, name))
+                yield from _mistakes(kind.value_type, each, member(path, name))
         case inspect.ListType() | inspect.VarTupleType() if isinstance(value, list | tuple):
             for at, each in enumerate(value):
                 yield from _mistakes(kind.item_type, each, f"{path}[{at}]")
@@ -58,12 +58,12 @@ def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> It
     fields = {each.encode_name: each for each in kind.fields}
     for name in value:
         if name not in fields and name != kind.tag_field:
-            yield f"{_member(path, name)}: unknown field"
+            yield f"{member(path, name)}: unknown field"
     for name, field in fields.items():
         if name in value:
-            yield from _mistakes(field.type, value[name], _member(path, name))
+            yield from _mistakes(field.type, value[name], member(path, name))
         elif field.required:
-            yield f"{_member(path, name)}: missing"
+            yield f"{member(path, name)}: missing"
     try:
         msgspec.convert(value, kind.cls)
     except msgspec.ValidationError as why:  # What ``__post_init__`` demands.
@@ -81,7 +81,7 @@ def _in_union(kind: inspect.UnionType, value: Any, path: str) -> Iterator[str]:
             yield from _mistakes(of_tag[0], value, path)
         else:
             tags = " or ".join(_shown(each.tag) for each in tagged)
-            yield f"{_member(path, name)}: expected {tags}, got {_shown(value.get(name))}"
+            yield f"{member(path, name)}: expected {tags}, got {_shown(value.get(name))}"
         return
     others = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
     likely = [each for each in others if _is_container(each, value)] or others
@@ -174,7 +174,8 @@ def _figure(bound: float) -> str:
     return str(bound) if isinstance(bound, int) else f"{bound:g}"
 
 
-def _member(path: str, name: object) -> str:
+def member(path: str, name: object) -> str:
+    """The path of a member of an object."""
     plain = isinstance(name, str) and _PLAIN.fullmatch(name)
     return f"{path}.{name}" if plain else f"{path}[{_shown(name)}]"
 

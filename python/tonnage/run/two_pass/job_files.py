@@ -12,7 +12,7 @@ SCHEMA: Literal["tonnage.fleet-job/1"] = "tonnage.fleet-job/1"
 _JobName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _Checksum = Annotated[str, Meta(pattern="^[0-9a-f]+$")]
 _Inode = Annotated[int, Meta(ge=0)]
-_Weight = Annotated[float, Meta(gt=0, le=1e24)]
+_Weight = Annotated[float, Meta(gt=0, le=1e21)]
 _Big = Annotated[int, Meta(ge=0)]
 """A sum of checksums: there may be more of them than 64 bits hold."""
 
@@ -56,7 +56,7 @@ class PlanFile(InputFiles, frozen=True, kw_only=True):
     weights: Annotated[dict[str, _Weight], Meta(min_length=1)]
     bounds: list[Bound] | UnsetType = UNSET
     single: list[bool] | UnsetType = UNSET
-    firsts: str | None | UnsetType = UNSET
+    firsts: str | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
         super().__post_init__()
