@@ -17,7 +17,7 @@ import tonnage
 from tonnage.api.aggregates import Histogram
 from tonnage.run.reduce.aggregate_reduction import AggregateReduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
-from tonnage.run.reduce.builtin.moments import Moments
+from tonnage.run.reduce.builtin.scatter import Scatter
 from tonnage.run.reduce.builtin.pagerank import PageRank
 
 
@@ -70,7 +70,7 @@ def own(task: Task) -> tuple[tonnage.Reduction[Any], Callable[[Any], Array]]:
             [found.centres.ravel(), found.rows, [found.inertia]]
         )
     if task.job == "covariance":
-        return Moments(), lambda found: np.concatenate(
+        return Scatter(), lambda found: np.concatenate(
             [found["mean"], (found["scatter"] / (found["rows"] - 1)).ravel()]
         )
     if task.job == "pagerank":

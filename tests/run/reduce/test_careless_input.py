@@ -33,7 +33,7 @@ from tonnage.base import core
 from tonnage.cli.run.reduce import in_words
 from tonnage.run.formats import chunk_format
 from tonnage.run.reduce.builtin.kmeans import KMeans
-from tonnage.run.reduce.builtin.moments import Moments
+from tonnage.run.reduce.builtin.scatter import Scatter
 from tonnage.run.reduce.builtin.pagerank import PageRank, node_bytes
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.cluster.inputs import _merge_indexes
@@ -471,7 +471,7 @@ def test_the_line_of_ones_own_code_is_told(disk: Path) -> None:
     assert f'(line {line} of {__file__}: return {{"sum"' in said
     pq.write_table(pa.table({"x": [1.0], "y": [None]}), disk / "b.parquet")
     with pytest.raises(tonnage.UsageError, match="columns: column y does not hold numbers") as raised:
-        tonnage.reduce(Moments(), disk / "b.parquet")
+        tonnage.reduce(Scatter(), disk / "b.parquet")
     assert "(line" not in str(raised.value)  # It is Tonnage's own.
 
 
@@ -492,7 +492,7 @@ def source() -> list[tuple[int, str]]:
 
 def test_errors_are_what_the_package_exports(tmp_path: Path) -> None:
     with pytest.raises(tonnage.UsageError, match="is not there") as refused:
-        tonnage.reduce(Moments(), tmp_path / "nothing")
+        tonnage.reduce(Scatter(), tmp_path / "nothing")
     for why in (refused.value, tonnage.RunError("what", "stage", "file", 7)):
         again = pickle.loads(pickle.dumps(why))
         assert (type(again), again.args, str(again)) == (type(why), why.args, why.args[0])
@@ -523,7 +523,7 @@ def test_sums_of_points_that_are_no_numbers() -> None:
     one, other = (means.local(rows[:1], means.begin(None)) for _ in range(2))
     with pytest.raises(ValueError, match="rows are so many, or so large, that"):
         means.merge(one, other)
-    columns = Moments()
+    columns = Scatter()
     parts = [columns.local(np.full((2, 1), sign * 1e200), None) for sign in (-1, 1)]
     with pytest.raises(ValueError, match="squares of these rows' differences are larger"):
         columns.merge(*parts)
@@ -531,7 +531,7 @@ def test_sums_of_points_that_are_no_numbers() -> None:
 
 def test_sums_that_are_larger_than_numbers_are_told() -> None:
     with pytest.raises(ValueError, match="sums of these rows are larger than 64-bit numbers are"):
-        Moments().local(np.full((4, 2), 1e308), None)
+        Scatter().local(np.full((4, 2), 1e308), None)
 
 
 def test_an_index_of_lines_of_which_nothing_has_changed_is_read_again(

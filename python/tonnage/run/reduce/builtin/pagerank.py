@@ -182,7 +182,9 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
                 f"without gaps, or give --memory {2 * most}MiB"
             )
 
-    def merge(self, one: EdgeCounts | RankSums, other: EdgeCounts | RankSums) -> EdgeCounts | RankSums:
+    def merge(
+        self, one: EdgeCounts | RankSums, other: EdgeCounts | RankSums
+    ) -> EdgeCounts | RankSums:
         """Adds them up."""
         if isinstance(one, RankSums) or isinstance(other, RankSums):
             assert isinstance(one, RankSums) and isinstance(other, RankSums)
