@@ -15,7 +15,7 @@ from support.browser import Browser, chromium
 from support.command import Tonnage
 from support.disk import room
 from support.s3 import KEYS, Bucket, server
-from tonnage.provision.lab import ROOM
+from tonnage.provision.lab import STATE_DIR
 
 # A disk answers when it can: how long an example takes says nothing about the code.
 settings.register_profile("disk", deadline=None)
@@ -33,7 +33,7 @@ def no_lab_of_killed_tests() -> Iterator[None]:
     with (Path(tempfile.gettempdir()) / f"tonnage-tests-{os.geteuid()}.lock").open("w") as lock:
         with suppress(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in sorted(ROOM.glob("test-*")) if os.geteuid() == 0 else []:
+            for left in sorted(STATE_DIR.glob("test-*")) if os.geteuid() == 0 else []:
                 Tonnage().run("lab", "down", "--lab", left.name, check=True)
         fcntl.flock(lock, fcntl.LOCK_SH)
         yield

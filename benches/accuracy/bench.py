@@ -49,7 +49,7 @@ from tonnage.base.records import ReductionRecord, RunRecord, write_atomically
 from tonnage.base.records.plan import Plan
 from tonnage.model.run_comparison.plan_accuracy import plan_accuracy
 from tonnage.provision import lab as labs
-from tonnage.provision.lab import ROOM
+from tonnage.provision.lab import STATE_DIR
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 from tonnage.run.sort.gensort import generate
@@ -121,7 +121,7 @@ class OnType:
 
     def __init__(self, kind: Type, out: Path, share: int, endpoint: str) -> None:
         self._kind, self._out, self._share = kind, out, share
-        self._disk, self._endpoint = f"{ROOM}/{LAB}/{{node}}.disk-0", endpoint
+        self._disk, self._endpoint = f"{STATE_DIR}/{LAB}/{{node}}.disk-0", endpoint
 
     def _tonnage(self, *command: str) -> str:
         return _on(f"{self._kind.name}-0", TONNAGE, *command)
@@ -199,7 +199,7 @@ class OnType:
                 *flags,
             )
         finally:
-            for disk in (ROOM / LAB).glob("*.disk-0"):
+            for disk in (STATE_DIR / LAB).glob("*.disk-0"):
                 for each in ("out", "scratch", f"{stores.BUCKET}/out"):
                     shutil.rmtree(disk / each, ignore_errors=True)
 
@@ -287,7 +287,7 @@ def standing(kind: Type, share: int) -> Iterator[str]:
         ray = [TONNAGE, "lab", "ray", "--lab", LAB]
         subprocess.run(ray, check=True, stdout=subprocess.DEVNULL)
         (node,) = (
-            each for each in labs.standing(ROOM, LAB).nodes(ROOM) if each.name == f"{STORE}-0"
+            each for each in labs.require_up(STATE_DIR, LAB).nodes(STATE_DIR) if each.name == f"{STORE}-0"
         )
         yield stack.enter_context(stores.served_on(LAB, node, node.devices[0].mount))
 

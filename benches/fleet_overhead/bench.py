@@ -36,7 +36,7 @@ from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system.cgroups import processes_in
 from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
-from tonnage.provision.lab.throttling import controllers, directories
+from tonnage.provision.lab.throttling import controllers, group_directories
 
 MOST_DIFFERENCE = 0.02
 TONNAGE = (sys.executable, "-m", "tonnage")
@@ -119,8 +119,8 @@ def measured(name: str, directory: str, case: Case, with_ray: bool) -> float:
 @contextmanager
 def stopped(name: str) -> Iterator[None]:
     """Inside, none of the processes that are on the node now gets a core."""
-    node = labs.node_of(labs.standing(labs.ROOM, name), NODE)
-    there = processes_in(directories(node, controllers().values()))
+    node = labs.find_node(labs.require_up(labs.STATE_DIR, name), NODE)
+    there = processes_in(group_directories(node, controllers().values()))
 
     def tell(what: signal.Signals) -> None:
         for process in there:

@@ -130,7 +130,7 @@ class Fleet:
 
     def __init__(self, nodes: Sequence[Node], setting: Setting, kept: Path) -> None:
         self._nodes, self._setting, self._kept = nodes, setting, kept
-        self._disk = str(labs.ROOM / LAB / "{node}.disk-0")
+        self._disk = str(labs.STATE_DIR / LAB / "{node}.disk-0")
         self._disks = [self._disk.replace("{node}", node.name) for node in nodes]
         self._count = str(len(nodes))
         self._store: tuple[str, Path] | None = None  # its address, and where its objects lie
@@ -271,7 +271,7 @@ def standing(count: int, setting: Setting) -> Iterator[Fleet]:
         os.environ.update(stores.KEYS if setting.has_store else {})
         tonnage("lab", "ray", "--lab", LAB)
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        nodes = labs.standing(labs.ROOM, LAB).nodes(labs.ROOM)
+        nodes = labs.require_up(labs.STATE_DIR, LAB).nodes(labs.STATE_DIR)
         fleet = Fleet(nodes[:count], setting, kept)
         if setting.has_store:
             room = nodes[count].devices[0].mount

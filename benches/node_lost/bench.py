@@ -31,7 +31,7 @@ from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
 from tonnage.provision.lab.config import DiskConfig
 from tonnage.provision.lab.nodes import Node
-from tonnage.provision.lab.throttling import controllers, number_of, throttled
+from tonnage.provision.lab.throttling import controllers, device_number, throttle_steps
 
 MOST_RATIO = 1.6
 LAB = "lost"
@@ -127,7 +127,7 @@ class Fleet:
         rate = round(self._options.disk_mb_per_s * 1e6)
         disk = DiskConfig(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
         for node in self.nodes:
-            for step in throttled(controllers()["io"], node.group, number_of(device), disk, 1.0):
+            for step in throttle_steps(controllers()["io"], node.group, device_number(device), disk, 1.0):
                 subprocess.run(step.command, check=True)
 
     def lay_out(self) -> None:
@@ -152,14 +152,14 @@ class Fleet:
     def lose(self, node: Node) -> None:
         """Its processes and its disk are gone."""
         subprocess.run(["umount", "--lazy", node.devices[0].mount], check=True)
-        labs.fault(LAB, node.name, "kill", None)
+        labs.inject_fault(LAB, node.name, "kill", None)
 
     def bring_back(self, node: Node) -> None:
         """It is there again."""
         each = node.devices[0]
         _, mount = mount_steps(each.disk.file_system, [self._devices[node.name]], each.mount)
         subprocess.run(mount.command, check=True)
-        labs.heal(LAB, node.name, lambda *_: None)
+        labs.heal_node(LAB, node.name, lambda *_: None)
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def standing(large: int, options: argparse.Namespace) -> Iterator[tuple[str, str
     with ExitStack() as stack:
         stack.callback(tonnage, "lab", "down", "--lab", LAB)
         tonnage("lab", "ray", "--lab", LAB)
-        nodes = labs.standing(labs.ROOM, LAB).nodes(labs.ROOM)
+        nodes = labs.require_up(labs.STATE_DIR, LAB).nodes(labs.STATE_DIR)
         room = nodes[MACHINES].devices[0].mount
         with stores.served(room) as endpoint:
             draw = np.random.default_rng(1)

@@ -22,7 +22,7 @@ from pathlib import Path
 from groups import Groups
 
 from tonnage.provision import lab as labs
-from tonnage.provision.lab.throttling import controllers, directories
+from tonnage.provision.lab.throttling import controllers, group_directories
 
 RECORD_BYTES = 100
 FILE = "records"
@@ -131,13 +131,13 @@ def in_a_lab(
         _run(tonnage, "lab", "up", file.name)
     try:
         told = json.loads(_run(tonnage, "lab", "status", "--lab", LAB, "--json"))
-        record, known = labs.standing(labs.ROOM, LAB), list(controllers().values())
+        record, known = labs.require_up(labs.STATE_DIR, LAB), list(controllers().values())
         nodes = tuple(
             Node(
                 name=row["node"],
                 address=row["address"],
                 disk=Path(row["disks"][0]["path"]),
-                groups=tuple(directories(labs.node_of(record, row["node"]), known)),
+                groups=tuple(group_directories(labs.find_node(record, row["node"]), known)),
                 entrance=(str(tonnage), "lab", "exec", "--lab", LAB, row["node"], "--"),
             )
             for row in told["nodes"]

@@ -30,9 +30,9 @@ def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
     for change in (
         partial(lifecycle.down, None, tmp_path),
-        partial(ray_cluster.ray, None, told, tmp_path),
-        partial(faults.fault, None, "a-0", "kill", None, tmp_path),
-        partial(faults.heal, None, "a-0", told, tmp_path),
+        partial(ray_cluster.start_ray, None, told, tmp_path),
+        partial(faults.inject_fault, None, "a-0", "kill", None, tmp_path),
+        partial(faults.heal_node, None, "a-0", told, tmp_path),
     ):
         with pytest.raises(core.UsageError, match="only root may change a lab: use sudo"):
             change()
@@ -46,7 +46,7 @@ def test_a_node_or_a_command_that_is_not_there_is_named(
     there = record.LabRecord(FILE, 0, record.this_boot())
     known = r"lab whole has no node a0 \(did you mean a-0\?\): there are a-0"
     with pytest.raises(core.UsageError, match=known):
-        lifecycle.node_of(there, "a0", tmp_path)
+        lifecycle.find_node(there, "a0", tmp_path)
     monkeypatch.setenv("PATH", "/here:/there")
     for command, code, told in (
         ("tonnage", 127, "tonnage: there is no such command in PATH, which is /here:/there here"),
@@ -54,5 +54,5 @@ def test_a_node_or_a_command_that_is_not_there_is_named(
         (f"{tmp_path}/", 126, "it is no program that may be executed"),
     ):
         with pytest.raises(enter_node.NotStarted, match=told) as why:
-            enter_node.refuse_no_program(command)
+            enter_node.check_program(command)
         assert why.value.code == code

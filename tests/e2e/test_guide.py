@@ -18,8 +18,8 @@ from support.disk import ROOT
 from support.labs import needs_lab, untouched
 from support.s3 import BUCKET, Bucket
 from tonnage.base.records import ClusterMeasurement, ReductionRecord, RunRecord
-from tonnage.provision.lab.config import Machine, parse
-from tonnage.provision.lab.nodes import nodes_of
+from tonnage.provision.lab.config import MachineType, parse
+from tonnage.provision.lab.nodes import lab_nodes
 
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "cluster-in-a-lab.sh", GUIDE / "cluster-in-a-lab.toml"
@@ -32,27 +32,27 @@ MINUTES = 6
 WAYS = ("send", "receive")
 
 
-def read(machine: Machine) -> float:
+def read(machine: MachineType) -> float:
     """What the disk of a machine reads, bytes a second."""
     return machine.disks[0].read_bytes_per_second or 0
 
 
-def write(machine: Machine) -> float:
+def write(machine: MachineType) -> float:
     """What it writes."""
     return machine.disks[0].write_bytes_per_second or 0
 
 
-def read_4k(machine: Machine) -> float:
+def read_4k(machine: MachineType) -> float:
     """What it reads in operations of 4 KiB."""
     return 4096 * (machine.disks[0].read_operations_per_second or 0)
 
 
-def link(machine: Machine) -> float:
+def link(machine: MachineType) -> float:
     """What its link carries each way; the others' carry more in all."""
     return machine.link_bytes_per_second or 0
 
 
-WANTED: dict[str, dict[str, Callable[[Machine], float]]] = {
+WANTED: dict[str, dict[str, Callable[[MachineType], float]]] = {
     "disk": {"ro": read, "wo": write, "rw": lambda machine: min(read(machine), write(machine))},
     "ops": {"read4k x16": read_4k},
     "stream": {"read x1": read, "write x1": write},
@@ -128,7 +128,7 @@ def test_a_fleet_in_a_lab_is_as_fast_as_was_set(tonnage: Tonnage, disk: Path) ->
     assert done.stdout.endswith("Lab guide is down.\n")
     assert (disk / "out" / "report.html").exists()
     lab = parse(LAB.read_text(), LAB.name)
-    machines = {node.name: node.machine for node in nodes_of(lab, 0, Path())}
+    machines = {node.name: node.machine for node in lab_nodes(lab, 0, Path())}
     for kind, trials in WANTED.items():
         shares = {}
         whole = ClusterMeasurement.read(disk / "out" / kind / "fleet.json")

@@ -67,18 +67,18 @@ def test_volumes_burst_until_their_bucket_is_empty() -> None:
     volumes = BlockVolumes(BURSTING, 2, 200 * GIB, 730)
     bucket = volumes.bucket(np.array([1.0]))
     # 100 GiB each: 300 operations a second of 256 KiB.
-    assert bucket.lasting[0] == pytest.approx(2 * 75 * MIB)
+    assert bucket.baseline[0] == pytest.approx(2 * 75 * MIB)
     assert bucket.burst[0] == pytest.approx(2 * 128 * MIB)
     assert bucket.credit[0] == pytest.approx(2 * 5_400_000 * 256 * 1024)
     # Of 1 TiB, 250 MiB/s last: more than the burst of small ones.
     large = BlockVolumes(BURSTING, 1, 1024 * GIB, 730).bucket(np.array([1.0]))
-    assert (large.lasting[0], large.credit[0]) == (250 * MIB, 0)
-    assert large.burst[0] == large.lasting[0]
+    assert (large.baseline[0], large.credit[0]) == (250 * MIB, 0)
+    assert large.burst[0] == large.baseline[0]
     unknown = replace(
         BURSTING, operations=replace(BURSTING.operations, credit=None)
     )
     steady = BlockVolumes(unknown, 2, 200 * GIB, 730).bucket(np.array([1.0]))
-    assert steady.burst[0] == steady.lasting[0] == bucket.lasting[0]
+    assert steady.burst[0] == steady.baseline[0] == bucket.baseline[0]
 
 
 @given(st.integers(10**9, 10**15), st.floats(1, 50), st.integers(1, 50))
@@ -290,9 +290,9 @@ def test_only_what_was_measured_if_asked() -> None:
     question = PlanRequest(job=sort_job(), size=TB)
     first = [
         plan(each, [world], measured).candidates[0].offer
-        for each in (question, replace(question, measured=True))
+        for each in (question, replace(question, measured_only=True))
     ]
     assert first == ["other", "seen"]
-    told = plan(replace(question, measured=True), [world], measured)
+    told = plan(replace(question, measured_only=True), [world], measured)
     assert [each.offer for each in told.excluded] == ["other"]
     assert {each.evidence for each in told.candidates} == {"measured"}

@@ -140,7 +140,7 @@ def test_the_best_number_of_nodes_is_the_best(
         job=mapreduce_job(durability), size=size, limits=Limits(max_nodes=12), all_sizes=False
     )
     best = plan(question, *made(*world))
-    every = plan(replace(question, every=True), *made(*world)).candidates
+    every = plan(replace(question, all_sizes=True), *made(*world)).candidates
     assert bool(best.candidates) == bool(every)
     if every:
         cheapest = min(each.cost_usd.median for each in every)
@@ -197,5 +197,5 @@ def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) 
         assert rate is not None and kind.usd_per_gib_month is not None
         usd = kind.usd_per_gib_month * bought / 2**30 / 730
         assert bought >= each
-        assert float(volumes.bucket(fleet).lasting[0]) == pytest.approx(count * rate)
+        assert float(volumes.bucket(fleet).baseline[0]) == pytest.approx(count * rate)
         assert float(volumes.usd_per_hour(fleet)[0]) == pytest.approx(count * usd)

@@ -29,7 +29,7 @@ from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFi
 from tonnage.catalog import catalog_names, find_offer, load_catalog
 from tonnage.cli.plan.emit import written
 from tonnage.model.jobs.reduce import reduce_job
-from tonnage.provision.export import KINDS, HandoverError, Rental, ray
+from tonnage.provision.export import EXPORTERS, ExportError, Rental, ray
 
 STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
 NEW = ("plan", "sort", "--data", "1TB", "--catalog", "aws-us-east-1-2026")
@@ -102,12 +102,12 @@ def variety() -> Iterator[Rental]:
 @pytest.fixture(scope="module")
 def handed() -> dict[str, list[tuple[Rental, dict[str, Any]]]]:
     """What of the variety can be handed over, as each kind."""
-    found: dict[str, list[tuple[Rental, dict[str, Any]]]] = {kind: [] for kind in KINDS}
+    found: dict[str, list[tuple[Rental, dict[str, Any]]]] = {kind: [] for kind in EXPORTERS}
     for each in variety():
-        for kind, hand_over in KINDS.items():
+        for kind, hand_over in EXPORTERS.items():
             try:
                 found[kind].append((each, hand_over(each).document))
-            except HandoverError as why:
+            except ExportError as why:
                 # It says what to do, in one line.
                 assert "--" in str(why) and "\n" not in str(why)
     return found
@@ -169,7 +169,7 @@ def test_skypilot_takes_its_tasks(
 def test_a_judge_refuses_what_is_wrong(tmp_path: Path) -> None:
     whole = rental("aws-us-east-1-2026", "i4i.4xlarge", own_disks=True)
     for kind, place in (("ray", "provider"), ("skypilot", "resources")):
-        document = KINDS[kind](whole).document
+        document = EXPORTERS[kind](whole).document
         document[place] = "somewhere"
         home = tmp_path / kind
         home.mkdir()
@@ -216,7 +216,7 @@ def test_ec2_gives_what_is_asked(
 ) -> None:
     # The server knows no placement groups and no disks by virtual name: botocore judges those.
     wanted = rental(catalog, offer, 3, own_disks=own, volumes=volumes)
-    handed = KINDS["aws"](wanted)
+    handed = EXPORTERS["aws"](wanted)
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     with server() as endpoint:
@@ -253,25 +253,25 @@ def test_ec2_gives_what_is_asked(
 
 def test_disks_of_a_node_are_asked_for() -> None:
     old = rental("aws-us-east-1-2014", "i2.8xlarge", own_disks=True, volumes=EIGHT)
-    devices = KINDS["aws"](old).document["run_instances"]["BlockDeviceMappings"]
+    devices = EXPORTERS["aws"](old).document["run_instances"]["BlockDeviceMappings"]
     assert [each.get("VirtualName") for each in devices[:8]] == [
         f"ephemeral{at}" for at in range(8)
     ]
     assert len({each["DeviceName"] for each in devices}) == 16
     # NVMe disks are there without.
     new = rental("aws-us-east-1-2026", "i4i.4xlarge", own_disks=True)
-    assert "BlockDeviceMappings" not in KINDS["aws"](new).document["run_instances"]
+    assert "BlockDeviceMappings" not in EXPORTERS["aws"](new).document["run_instances"]
 
 
 def test_a_link_to_volumes_is_asked_for_where_it_is_optional() -> None:
     for offer, asked in (("r3.4xlarge", True), ("r3.8xlarge", None)):
-        request = KINDS["aws"](rental("aws-us-east-1-2014", offer, volumes=EIGHT)).document
+        request = EXPORTERS["aws"](rental("aws-us-east-1-2014", offer, volumes=EIGHT)).document
         assert request["run_instances"].get("EbsOptimized") is asked
-    without = KINDS["aws"](rental("aws-us-east-1-2014", "r3.4xlarge")).document
+    without = EXPORTERS["aws"](rental("aws-us-east-1-2014", "r3.4xlarge")).document
     assert "EbsOptimized" not in without["run_instances"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EXPORTERS)
 def test_all_that_is_to_be_replaced_is_told(kind: str) -> None:
     for catalog, offer in (
         ("aws-us-east-1-2026", "i4i.4xlarge"),
@@ -281,7 +281,7 @@ def test_all_that_is_to_be_replaced_is_told(kind: str) -> None:
         wanted = rental(catalog, offer)
         if kind == "aws" and wanted.candidate.provider != "aws":
             continue
-        handed = KINDS[kind](wanted)
+        handed = EXPORTERS[kind](wanted)
         text = json.dumps(handed.document)
         for name in handed.replace:
             assert name.startswith("REPLACE-") and name in text
@@ -506,9 +506,9 @@ def test_spare_machines_are_asked_for_as_each_has_it(tonnage: Tonnage) -> None:
         (azure, lambda node: node["azure_arm_parameters"]["priority"] == "Spot"),
     ):
         offer = read(catalog).offers[0].type
-        document = KINDS["ray"](rental(catalog, offer, spot=True)).document
+        document = EXPORTERS["ray"](rental(catalog, offer, spot=True)).document
         assert of_node(document["available_node_types"]["worker"]["node_config"])
-        task = KINDS["skypilot"](rental(catalog, offer, spot=True)).document
+        task = EXPORTERS["skypilot"](rental(catalog, offer, spot=True)).document
         assert task["resources"]["use_spot"] is True
     asked = tonnage.run(*NEW, "--purchase", "spot", "--emit", "aws", check=True).stdout
     assert json.loads(asked)["run_instances"]["InstanceMarketOptions"] == {"MarketType": "spot"}

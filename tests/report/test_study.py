@@ -253,8 +253,7 @@ def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: 
     device = replace(study.environment.devices[0], name=evil, directories=[evil])
     environment = replace(study.environment, host=evil, devices=[device])
     measurements = [
-        replace(measurement, id=evil, command=[evil])
-        for measurement in study.measurements[:1]
+        replace(measurement, id=evil, command=[evil]) for measurement in study.measurements[:1]
     ]
     devices = read_table(directory / "devices.parquet")
     write_table(
@@ -303,7 +302,7 @@ def test_counters_become_rates() -> None:
         0.25,
         pytest.approx(1 / 3, 1e-3),
     ]
-    assert counters.from_zero(table, 0.5)["bytes"] == [0, 10, 60, 60]
+    assert counters.prepend_zeros(table, 0.5)["bytes"] == [0, 10, 60, 60]
     assert counters.gauge(table, "bytes").values == [10, 60, 60]
     empty: counters.Table = {"seconds": [], "bytes": []}
     assert (
@@ -362,10 +361,10 @@ def test_markup_escapes_what_is_not_markup() -> None:
 
 
 def test_no_line_ends_between_a_figure_and_its_unit() -> None:
-    assert html.text("1.2 s of 3 MB/s, 4 GiB, 90 %") == (
+    assert html.escape("1.2 s of 3 MB/s, 4 GiB, 90 %") == (
         "1.2\u00a0s of 3\u00a0MB/s, 4\u00a0GiB, 90\u00a0%"
     )
-    assert html.text("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
+    assert html.escape("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
     # What may be typed again is left as it is.
     assert "--size 4 GB" in html.block("--size 4 GB", "a command")
 

@@ -18,7 +18,7 @@ from support.processes import Running, patched, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
-from tonnage.study.local import Settings, measuring_alone, study
+from tonnage.study.local import LocalStudySettings, standalone_measure_command, run_study
 
 FILES = {
     *("study.json", "prediction.json", "run.json", "report.html", "measurements"),
@@ -192,17 +192,17 @@ def test_an_earlier_study_is_kept_and_told_of(
         kept = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
         replace(kept, steps=steps).write(out / "study.json")
     before = (out / "study.json").read_bytes()
-    settings = Settings(20_000_000, 64 << 20, (disk,), out)
+    settings = LocalStudySettings(20_000_000, 64 << 20, (disk,), out)
     with pytest.raises(
         core.UsageError, match=rf"--output \S+ .*, {told}: give another .* remove that"
     ):
-        study(settings, ["test"])
+        run_study(settings, ["test"])
     assert (out / "study.json").read_bytes() == before
 
 
 def test_a_directory_that_is_not_there_is_not_made(disk: Path) -> None:
     with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory"):
-        study(Settings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"])
+        run_study(LocalStudySettings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"])
     assert list(disk.iterdir()) == []
 
 
@@ -227,7 +227,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
         asked.clear()
         directories = tuple(_made(disk / name) for name in names)
         with pytest.raises(core.UsageError, match="the study is not to go on"):
-            study(Settings(size, 1 << 30, directories, disk / "out"), ["test"])
+            run_study(LocalStudySettings(size, 1 << 30, directories, disk / "out"), ["test"])
         sums = {name: sum(each for at, each in asked if at == name) for name in names}
         assert sums == needed
     assert not (disk / "out").exists()
@@ -247,8 +247,8 @@ def test_a_study_asks_for_the_room_that_it_needs(
 def test_measuring_alone_is_told_only_where_it_can_be(
     names: str, turned: bool, again: str | None
 ) -> None:
-    settings = Settings(10**9, 64 << 20, tuple(map(Path, names)), Path("out"))
-    told = measuring_alone(settings, 4, 1.5, 10**8, turned=turned)
+    settings = LocalStudySettings(10**9, 64 << 20, tuple(map(Path, names)), Path("out"))
+    told = standalone_measure_command(settings, 4, 1.5, 10**8, turned=turned)
     flags = "--repetitions 4 --seconds 1.5 --size 100000000 --memory 67108864"
     modes = "--mode rw ro rw wo headroom"
     expected = again and f"tonnage measure disk --dir {again} {modes} {flags}".split()

@@ -29,11 +29,11 @@ from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.provision import lab
 from tonnage.provision.lab import STATE_DIR
-from tonnage.provision.lab.enter_node import enter, inside
+from tonnage.provision.lab.enter_node import join_groups, nsenter_command
 from tonnage.provision.lab.faults import FILLER
-from tonnage.provision.lab.nodes import Node, switch_of
+from tonnage.provision.lab.nodes import Node, switch_namespace
 from tonnage.provision.lab.ray_cluster import RAYLET, VARIABLE, environment
-from tonnage.provision.lab.throttling import controllers, directories
+from tonnage.provision.lab.throttling import controllers, group_directories
 
 LAB = "test-faults"
 NODES = 4
@@ -102,13 +102,13 @@ class Faulty:
         """A command on the head, killed at the end if nothing else has ended it."""
         head = self.nodes[0]
         process = subprocess.Popen(
-            inside(head, [str(each) for each in command]),
+            nsenter_command(head, [str(each) for each in command]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | environment(lab.require_up(STATE_DIR, LAB)),
-            preexec_fn=partial(enter, _groups(head)),
+            preexec_fn=partial(join_groups, _groups(head)),
         )
         with process:
             try:
@@ -137,7 +137,7 @@ class Faulty:
 
     def cut(self, number: int) -> None:
         """The switch's port is down."""
-        _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "down")
+        _said("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "down")
 
     def cut_pair(self, one: int, other: int) -> None:
         """These two do not reach each other; all others reach both."""
@@ -148,7 +148,7 @@ class Faulty:
 
     def fill(self, number: int) -> None:
         """No space is left on its disk."""
-        lab.fault(LAB, self.nodes[number].name, "fill-disk", None)
+        lab.inject_fault(LAB, self.nodes[number].name, "fill-disk", None)
 
     def break_disk(self, number: int, left: float) -> None:
         """Its disk answers no more beyond a share of its blocks."""
@@ -173,7 +173,7 @@ class Faulty:
 
     def start_anew(self, number: int) -> None:
         """The machine is on, linked, and has a new Ray; what its disk has stays."""
-        _said("ip", "-n", switch_of(LAB), "link", "set", f"port{number}", "up")
+        _said("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "up")
         kill_all(_groups(self.nodes[number]))
         with suppress(RunError):
             return _start_ray()
@@ -247,11 +247,11 @@ def faulty(room: Path) -> Iterator[Faulty]:
 
 
 def _start_ray() -> None:
-    lab.ray(LAB, lambda *_: None)
+    lab.start_ray(LAB, lambda *_: None)
 
 
 def _groups(node: Node) -> list[Path]:
-    return directories(node, controllers().values())
+    return group_directories(node, controllers().values())
 
 
 def _limit(device: str, size_bytes: int) -> None:

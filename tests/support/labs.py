@@ -8,9 +8,9 @@ import pytest
 
 from tonnage.base import core
 from tonnage.base.system.netns import NAMESPACES
-from tonnage.provision.lab import ROOM, preflight
+from tonnage.provision.lab import STATE_DIR, preflight
 from tonnage.provision.lab.config import parse
-from tonnage.provision.lab.nodes import nodes_of
+from tonnage.provision.lab.nodes import lab_nodes
 from tonnage.provision.lab.throttling import controllers
 
 FILE = """
@@ -30,7 +30,7 @@ def _why_not() -> str:
     """Why no lab can be made here; empty if one can."""
     lab = parse(FILE, "lab.toml")
     try:
-        preflight.refuse_unable(nodes_of(lab, 0, ROOM), controllers())
+        preflight.check_machine(lab_nodes(lab, 0, STATE_DIR), controllers())
     except core.UsageError as why:
         return str(why)
     return ""
@@ -42,11 +42,11 @@ needs_lab = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 @contextmanager
 def untouched() -> Iterator[None]:
     """This machine is in the end as it was."""
-    assert not ROOM.exists(), f"a lab is up already, or left over: {sorted(ROOM.iterdir())}"
+    assert not STATE_DIR.exists(), f"a lab is up already, or left over: {sorted(STATE_DIR.iterdir())}"
     before = machine()
     yield
     assert machine() == before
-    assert not ROOM.exists()
+    assert not STATE_DIR.exists()
 
 
 def machine() -> dict[str, list[str]]:
@@ -58,12 +58,12 @@ def machine() -> dict[str, list[str]]:
         "mounts": sorted(
             row.split(" - ")[0].split(" ", 3)[3]
             for row in Path("/proc/self/mountinfo").read_text().splitlines()
-            if str(ROOM) in row
+            if str(STATE_DIR) in row
         ),
         "loops": sorted(
             path.read_text()
             for path in Path("/sys/block").glob("loop*/loop/backing_file")
-            if str(ROOM) in path.read_text()
+            if str(STATE_DIR) in path.read_text()
         ),
         "groups": sorted(str(path) for top in tops for path in top.glob("tonnage-lab*")),
         "limits": sorted(
@@ -72,5 +72,5 @@ def machine() -> dict[str, list[str]]:
             for path in top.glob("blkio.throttle.*s_device")
             for row in path.read_text().splitlines()
         ),
-        "files": sorted(str(path) for path in ROOM.rglob("*")) if ROOM.exists() else [],
+        "files": sorted(str(path) for path in STATE_DIR.rglob("*")) if STATE_DIR.exists() else [],
     }

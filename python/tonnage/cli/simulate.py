@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from tonnage.base import core
-from tonnage.cli.options.planning import BUILT_IN, Catalogs, catalogs_of, find_offer
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import (
     Json,
     Key,
@@ -22,6 +23,7 @@ from tonnage.cli.options.types import (
     whole_number,
 )
 from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.output.simulation import simulation_lines
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
@@ -31,210 +33,239 @@ if TYPE_CHECKING:
 MOST_NODES = 10_000
 DURABILITIES = ("none", "replicated")
 MEMORY_SHARE = 2
-"""One part of so many of a machine's memory is the sort's, if nothing else is said."""
+"""The sort gets one part in so many of a node's memory, unless --memory is given."""
 
 
 @dataclass(frozen=True)
-class Slow:
+class SlowNodes:
     """So many nodes that carry a part of what they would."""
 
     nodes: int
     factor: float
 
 
-def parse_slow(text: str) -> Slow:
-    """``3:0.5``: three nodes that carry half."""
-    found = re.fullmatch(r"([0-9]{1,5}):(0?\.[0-9]{1,6}|1)", text)
-    if found is None or not int(found[1]) or not float(found[2]):
+def parse_slow(text: str) -> SlowNodes:
+    """``3:0.5``: three nodes at half speed."""
+    match = re.fullmatch(r"([0-9]{1,5}):(0?\.[0-9]{1,6}|1)", text)
+    if match is None or not int(match[1]) or not float(match[2]):
         raise typer.BadParameter(f"{text!r}: write NODES:FACTOR, like 3:0.5, of at most 1")
-    return Slow(int(found[1]), float(found[2]))
+    return SlowNodes(int(match[1]), float(match[2]))
 
 
-def simulate_sort(
-    nodes: Annotated[
-        int,
-        typer.Option(
-            "--nodes", parser=whole_number(2, MOST_NODES), metavar="N", help="The fleet's machines."
-        ),
-    ],
-    data: Annotated[
-        int,
-        typer.Option("--data", parser=parse_measurable, metavar="SIZE", help="Input, like 100TB."),
-    ],
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    """What each node is, and what it carries."""
+
     offer: Annotated[
         str | None,
-        typer.Option("--offer", metavar="NAME", help="What they are: TYPE, or PROVIDER/TYPE."),
-    ] = None,
-    catalog: Catalogs = None,
+        typer.Option("--offer", metavar="OFFER", help="Machine type: TYPE, or PROVIDER/TYPE."),
+    ] = None
+    catalog: CatalogNames = None
     profile: Annotated[
         str | None,
         typer.Option(
             "--profile",
-            metavar="NAME_OR_FILE",
-            help="What they carry: a profile, or measurements. Without --offer, the one machine "
-            "that it tells of. Default: themis-2014.",
+            metavar="NAME_OR_DIR",
+            help="Measured capacity: a profile, or measurements. Without --offer, it has to have "
+            f"one machine type. Default: {BUILT_IN}.",
         ),
-    ] = None,
+    ] = None
     placement: Annotated[
         bool | None,
         typer.Option(
             "--placement/--no-placement",
-            help="Placed close together, or not. Default: as they were measured, close if both.",
+            help="Nodes in a placement group, or outside one. Default: as measured, inside if both "
+            "were.",
         ),
-    ] = None,
+    ] = None
     memory: Annotated[
         int | None,
         typer.Option(
             "--memory",
             parser=parse_size,
             metavar="SIZE",
-            help="Of each for the sort. Default: half of what the offer has.",
+            help="Memory of the sort on each node. Default: half of the node's.",
         ),
-    ] = None,
+    ] = None
     cores: Annotated[
         int | None,
         typer.Option(
             "--cores",
-            parser=whole_number(1, 1024),
+            parser=whole_number(1, 4096),
             metavar="N",
-            help="Of each. Default: the offer's vCPUs.",
+            help="Cores of each node. Default: the offer's vCPUs.",
         ),
-    ] = None,
+    ] = None
     connections: Annotated[
         int,
         typer.Option(
             "--connections",
             parser=whole_number(1, 64),
             metavar="N",
-            help="From each machine to each other.",
+            help="TCP connections from each node to each other.",
         ),
-    ] = "1",  # type: ignore[assignment]
+    ] = default("1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultOptions:
+    """What goes wrong, and what protects the data."""
+
     durability: Annotated[
         str,
         typer.Option(
             "--durability",
-            metavar="HOW",
-            help="none; replicated: a second copy of the output on another node.",
+            metavar="none|replicated",
+            help="What protects the output. none; replicated: a copy on another node.",
         ),
-    ] = "none",
+    ] = "none"
     input_copies: Annotated[
         int | None,
         typer.Option(
             "--input-copies",
             parser=whole_number(1, MOST_NODES),
             metavar="N",
-            help="How many machines have each part of the input. Default: one more than --lose.",
+            help="Nodes that have each part of the input. Default: one more than --lose.",
         ),
-    ] = None,
+    ] = None
     lose: Annotated[
         int,
         typer.Option(
             "--lose",
             parser=whole_number(0, MOST_NODES),
-            metavar="K",
-            help="So many machines die, at any moment of the sort.",
+            metavar="N",
+            help="Nodes that are lost, at random times.",
         ),
-    ] = "0",  # type: ignore[assignment]
+    ] = default("0")
     slow: Annotated[
-        Slow | None,
+        SlowNodes | None,
         typer.Option(
             "--slow",
             parser=parse_slow,
             metavar="NODES:FACTOR",
-            help="So many carry only a part of what they would: 3:0.5.",
+            help="Slow nodes, and their speed: 3:0.5 means three nodes at half speed.",
         ),
-    ] = None,
-    even: Annotated[
-        bool,
-        typer.Option("--even", help="Partitions all alike, as with a sample without error."),
-    ] = False,
+    ] = None
     mtbf: Annotated[
         float | None,
         typer.Option(
             "--mtbf",
             parser=parse_duration,
             metavar="TIME",
-            help="Between two failures of one machine, on average. Default: 183d.",
+            help="Mean time between failures of one node. Default: 183d.",
         ),
-    ] = None,
+    ] = None
+
+
+def simulate_sort(
+    *,
+    nodes: Annotated[
+        int,
+        typer.Option(
+            "--nodes", parser=whole_number(2, MOST_NODES), metavar="N", help="Number of nodes."
+        ),
+    ],
+    data: Annotated[
+        int,
+        typer.Option(
+            "--data", parser=parse_measurable, metavar="SIZE", help="Size of the input, like 100TB."
+        ),
+    ],
+    node: NodeOptions,
+    faults: FaultOptions,
+    even: Annotated[
+        bool,
+        typer.Option("--even", help="Partitions of equal size, as with a sample without error."),
+    ] = False,
     descriptors: Annotated[
         int,
         typer.Option(
             "--descriptors",
             parser=whole_number(1, 1 << 30),
             metavar="N",
-            help="Files and sockets that a process may have open (ulimit -n).",
+            help="Open files and sockets that a process may have (ulimit -n).",
         ),
-    ] = "1024",  # type: ignore[assignment]
+    ] = default("1024"),
     per_node: Annotated[
         bool,
         typer.Option(
-            "--per-node", help="Tabulate fleets with as many bytes a node, not as many in all."
+            "--per-node", help="Scale the table of clusters by data per node, not by total data."
         ),
     ] = False,
     seed: Annotated[
         int,
         typer.Option(
-            "--seed", parser=whole_number(0, 1 << 31), metavar="N", help="Of all that is drawn."
+            "--seed",
+            parser=whole_number(0, 1 << 31),
+            metavar="N",
+            help="Seed of everything that is random.",
         ),
-    ] = "0",  # type: ignore[assignment]
-    record_bytes: RecordBytes = "100",  # type: ignore[assignment]
+    ] = default("0"),
+    record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
     as_json: Json = False,
 ) -> None:
-    """Simulate a sort on a fleet that is not there, and tell what breaks first as it grows.
+    """Simulate a sort on a cluster you do not have, and show what breaks first as it grows.
 
-    Schedule and division of memory are those of a real sort; what machines carry is drawn from what
-    was measured of them.
+    The schedule and the use of memory are those of a real sort; node capacities are drawn from
+    measurements.
+
+    Examples:
+        tonnage simulate sort --nodes 1000 --data 100TB --offer i2.8xlarge
+        tonnage simulate sort --nodes 100 --data 10TB --offer i2.8xlarge --lose 2
     """
-    from tonnage.cli.output import simulation
     from tonnage.simulate.cluster import Machine, SimulationError
     from tonnage.simulate.scalability_limits import MTBF_SECONDS
     from tonnage.simulate.scenario import Scenario, run_scenario
 
-    refuse_unknown("--durability", [durability], DURABILITIES)
-    laws, shares, found = _machine(offer, catalog, profile, placement)
-    if memory is None and (found is None or found.memory_bytes is None):
-        raise core.UsageError("the machine's memory is unknown: give --memory")
-    if cores is None and (found is None or not found.vcpus):
-        raise core.UsageError("how many cores the machine has is unknown: give --cores")
-    own = memory or int((found.memory_bytes or 0) if found else 0) // MEMORY_SHARE
-    threads = cores or int((found.vcpus or 1) if found else 1)
+    refuse_unknown("--durability", [faults.durability], DURABILITIES)
+    measured = _capacity(node)
+    offer = measured.offer
+    if node.memory is None and (offer is None or offer.memory_bytes is None):
+        raise core.UsageError("the node's memory is unknown: give --memory")
+    if node.cores is None and (offer is None or not offer.vcpus):
+        raise core.UsageError("the node's number of cores is unknown: give --cores")
+    cores = node.cores or int((offer.vcpus or 1) if offer else 1)
     machine = Machine(
-        memory_bytes=own,
-        cores=threads,
-        devices=_devices(found),
-        connections=connections,
+        memory_bytes=node.memory or int((offer.memory_bytes or 0) if offer else 0) // MEMORY_SHARE,
+        cores=cores,
+        devices=_devices(offer),
+        connections=node.connections,
         layout=parse_layout(record_bytes, key),
     )
-    wanted = Scenario(
+    scenario = Scenario(
         nodes=nodes,
         data_bytes=data,
         machine=machine,
-        laws=laws,
-        shares=shares,
-        figures=_figures(found, threads),
-        durability=durability,  # type: ignore[arg-type]
-        input_copies=input_copies or lose + 1,
-        lose=lose,
-        slow=(slow.nodes, slow.factor) if slow else None,
+        laws=measured.capacity,
+        shares=measured.shares,
+        figures=_advertised(offer, cores),
+        durability=faults.durability,  # type: ignore[arg-type]
+        input_copies=faults.input_copies or faults.lose + 1,
+        lose=faults.lose,
+        slow=(faults.slow.nodes, faults.slow.factor) if faults.slow else None,
         even=even,
         seed=seed,
-        mtbf_seconds=mtbf or MTBF_SECONDS,
+        mtbf_seconds=faults.mtbf or MTBF_SECONDS,
         descriptors=descriptors,
         per_node=per_node,
     )
     try:
-        told = run_scenario(wanted)
-    except SimulationError as why:
-        raise core.UsageError(str(why)) from why
-    print(json.dumps(told.to_json()) if as_json else "\n".join(simulation.lines(told)))
+        result = run_scenario(scenario)
+    except SimulationError as error:
+        raise core.UsageError(str(error)) from error
+    print(json.dumps(result.to_json()) if as_json else "\n".join(simulation_lines(result)))
 
 
-def _machine(
-    offer: str | None, catalog: list[str] | None, profile: str | None, placement: bool | None
-) -> tuple[OfferCapacity, OfferCapacity, Offer | None]:
-    """What was measured of the machine, what share of advertised figures is reached, its offer."""
+class NodeCapacity(NamedTuple):
+    """What a node carries: measured, as a share of advertised figures, and its offer."""
+
+    capacity: OfferCapacity
+    shares: OfferCapacity
+    offer: Offer | None
+
+
+def _capacity(node: NodeOptions) -> NodeCapacity:
     from tonnage.model.profiles.repository import (
         NO_CAPACITY,
         ProfileError,
@@ -243,42 +274,42 @@ def _machine(
     )
     from tonnage.plan.advertised import advertised_figures
 
-    if offer is None and profile is None:
-        raise core.UsageError("give --offer NAME, or --profile FILE of one machine")
-    catalogs = catalogs_of(catalog, ())
+    if node.offer is None and node.profile is None:
+        raise core.UsageError("give --offer NAME, or --profile FILE of one machine type")
+    catalogs = load_catalogs(node.catalog)
     try:
-        all_known = index_profiles(
-            read_profiles(profile or BUILT_IN, lambda: advertised_figures(catalogs))
+        index = index_profiles(
+            read_profiles(node.profile or BUILT_IN, lambda: advertised_figures(catalogs))
         )
-    except ProfileError as why:
-        raise core.UsageError(f"--profile: {why}") from why
-    found = None
-    if offer is not None:
-        found = find_offer("--offer", catalogs, offer)
-        of = found.provider, found.type
-    elif len(all_known.offers) == 1:
-        (of,) = all_known.offers
+    except ProfileError as error:
+        raise core.UsageError(f"--profile: {error}") from error
+    offer = None
+    if node.offer is not None:
+        offer = require_offer("--offer", catalogs, node.offer)
+        key = offer.provider, offer.type
+    elif len(index.offers) == 1:
+        (key,) = index.offers
     else:
-        types = ", ".join(sorted(kind for _, kind in all_known.offers)) or "no machine"
-        raise core.UsageError(f"--profile {profile}: it is of {types}: give --offer, one of them")
-    placed = all_known.offers.get(of, {})
-    wanted = placement if placement is not None else max(placed, default=False)
-    if wanted in placed:
-        return placed[wanted], all_known.shares, found
-    laws = all_known.apart_from_placement(*of)
-    if laws is NO_CAPACITY:
-        raise core.UsageError(f"nothing was measured of {of[1]}: give its --profile")
-    return laws, all_known.shares, found
+        types = ", ".join(sorted(kind for _, kind in index.offers)) or "no machine type"
+        raise core.UsageError(f"--profile {node.profile}: it has {types}: choose one with --offer")
+    by_placement = index.offers.get(key, {})
+    placed = node.placement if node.placement is not None else max(by_placement, default=False)
+    if placed in by_placement:
+        return NodeCapacity(by_placement[placed], index.shares, offer)
+    capacity = index.apart_from_placement(*key)
+    if capacity is NO_CAPACITY:
+        raise core.UsageError(f"{key[1]} was never measured: give its --profile")
+    return NodeCapacity(capacity, index.shares, offer)
 
 
 def _devices(offer: Offer | None) -> int:
-    """How many disks an offer has of its own."""
+    """The number of an offer's local disks, at least one."""
     disks = (offer.disks or ()) if offer else ()
     return max(sum(each.count or 1 for each in disks), 1)
 
 
-def _figures(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
-    """What is advertised, and how many cores there are."""
+def _advertised(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
+    """Advertised figures, with the number of cores."""
     from tonnage.plan.machines import sustained_network
 
     network = sustained_network(offer) if offer else None

@@ -98,7 +98,9 @@ def _range(between: Array, middle: Array, at: int) -> Range:
     return Range(low=float(between[0, at]), median=float(middle[at]), high=float(between[1, at]))
 
 
-def _phase(phase: PhaseDemand, terms: Sequence[tuple[ResourceClass, Array]], at: int) -> PlannedPhase:
+def _phase(
+    phase: PhaseDemand, terms: Sequence[tuple[ResourceClass, Array]], at: int
+) -> PlannedPhase:
     longest: list[tuple[str, float]] = [(thing, float(each[at])) for thing, each in terms]
     thing, seconds = max(longest, key=lambda term: term[1], default=("nothing", 0.0))
     if phase.fixed_seconds > seconds:
@@ -120,7 +122,10 @@ def _notes(shape: LayoutDemand, machine: Machine, nodes: int, full: float) -> li
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
     used = {term.resource_class for phase in shape.phases for term in phase.terms}
-    if "network" in shape.advertised_classes and machine.offer.network.baseline_bytes_per_second is None:
+    if (
+        "network" in shape.advertised_classes
+        and machine.offer.network.baseline_bytes_per_second is None
+    ):
         notes.append("of its network only the peak is told: what lasts may be less")
     if "network" in used and shape.curve is None and not shape.at_scale:
         notes.append("its network was not measured in fleets of several sizes")

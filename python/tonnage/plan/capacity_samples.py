@@ -7,7 +7,6 @@ which it is joined (logarithms of both): the slowest of N falls ever more slowly
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 
@@ -118,7 +117,7 @@ def _shape(law: CapacityDistribution) -> tuple[float, CapacityDistribution, obje
     modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
     key = (
         law.resource,
-        tuple(dataclasses.astuple(each) for each in modes),
+        tuple(modes),
         law.of_fleet,
         law.fleet_spread,
         law.fleets,

@@ -74,7 +74,9 @@ def term_work(
             moved = moved + amount
     whole = np.asarray(measured, dtype=dtype)
     if any(part.advertised for part in term.parts):
-        figure = figures["network" if term.resource_class == "object storage" else term.resource_class]
+        figure = figures[
+            "network" if term.resource_class == "object storage" else term.resource_class
+        ]
         if term.max_per_node is not None:
             figure = figure.capped(term.max_per_node)
         # Everything so far is a row or a column; this alone is as large as their product.

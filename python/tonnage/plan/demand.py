@@ -221,7 +221,9 @@ def layout_demand(
             most = phase.most_cores if thing == "cpu" else None
             terms.append(DemandTerm(thing, parts, _through(thing, things) / whole, most))
         if runs:  # Of those that take as long, what held it up is named.
-            terms.sort(key=lambda term: term.resource_class not in calibrated_phase(runs, place).limits)
+            terms.sort(
+                key=lambda term: term.resource_class not in calibrated_phase(runs, place).limits
+            )
         local = _larger_way(things.get("local disks", ()))
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
@@ -238,7 +240,9 @@ def layout_demand(
     )
 
 
-def _limit(limits: Sequence[str], things: Mapping[ResourceClass, object], network: str) -> ResourceClass | None:
+def _limit(
+    limits: Sequence[str], things: Mapping[ResourceClass, object], network: str
+) -> ResourceClass | None:
     """What held a phase up, if it is none of what the job's demands have."""
     if things.keys() & {*limits} or (network == "infinite" and "network" in limits):
         return None
@@ -284,7 +288,10 @@ def _as_run(
         if advertised and thing == "network":
             return own
         # Seconds of a byte of input on each node, in as large a fleet, if it is a slow one.
-        alone = sum(part.per_byte * (sent if part.remote_only else 1) / slow_node_rate(part.capacity) for part in own)
+        alone = sum(
+            part.per_byte * (sent if part.remote_only else 1) / slow_node_rate(part.capacity)
+            for part in own
+        )
         if not advertised and alone <= moved / found.pace:
             return own
     if alike and not held_up:
@@ -355,7 +362,9 @@ def _parts(
         if demand.resource == "network" and (own is None or not own.at_scale):
             # A fall that nobody measured of it is taken to be another's.
             curve = (laws.curve if own else None) or shares.curve
-        found.append(DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve))
+        found.append(
+            DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve)
+        )
     return tuple(found)
 
 

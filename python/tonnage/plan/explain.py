@@ -70,7 +70,12 @@ def _only(catalog: Catalog, offer: str) -> Catalog:
 
 
 def _explained(
-    phase: str, term: DemandTerm, part: DemandPart, choice: Choice, size: int, rates: CapacitySamples
+    phase: str,
+    term: DemandTerm,
+    part: DemandPart,
+    choice: Choice,
+    size: int,
+    rates: CapacitySamples,
 ) -> ExplainedTerm:
     nodes = np.array([choice.nodes])
     fleet = nodes.astype(float)
@@ -109,7 +114,9 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
             each = (
-                "" if part.resource == "cpu" else f"{formatting.rate(part.capacity.modes[0].median)} by "
+                ""
+                if part.resource == "cpu"
+                else f"{formatting.rate(part.capacity.modes[0].median)} by "
             )
             share = f"{each}each of {figure.baseline:g} vCPUs"
             if term.max_per_node is not None:

@@ -150,7 +150,12 @@ def _placements(
 
 
 def _shapes(
-    job: Job, size: int, catalog: Catalog, laws: OfferCapacity, known: ProfileIndex, network: Network
+    job: Job,
+    size: int,
+    catalog: Catalog,
+    laws: OfferCapacity,
+    known: ProfileIndex,
+    network: Network,
 ) -> Iterator[LayoutDemand]:
     """The layouts of machines of which so much is known."""
     used = {demand.resource for phase in job.phases for demand in phase.demands}
@@ -251,7 +256,9 @@ def _refuse(job: Job, shape: LayoutDemand, machines: Machines, found: LayoutOpti
     return machines if good.all() else machines.at(np.flatnonzero(good))
 
 
-def min_nodes(job: Job, size: int, shape: LayoutDemand, machines: Machines) -> npt.NDArray[np.int64]:
+def min_nodes(
+    job: Job, size: int, shape: LayoutDemand, machines: Machines
+) -> npt.NDArray[np.int64]:
     """The fewest nodes of each machine that hold the job."""
     least = np.full(len(machines), float(shape.volumes.min_nodes if shape.volumes else 1))
     if shape.own_disks:

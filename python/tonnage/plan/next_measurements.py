@@ -84,7 +84,12 @@ def within_budget(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
 
 
 def _row(
-    group: OfferGroup, place: int, rate: float, nodes: int, seen: Sequence[float], charged: BillingUnit
+    group: OfferGroup,
+    place: int,
+    rate: float,
+    nodes: int,
+    seen: Sequence[float],
+    charged: BillingUnit,
 ) -> MeasurementProposal:
     machine = group.machines[place]
     count = _disks(group, place)

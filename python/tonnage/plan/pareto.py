@@ -25,7 +25,11 @@ ALIKE = 1e-5
 
 
 def pareto_front(
-    groups: Sequence[OfferGroup], found: Sequence[SearchResult], size: int, rates: CapacitySamples, limits: Limits
+    groups: Sequence[OfferGroup],
+    found: Sequence[SearchResult],
+    size: int,
+    rates: CapacitySamples,
+    limits: Limits,
 ) -> list[Tradeoff]:
     """The front, fastest first; of the points that keep the limits."""
     if not any(each.nodes.any() for each in found):
@@ -56,7 +60,7 @@ def pareto_front(
     return [
         Tradeoff(
             offer=group.machines[place].offer.type,
-            layout=group.shape.layout,
+            layout=group.demand.layout,
             placement=group.machines[place].placement,
             nodes=int(nodes),
             seconds=float(took),

@@ -103,7 +103,9 @@ def plan(question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
     )
 
 
-def options_for(question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> LayoutOptions:
+def options_for(
+    question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
+) -> LayoutOptions:
     """Every layout of every offer that is asked for."""
     return layout_options(
         question.job,
@@ -148,7 +150,10 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
 
 
 def _sure(
-    question: PlanRequest, groups: Sequence[OfferGroup], found: Sequence[SearchResult], rates: CapacitySamples
+    question: PlanRequest,
+    groups: Sequence[OfferGroup],
+    found: Sequence[SearchResult],
+    rates: CapacitySamples,
 ) -> Candidate | None:
     """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
 
@@ -239,7 +244,9 @@ def exclusion_reason(group: OfferGroup, place: int, found: SearchResult, limits:
     return "not both in time and within the budget"
 
 
-def plan_notes(question: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]) -> list[str]:
+def plan_notes(
+    question: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
+) -> list[str]:
     """What is to be minded of the whole plan."""
     found = [
         f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
@@ -264,7 +271,9 @@ def plan_notes(question: PlanRequest, catalogs: Sequence[Catalog], groups: Seque
             "of: not counted"
         )
     # What runs took of cores is in their phases.
-    shapes = [group.demand for group in groups if group.demand.calibration_match.calibration is None]
+    shapes = [
+        group.demand for group in groups if group.demand.calibration_match.calibration is None
+    ]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.resource_class == "cpu" for term in terms):
         found.append(NO_CORES)

@@ -56,7 +56,9 @@ class SearchResult:
     cheapest_usd: Array
 
 
-def search_all(groups: Sequence[OfferGroup], size: int, rates: CapacitySamples, limits: Limits) -> list[SearchResult]:
+def search_all(
+    groups: Sequence[OfferGroup], size: int, rates: CapacitySamples, limits: Limits
+) -> list[SearchResult]:
     """The best of each group."""
     return [search(group, size, rates, limits) for group in groups]
 
@@ -87,7 +89,9 @@ class _Times:
         begin = min(max(limits.min_nodes, int(group.min_nodes.min())), limits.max_nodes)
         self.sizes = np.arange(begin, limits.max_nodes + 1, dtype=np.int64)
         nodes = self.sizes[None, :].astype(np.float64)
-        figures = {thing: each.select((which, None)) for thing, each in group.machines.buckets.items()}
+        figures = {
+            thing: each.select((which, None)) for thing, each in group.machines.buckets.items()
+        }
 
         middle = MedianCapacity(rates, self.sizes[None, :])
         spent = job_work(group.demand, size, middle, nodes, figures, np.float32)

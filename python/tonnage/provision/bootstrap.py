@@ -32,7 +32,7 @@ ELSEWHERE = "/var/tmp"
 """What is looked at of a node that keeps nothing on disks."""
 
 
-def answer() -> str:
+def ping() -> str:
     """Nothing but an answer."""
     return "true"
 
@@ -48,13 +48,13 @@ def wait_for_disks() -> str:
     )
 
 
-def take_wheel(wheel: Path) -> str:
+def receive_wheel(wheel: Path) -> str:
     """Takes the wheel, which it reads; and has no other."""
     place = f"{WHEEL_PLACE}/{shlex.quote(wheel.name)}"
     return f"mkdir -p {WHEEL_PLACE} && rm -f {WHEEL_PLACE}/*.whl && cat > {place}"
 
 
-def take_token() -> str:
+def receive_token() -> str:
     """Takes Ray's token, which it reads."""
     return "umask 077 && mkdir -p ~/.ray && cat > ~/.ray/auth_token"
 
@@ -82,7 +82,7 @@ def environment(head: str) -> str:
     )
 
 
-def start(address: str, name: str, head: str | None, labels: Mapping[str, str]) -> str:
+def start_ray(address: str, name: str, head: str | None, labels: Mapping[str, str]) -> str:
     """Starts Ray.
 
     Args:
@@ -114,7 +114,7 @@ def labels(rental: Rental, zone: str | None) -> dict[str, str]:
     return {name: value for name, value in known.items() if value}
 
 
-def alive() -> str:
+def list_nodes() -> str:
     """Tells the names of all nodes, in the last line."""
     return f". {HOME}/environment && python -c {shlex.quote(ALIVE)}"
 
@@ -133,7 +133,7 @@ def screen(
     """
     told = ["--size", str(size_bytes), "--seconds", f"{seconds:g}", "--cluster", "auto", "--json"]
     told += ["--timeout", f"{patience_seconds:g}s"]
-    told += [word for place in places(rental) for word in ("--dir", place)]
+    told += [word for place in disk_directories(rental) for word in ("--dir", place)]
     out = f"{HOME}/screening-{number}"
     return (
         f". {HOME}/environment && rm -rf {out} && "
@@ -141,7 +141,7 @@ def screen(
     )
 
 
-def places(rental: Rental) -> list[str]:
+def disk_directories(rental: Rental) -> list[str]:
     """Where the disks of a node are mounted; of unknown number only the first is known."""
     own = 1 if rental.local_disks is None else rental.local_disks
     attached = rental.candidate.volumes.count if rental.candidate.volumes else 0
@@ -150,6 +150,6 @@ def places(rental: Rental) -> list[str]:
     return found or [ELSEWHERE]
 
 
-def run(command: list[str]) -> str:
+def run_command(command: list[str]) -> str:
     """A command of the user's; of the head."""
     return f". {HOME}/environment && exec {shlex.join(command)}"

@@ -31,7 +31,9 @@ def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool
     Raises:
         PriceError: The catalog does not tell.
     """
-    made = priced_machine(catalog, offer, candidate.placement, "spot" if spot else "on-demand", number=0)
+    made = priced_machine(
+        catalog, offer, candidate.placement, "spot" if spot else "on-demand", number=0
+    )
     if not isinstance(made, Machine):
         raise PriceError(f"of {offer.type} {made} in catalog {catalog.name}")
     link_usd, volumes_usd = 0.0, 0.0
@@ -75,7 +77,9 @@ def cost_usd(
     tariff: Tariff, nodes: Iterable[RentedNode], until: datetime, *, at_highest_price: bool = False
 ) -> float:
     """What these nodes have cost until then, those that were ended until their end."""
-    return sum(node_usd(tariff, _seconds(node, until), at_highest_price=at_highest_price) for node in nodes)
+    return sum(
+        node_usd(tariff, _seconds(node, until), at_highest_price=at_highest_price) for node in nodes
+    )
 
 
 def _seconds(node: RentedNode, until: datetime) -> float:

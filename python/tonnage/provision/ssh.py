@@ -31,7 +31,7 @@ OnDone = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Reach:
+class SshClient:
     """The program that reaches nodes, and as whom."""
 
     program: tuple[str, ...]
@@ -54,7 +54,7 @@ class Reach:
 
 
 @dataclass(frozen=True)
-class Task:
+class RemoteCommand:
     """A command, and what it reads."""
 
     command: list[str]
@@ -62,7 +62,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     """What a command said, and ended with; ``None``: it did not end in time."""
 
     code: int | None
@@ -70,7 +70,7 @@ class Said:
     err: str = ""
 
     @property
-    def why(self) -> str:
+    def failure(self) -> str:
         """Why it failed, in a line."""
         if self.code is None:
             return "no answer in time"
@@ -78,7 +78,9 @@ class Said:
         return said or f"ended with {self.code}"
 
 
-def together(tasks: Mapping[str, Task], seconds: float, on_done: OnDone) -> dict[str, Said]:
+def run_all(
+    tasks: Mapping[str, RemoteCommand], seconds: float, on_done: OnDone
+) -> dict[str, CommandResult]:
     """Carries out a task of each node, and gives what came of it.
 
     Args:
@@ -89,7 +91,7 @@ def together(tasks: Mapping[str, Task], seconds: float, on_done: OnDone) -> dict
     Raises:
         RunError: There is no such program.
     """
-    waiting, running, said = list(tasks.items()), dict[str, _Running](), dict[str, Said]()
+    waiting, running, said = list(tasks.items()), dict[str, _Running](), dict[str, CommandResult]()
     with tempfile.TemporaryDirectory(prefix="tonnage-") as room:
         try:
             while waiting or running:
@@ -109,7 +111,7 @@ def together(tasks: Mapping[str, Task], seconds: float, on_done: OnDone) -> dict
     return said
 
 
-def pass_on(command: list[str], *, to_stderr: bool) -> int:
+def run_foreground(command: list[str], *, to_stderr: bool) -> int:
     """Carries out a command that says what it says to who called; gives what it ended with."""
     stdout = sys.stderr if to_stderr else None
     process = _started(command, stdin=subprocess.DEVNULL, stdout=stdout)
@@ -123,7 +125,7 @@ def pass_on(command: list[str], *, to_stderr: bool) -> int:
 class _Running:
     """A task under way; out of reach of a terminal's Ctrl-C, which is its caller's."""
 
-    def __init__(self, task: Task, room: Path) -> None:
+    def __init__(self, task: RemoteCommand, room: Path) -> None:
         self._began = time.monotonic()
         room.mkdir()
         self._files = [room / name for name in ("out", "err")]
@@ -144,12 +146,12 @@ class _Running:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def end(self) -> Said:
+    def end(self) -> CommandResult:
         """Ends it, if it has not ended, and gives what came of it."""
         code = self._process.poll()
         self._process.kill()
         self._process.wait()
-        return Said(code, *(file.read_text(errors="replace") for file in self._files))
+        return CommandResult(code, *(file.read_text(errors="replace") for file in self._files))
 
 
 def _started(command: list[str], **files: Any) -> subprocess.Popen[bytes]:

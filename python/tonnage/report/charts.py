@@ -33,7 +33,7 @@ class Chart:
 
     name: str
     title: str
-    says: str
+    description: str
     height: int
     traces: list[Trace]
     layout: dict[str, Any]
@@ -41,7 +41,7 @@ class Chart:
     timed: bool = False
     note: Child = None
 
-    def element(self) -> Html:
+    def figure(self) -> Html:
         """The figure that the chart is drawn into."""
         keys = [
             tag("li", tag("i", style=f"background:var({colour})"), name)
@@ -53,7 +53,7 @@ class Chart:
             class_="plot timed" if self.timed else "plot",
             id=self.name,
             role="img",
-            aria_label=self.says,
+            aria_label=self.description,
             style=f"height:{self.height}px",
         )
         title = tag("figcaption", tag("span", self.title), legend)
@@ -87,12 +87,12 @@ def area(series: Series, colour: str, name: str, unit: str, stack: str | None = 
     return trace
 
 
-def on(axis: int, trace: Trace) -> Trace:
+def on_axis(axis: int, trace: Trace) -> Trace:
     """A trace on one of several vertical axes."""
     return trace | {"yaxis": "y" if axis == 1 else f"y{axis}"}
 
 
-def over_time(until: float, phases: Sequence[Phase], *, named: bool = False) -> dict[str, Any]:
+def time_layout(until: float, phases: Sequence[Phase], *, named: bool = False) -> dict[str, Any]:
     """The layout of a chart over the job's time, with the phases as bands behind it."""
     return {
         "margin": {"l": LEFT, "r": RIGHT, "t": 20 if named else TOP, "b": BOTTOM},
@@ -105,19 +105,19 @@ def over_time(until: float, phases: Sequence[Phase], *, named: bool = False) -> 
             "zeroline": False,
             "showspikes": False,  # The page draws one line through all charts.
         },
-        "yaxis": scale(),
+        "yaxis": zero_based_axis(),
         "shapes": [_band(place, phase) for place, phase in enumerate(phases)],
         "annotations": _names(until, phases) if named else [],
     }
 
 
-def scale(most: float | None = None, **more: Any) -> dict[str, Any]:
+def zero_based_axis(most: float | None = None, **more: Any) -> dict[str, Any]:
     """A vertical axis from zero, whose range stays when time is zoomed into."""
     limits = {"rangemode": "tozero"} if most is None else {"range": [0, most]}
     return {"fixedrange": True, "nticks": 5, **PLAIN, **limits, **more}
 
 
-def level(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def level_line(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A line across a chart at a value, and its name above it."""
     shape = {
         "type": "line",
@@ -141,14 +141,14 @@ def level(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return shape, annotation
 
 
-def lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
+def split_into_lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
     """Makes a layout one of a lane for each name, from the top; tells its height."""
     layout.pop("yaxis")
     each = 1 / len(names)
     for place, name in enumerate(names):
         top, bottom = 1 - (place + LANE_NAME) * each, 1 - (place + 1) * each
         axis = "yaxis" if place == 0 else f"yaxis{place + 1}"
-        layout[axis] = scale(1, domain=[max(bottom, 0), top], showgrid=False) | {
+        layout[axis] = zero_based_axis(1, domain=[max(bottom, 0), top], showgrid=False) | {
             "tickvals": [0, 1],
             "ticktext": ["0", "100 %"],
         }
@@ -169,7 +169,7 @@ def lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
     return LANE_HEIGHT * len(names) + TOP + BOTTOM
 
 
-def beside(names: Sequence[str]) -> dict[str, Any]:
+def grouped_bars_layout(names: Sequence[str]) -> dict[str, Any]:
     """The layout of bars that lie, one group for each name, from the top."""
     return {
         "margin": {"l": 76, "r": 14, "t": 6, "b": 34},

@@ -6,35 +6,35 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records import Device, Environment, Study
-from tonnage.report.html import Child, Html, block, facts, join, section, table, tag
+from tonnage.report.html import Child, Html, code_block, fact_list, join, section, table, tag
 
 
-def circumstances(study: Study) -> Html:
+def environment_section(study: Study) -> Html:
     """The section."""
     said = [tag("li", warning) for warning in study.warnings]
     parts: list[Child] = [
         tag("h3", "Warnings", id="warnings"),
         tag("ul", *said, class_="warnings") if said else tag("p", "None."),
         tag("h3", "Machine"),
-        machine(study.environment),
+        machine_facts(study.environment),
         _devices(study.environment.devices),
         tag("h3", "Settings"),
-        settings("Settings of the study", study.settings),
+        settings_table("Settings of the study", study.settings),
     ]
     if study.run:
         caption = "Settings of the job; under plan is the most that it was to use"
-        parts.append(settings(caption, study.run.settings))
-    parts += [tag("h3", "Versions"), facts(study.environment.versions.items())]
-    parts += [tag("h3", "Commands"), command("The study", study.command)]
+        parts.append(settings_table(caption, study.run.settings))
+    parts += [tag("h3", "Versions"), fact_list(study.environment.versions.items())]
+    parts += [tag("h3", "Commands"), command_block("The study", study.command)]
     if study.run and study.run.command != study.command:
-        parts.append(command("The job", study.run.command))
+        parts.append(command_block("The job", study.run.command))
     return section("circumstances", "Machine, settings, versions", *parts)
 
 
-def machine(environment: Environment) -> Html:
+def machine_facts(environment: Environment) -> Html:
     """What a machine is."""
     limit = environment.memory_limit_bytes
-    return facts(
+    return fact_list(
         [
             ("Host", environment.host),
             ("CPU", f"{environment.cores} cores, {environment.cpu_model}"),
@@ -70,7 +70,7 @@ def _devices(devices: list[Device]) -> Html:
     return table("What holds the directories", columns, rows, numeric=("Size",))
 
 
-def settings(caption: str, values: dict[str, Any]) -> Html:
+def settings_table(caption: str, values: dict[str, Any]) -> Html:
     """Settings by their names."""
     rows: list[list[Child]] = [
         [tag("code", name), tag("span", formatting.setting(name, value), class_="setting")]
@@ -90,6 +90,6 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     return pairs
 
 
-def command(name: str, line: list[str]) -> Html:
+def command_block(name: str, line: list[str]) -> Html:
     """A command that can be typed again."""
-    return join([tag("h4", name), block(formatting.command(line), f"{name}'s command")])
+    return join([tag("h4", name), code_block(formatting.command(line), f"{name}'s command")])

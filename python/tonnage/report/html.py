@@ -20,21 +20,21 @@ class Html(str):
 Child = Html | str | None
 
 
-def text(child: Child) -> Html:
+def escape(child: Child) -> Html:
     """A child as markup: what is not markup yet is escaped, and nothing gives nothing."""
     if child is None:
         return Html()
-    return child if isinstance(child, Html) else exactly(BEFORE_UNIT.sub("\u00a0", child))
+    return child if isinstance(child, Html) else exact_text(BEFORE_UNIT.sub("\u00a0", child))
 
 
-def exactly(said: str) -> Html:
+def exact_text(said: str) -> Html:
     """Text as it is, to the last blank."""
     return Html(html.escape(said))
 
 
 def join(children: Iterable[Child], between: Html = Html()) -> Html:  # noqa: B008
     """Children in a row."""
-    return Html(between.join(text(child) for child in children))
+    return Html(between.join(escape(child) for child in children))
 
 
 def tag(name: str, *children: Child, **attributes: str | bool | None) -> Html:
@@ -64,7 +64,7 @@ def section(identifier: str, heading: str, *children: Child) -> Html:
     return tag("section", title, *children, id=identifier, aria_labelledby=f"{identifier}-heading")
 
 
-def missing(what: str) -> Html:
+def missing_note(what: str) -> Html:
     """Says what a study does not hold."""
     return tag("p", what, class_="missing")
 
@@ -102,7 +102,7 @@ def table(
     return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
+def fact_list(pairs: Iterable[tuple[str, Child]]) -> Html:
     """Names and what they stand for, one below the other."""
     rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
     return tag("dl", *rows, class_="facts")
@@ -110,7 +110,7 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Html:
 
 def code(line: str) -> Html:
     """A line to be read, or typed, exactly."""
-    return tag("code", exactly(line))
+    return tag("code", exact_text(line))
 
 
 def cite(measurement: str) -> Html:
@@ -118,12 +118,12 @@ def cite(measurement: str) -> Html:
     return tag("a", code(measurement), href=f"#measurement-{slug(measurement)}")
 
 
-def block(line: str, name: str) -> Html:
+def code_block(line: str, name: str) -> Html:
     """A long line of code in a box that scrolls."""
     return tag("pre", code(line), tabindex="0", role="region", aria_label=name)
 
 
-def bar(*shares: tuple[float, str]) -> Html:
+def share_bar(*shares: tuple[float, str]) -> Html:
     """A small bar of shares of one, each with the class that colours it; for the eye only."""
     pieces = [
         tag("i", class_=kind, style=f"width:{100 * min(max(share, 0), 1):.1f}%")

@@ -7,9 +7,20 @@ from collections.abc import Iterable, Sequence
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RunRecord, Study, Trial
 from tonnage.report.charts import PLAIN, Chart, Trace
-from tonnage.report.html import Html, block, facts, join, missing, section, slug, table, tag, text
-from tonnage.report.study.counters import short
-from tonnage.report.study.limits import drawing, stages
+from tonnage.report.html import (
+    Html,
+    code_block,
+    escape,
+    fact_list,
+    join,
+    missing_note,
+    section,
+    slug,
+    table,
+    tag,
+)
+from tonnage.report.study.counters import drawn_precision
+from tonnage.report.study.limits import graph_drawing, stages_table
 
 COLOURS = {
     "wo": "--write",
@@ -23,7 +34,7 @@ OTHER = "--work-three"
 APART = "headroom"
 
 
-def measurements(study: Study) -> tuple[Html, list[Chart]]:
+def measurements_section(study: Study) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     drawn: list[Chart] = []
     parts: list[Html] = []
@@ -32,7 +43,7 @@ def measurements(study: Study) -> tuple[Html, list[Chart]]:
         parts.append(element)
         drawn += more
     if not parts:
-        parts.append(missing("Nothing was measured."))
+        parts.append(missing_note("Nothing was measured."))
     return section("measurements", "What this machine carries", *parts), drawn
 
 
@@ -53,9 +64,9 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
         if trials
     ]
     if not measurement.trials:
-        body = missing("It has no trials.")
+        body = missing_note("It has no trials.")
     else:
-        body = join([_table(measurement), *(chart.element() for chart in drawn)])
+        body = join([_table(measurement), *(chart.figure() for chart in drawn)])
     heading = tag(
         "h3",
         formatting.KINDS.get(measurement.kind, measurement.kind),
@@ -120,7 +131,7 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     return Chart(
         name=name,
         title=f"Every raw rate, {unit.name}, in the order measured; and how they spread",
-        says=f"Raw rates of each trial over time, and their spread. Trials: {'; '.join(said)}.",
+        description=f"Raw rates of each trial over time, and their spread. Trials: {'; '.join(said)}.",
         height=240 if len(kinds) > 1 else 180,
         traces=traces,
         layout={
@@ -191,7 +202,7 @@ def _box(kind: str, trials: Sequence[Trial], unit: formatting.Unit) -> Trace:
 
 
 def _scaled(rates: Sequence[float], unit: formatting.Unit) -> list[float]:
-    return [short(rate / unit.factor) for rate in rates]
+    return [drawn_precision(rate / unit.factor) for rate in rates]
 
 
 def _colour(kind: str) -> str:
@@ -206,7 +217,7 @@ def _how(measurement: Measurement, studied: list[str]) -> Html:
         ("Begun", formatting.moment(measurement.began_at)),
         ("Stopping rule", measurement.stopping_rule),
         ("Page cache", measurement.page_cache),
-        ("Disk access", join(map(text, modes), Html("<br>")) if modes else "no disk"),
+        ("Disk access", join(map(escape, modes), Html("<br>")) if modes else "no disk"),
     ]
     pairs += [
         (name, formatting.setting(key, measurement.settings[key]))
@@ -216,7 +227,7 @@ def _how(measurement: Measurement, studied: list[str]) -> Html:
     alone = measurement.command != studied
     name = "A command that repeats it" if alone else "The study's command; none repeats it alone"
     command = formatting.command(measurement.command)
-    return join([facts(pairs), tag("h4", name), block(command, name)])
+    return join([fact_list(pairs), tag("h4", name), code_block(command, name)])
 
 
 def _graphs(measurement: Measurement) -> Html | None:
@@ -224,11 +235,15 @@ def _graphs(measurement: Measurement) -> Html | None:
     if not kinds:
         return None
     graphs = [
-        tag("div", tag("dt", formatting.trial(kind)), tag("dd", drawing(trials[0].phase.graph)))
+        tag(
+            "div",
+            tag("dt", formatting.trial(kind)),
+            tag("dd", graph_drawing(trials[0].phase.graph)),
+        )
         for kind, trials in kinds.items()
     ]
     tables = [
-        stages(
+        stages_table(
             trial.phase,
             f"Trial {number}: {formatting.trial(trial.name)}, {formatting.seconds(trial.phase.seconds)}; its"
             f" rate is without the warm-up, the first {formatting.seconds(trial.warm_up_seconds)}",

@@ -13,10 +13,10 @@ from typing import Literal
 from tonnage.base import formatting
 from tonnage.base.records import write_atomically
 from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
-from tonnage.report.charts import PLAIN, Chart, Trace, beside
-from tonnage.report.environment import settings
+from tonnage.report.charts import PLAIN, Chart, Trace, grouped_bars_layout
+from tonnage.report.environment import settings_table
 from tonnage.report.html import Html, section, table, tag
-from tonnage.report.template import Part, page
+from tonnage.report.template import PageSection, render_page
 
 SHOWN = 12
 """Machine types in the charts; the tables have all."""
@@ -47,17 +47,17 @@ def render(plans: Plans) -> str:
     charts = [_bars(figure, plans) for figure in TITLES]
     front = _front(plans)
     parts = [
-        Part(
+        PageSection(
             "types",
             "Machine types",
-            section("types", "What each machine type comes to", *map(Chart.element, charts)),
+            section("types", "What each machine type comes to", *map(Chart.figure, charts)),
         ),
-        Part("front", "Front", section("front", "Faster, or cheaper", front.element())),
+        PageSection("front", "Front", section("front", "Faster, or cheaper", front.figure())),
     ]
     for place, each in enumerate(plans.plans):
         key = f"plan-{place}"
-        parts.append(Part(key, each.name, _plan(key, each)))
-    return page(title(plans), _header(plans), parts, [*charts, front])
+        parts.append(PageSection(key, each.name, _plan(key, each)))
+    return render_page(title(plans), _header(plans), parts, [*charts, front])
 
 
 def title(plans: Plans) -> str:
@@ -111,7 +111,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
             value = _range(candidate, figure).median
             least[name] = min(value, least.get(name, value))
     shown = sorted(least, key=least.__getitem__)[:SHOWN]
-    layout = beside(shown)
+    layout = grouped_bars_layout(shown)
     layout["margin"] = {"l": 20, "r": 14, "t": 6, "b": 40}
     layout["yaxis"] |= {"automargin": True}
     layout["xaxis"] |= {"ticksuffix": "", "title": {"text": TITLES[figure], "font": {"size": 11}}}
@@ -130,7 +130,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     return Chart(
         name=f"chart-{figure.replace('_', '-')}",
         title=f"{TITLES[figure]}, with intervals of {sure}",
-        says=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
+        description=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
         height=60 + len(shown) * (TYPE_HEIGHT + PLAN_HEIGHT * len(plans.plans)),
         traces=traces,
         layout=layout,
@@ -196,7 +196,7 @@ def _front(plans: Plans) -> Chart:
     return Chart(
         name="chart-front",
         title=FRONT,
-        says=f"{FRONT}. From the fastest to the cheapest: {'; '.join(said)}.",
+        description=f"{FRONT}. From the fastest to the cheapest: {'; '.join(said)}.",
         height=300,
         traces=traces,
         layout={
@@ -240,7 +240,7 @@ def _plan(key: str, named: NamedPlan) -> Html:
         tag("p", f"{best_in_words(plan)}."),
         table(f"Candidates, best first. {formatting.sentence(plan.interval_rule)}", COLUMNS, rows),
         *notes,
-        settings("What was asked", asked),
+        settings_table("What was asked", asked),
         more if plan.excluded else None,
     )
 

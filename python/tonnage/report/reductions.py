@@ -13,9 +13,9 @@ from tonnage.base import formatting
 from tonnage.base.records import write_atomically
 from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
 from tonnage.report.charts import PLAIN, Chart, Trace
-from tonnage.report.environment import command, machine, settings
-from tonnage.report.html import Html, facts, join, section, table, tag
-from tonnage.report.template import Part, page
+from tonnage.report.environment import command_block, machine_facts, settings_table
+from tonnage.report.html import Html, fact_list, join, section, table, tag
+from tonnage.report.template import PageSection, render_page
 
 FIGURES = {
     "seconds": "Execution time",
@@ -46,13 +46,15 @@ def render(sweep: ReductionSweep) -> str:
     for number, swept in enumerate(sweep.swept):
         charts = [_chart(f"{number}-{name}", name, swept) for name in FIGURES]
         drawn += charts
-        body = [tag("p", found_in_words(swept)), *(chart.element() for chart in charts)]
+        body = [tag("p", found_in_words(swept)), *(chart.figure() for chart in charts)]
         name, key = name_of(swept), f"sweep-{number}"
-        parts.append(Part(key, name, section(key, name, *body, _table(swept))))
+        parts.append(PageSection(key, name, section(key, name, *body, _table(swept))))
     if sweep.compared:
-        parts.append(Part("plan", "Plan", section("plan", "Beside the plan", _planned(sweep))))
-    parts.append(Part("circumstances", "Machine", _circumstances(sweep)))
-    return page(title(sweep), _header(sweep), parts, drawn)
+        parts.append(
+            PageSection("plan", "Plan", section("plan", "Beside the plan", _planned(sweep)))
+        )
+    parts.append(PageSection("circumstances", "Machine", _circumstances(sweep)))
+    return render_page(title(sweep), _header(sweep), parts, drawn)
 
 
 def title(sweep: ReductionSweep) -> str:
@@ -122,7 +124,7 @@ def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
     return Chart(
         name=f"chart-{key}",
         title=f"{FIGURES[figure]}, s",
-        says=f"{FIGURES[figure]} by size of a chunk and number of threads. {'; '.join(said)}.",
+        description=f"{FIGURES[figure]} by size of a chunk and number of threads. {'; '.join(said)}.",
         height=260,
         traces=traces,
         layout={
@@ -203,9 +205,9 @@ def _circumstances(sweep: ReductionSweep) -> Html:
     return section(
         "circumstances",
         "Machine, settings, versions",
-        machine(sweep.environment),
-        settings("Settings of the last reduction", sweep.settings),
+        machine_facts(sweep.environment),
+        settings_table("Settings of the last reduction", sweep.settings),
         tag("h3", "Versions"),
-        facts(sweep.environment.versions.items()),
-        command("The last reduction", sweep.command),
+        fact_list(sweep.environment.versions.items()),
+        command_block("The last reduction", sweep.command),
     )

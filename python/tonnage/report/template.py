@@ -10,11 +10,11 @@ from string import Template
 from typing import Any
 
 from tonnage.report.charts import Chart
-from tonnage.report.html import Html, join, tag, text
+from tonnage.report.html import Html, escape, join, tag
 
 
 @dataclass(frozen=True)
-class Part:
+class PageSection:
     """A section of a page, and what the page's list of parts calls it."""
 
     identifier: str
@@ -22,7 +22,9 @@ class Part:
     section: Html
 
 
-def page(title: str, header: Html, parts: Sequence[Part], charts: Iterable[Chart]) -> str:
+def render_page(
+    title: str, header: Html, parts: Sequence[PageSection], charts: Iterable[Chart]
+) -> str:
     """A page that opens anywhere, offline.
 
     Args:
@@ -35,7 +37,7 @@ def page(title: str, header: Html, parts: Sequence[Part], charts: Iterable[Chart
 
     links = [tag("a", part.name, href=f"#{part.identifier}") for part in parts]
     return Template(asset("page.html")).substitute(
-        title=text(title),
+        title=escape(title),
         style=asset("page.css"),
         skip=tag("a", f"Skip to: {parts[0].name}", class_="skip", href=f"#{parts[0].identifier}"),
         header=header,

@@ -33,7 +33,7 @@ from tonnage.base.records import (
 from tonnage.base.system.block_devices import devices_of
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.cpu import measure_cpu
-from tonnage.measure.disk import split_read_write, run_disk_rounds
+from tonnage.measure.disk import DiskSettings, run_disk_rounds, split_read_write
 from tonnage.measure.trial import environment as environments
 from tonnage.measure.trial.trial import utc_now
 from tonnage.model import two_pass
@@ -60,7 +60,7 @@ BENCH_BYTES = 4_000_000_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class LocalStudySettings:
     """What to study."""
 
     size_bytes: int
@@ -79,8 +79,8 @@ class Settings:
         return split_read_write(self.directories)[1]
 
 
-def measuring_alone(
-    settings: Settings, rounds: int, seconds: float, size_bytes: int, *, turned: bool
+def standalone_measure_command(
+    settings: LocalStudySettings, rounds: int, seconds: float, size_bytes: int, *, turned: bool
 ) -> list[str] | None:
     """The command that measures the disks by itself as a study does, if there is one.
 
@@ -105,7 +105,7 @@ def measuring_alone(
     ]
 
 
-def study(settings: Settings, command: list[str]) -> Study:
+def run_study(settings: LocalStudySettings, command: list[str]) -> Study:
     """Runs the loop and returns its record, which is also ``study.json`` in ``settings.out``.
 
     Raises:
@@ -115,8 +115,7 @@ def study(settings: Settings, command: list[str]) -> Study:
     """
     with ExitStack() as stack:
         data = [
-            stack.enter_context(core.workspace("dir", path, DATA_PREFIX))
-            for path in settings.data
+            stack.enter_context(core.workspace("dir", path, DATA_PREFIX)) for path in settings.data
         ]
         scratch = [
             data[settings.data.index(path)]
@@ -131,7 +130,11 @@ class _Loop:
     """The steps, in order; each adds to the record and writes it."""
 
     def __init__(
-        self, settings: Settings, command: list[str], data: list[Path], scratch: list[Path]
+        self,
+        settings: LocalStudySettings,
+        command: list[str],
+        data: list[Path],
+        scratch: list[Path],
     ) -> None:
         self._settings = settings
         self._command = command
@@ -221,16 +224,18 @@ class _Loop:
         if turned:
             read, write = write, read
         size, seconds = min(self._bytes, BENCH_BYTES), self._trial_seconds
-        again = measuring_alone(self._settings, rounds, seconds, size, turned=turned)
+        again = standalone_measure_command(self._settings, rounds, seconds, size, turned=turned)
         with core.Progress("measuring", size, rounds * len(DISK_MODES) * seconds) as progress:
             measurement = run_disk_rounds(
-                read,
-                write,
-                modes=DISK_MODES,
-                rounds=rounds,
-                seconds=seconds,
-                size_bytes=size,
-                memory_bytes=self._settings.memory_bytes,
+                DiskSettings(
+                    read=tuple(read),
+                    write=tuple(write),
+                    modes=tuple(DISK_MODES),
+                    rounds=rounds,
+                    seconds=seconds,
+                    size_bytes=size,
+                    memory_bytes=self._settings.memory_bytes,
+                ),
                 environment=self._environment,
                 command=again or self._command,
                 on_progress=progress,

@@ -1,4 +1,4 @@
-"""Progress: what is said of how far a job is, and that it is said wherever one takes long."""
+"""Progress: what is shown of a job, and that every long step shows it."""
 
 import os
 import pty
@@ -11,13 +11,13 @@ import pytest
 
 from tonnage.base import core
 from tonnage.base.core import job, progress
-from tonnage.measure.disk import run_disk_rounds
+from tonnage.measure.disk import DiskSettings, run_disk_rounds
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import generate
 from tonnage.run.sort.local import Layout, sort
 from tonnage.study.local import LocalStudySettings, run_study
 
-SAID = re.compile(r"(\w+): (\d+)%, (?:\d+ MB/s,|at most) \d+ s left")
+SHOWN = re.compile(r"(\w+): (\d+)%, (?:\d+ MB/s,|at most) \d+ s left")
 MB = 1_000_000
 
 
@@ -29,7 +29,7 @@ class Clock:
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
 
     def show(self, shown: core.Progress, *moments: tuple[float, int]) -> None:
-        """Tells that at each moment so many bytes were done."""
+        """Report the bytes done at each moment."""
         with shown:
             for self.now, done in moments:
                 shown(done)
@@ -37,13 +37,13 @@ class Clock:
 
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at a job is shown, and looks are frequent."""
+    """Show every poll of a job, and poll often."""
     monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(progress, "PLAIN_EVERY_SECONDS", 0.0)
     monkeypatch.setattr(job, "POLL_SECONDS", 0.001)
 
 
-def test_bytes_are_shown_by_their_rate(
+def test_bytes_are_shown_with_their_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moments = [(0.5, 0), (2.0, 0), (3.0, 200 * MB), (8.0, 400 * MB), (16.0, 900 * MB)]
@@ -55,10 +55,10 @@ def test_bytes_are_shown_by_their_rate(
     ]
 
 
-def test_a_set_time_is_shown_by_the_clock(
+def test_a_fixed_time_is_shown_by_the_clock(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # However much is moved, and how long ever it takes.
+    # Whatever amount is moved.
     moments = [(2.0, 0), (8.0, 900 * MB), (15.0, 5 * MB), (25.0, 0)]
     Clock(monkeypatch).show(core.Progress("measuring", total_seconds=20.0), *moments)
     assert capsys.readouterr().err.splitlines() == [
@@ -69,10 +69,10 @@ def test_a_set_time_is_shown_by_the_clock(
     ]
 
 
-def test_the_set_time_begins_when_the_bytes_are_moved(
+def test_the_fixed_time_starts_when_the_bytes_are_moved(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # 10 s of moving, of which 5 are over; then 30 s.
+    # 5 of 10 s of moving are over; then 30 s follow.
     moments = [(5.0, 50 * MB), (10.0, 99 * MB), (20.0, 200 * MB)]
     Clock(monkeypatch).show(core.Progress("measuring", 100 * MB, 30.0), *moments)
     first, _, last = capsys.readouterr().err.splitlines()
@@ -80,7 +80,7 @@ def test_the_set_time_begins_when_the_bytes_are_moved(
     assert last == "measuring: 50%, at most 20 s left"
 
 
-def test_things_are_counted(
+def test_items_are_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock, shown = Clock(monkeypatch), core.Progress("making")
@@ -95,12 +95,12 @@ def test_things_are_counted(
     ]
 
 
-def test_time_left_is_of_all_rounds(
+def test_time_left_covers_all_rounds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock(monkeypatch)
     with core.Progress("reducing") as shown:
-        clock.now = 3.0  # It was looked at what there is.
+        clock.now = 3.0  # Time spent before the first round.
         for number in range(5, 11):
             for done in (0, 50):
                 shown.update_round(number, 24, done * MB, 100 * MB)
@@ -111,7 +111,7 @@ def test_time_left_is_of_all_rounds(
     ]
 
 
-def test_time_left_is_of_the_round_where_nobody_knows_how_many_there_are(
+def test_time_left_covers_one_round_if_their_number_is_unknown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock(monkeypatch)
@@ -126,7 +126,7 @@ def test_time_left_is_of_the_round_where_nobody_knows_how_many_there_are(
     ]
 
 
-def test_a_bar_on_the_terminal_leaves_alone_what_goes_to_a_file() -> None:
+def test_a_bar_on_the_terminal_leaves_redirected_output_alone() -> None:
     shown = """
 from tonnage.base.core import progress
 progress.SHOW_AFTER_SECONDS = 0
@@ -144,32 +144,33 @@ with progress.Progress("measuring", 100) as bar:
     assert (done.returncode, done.stdout) == (0, b"a document\n")
 
 
-def test_measuring_goes_on_from_nothing_to_all(
+def test_measuring_shows_progress_from_start_to_end(
     always: None, disk: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     modes, seconds, size = ("headroom", "rw"), 0.5, 4 * MB
     with core.Progress("measuring", size, 2 * len(modes) * seconds) as shown:
         run_disk_rounds(
-            [disk],
-            [disk],
-            modes=modes,
-            rounds=2,
-            seconds=seconds,
-            size_bytes=size,
-            memory_bytes=64 << 20,
+            DiskSettings(
+                read=(disk,),
+                write=(disk,),
+                modes=modes,
+                rounds=2,
+                seconds=seconds,
+                size_bytes=size,
+                memory_bytes=64 << 20,
+            ),
             environment=environment.capture([disk]),
             command=["test"],
             on_progress=shown,
         )
     lines = capsys.readouterr().err.splitlines()
-    found = [SAID.fullmatch(line) for line in lines if not line.endswith("unknown")]
+    found = [SHOWN.fullmatch(line) for line in lines if not line.endswith("unknown")]
     shares = [int(each[2]) for each in found if each]
     assert len(shares) == len(found) > 2
-    # It used to be all done from the first line on.
     assert shares[0] < 100 and len(set(shares)) > 2
 
 
-def test_a_study_shows_every_step_that_may_take_long(
+def test_a_study_shows_every_long_step(
     always: None, disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tonnage.study.local.TRIAL_SECONDS", (0.1, 0.1))
@@ -208,7 +209,6 @@ def test_a_sort_counts_its_input_once(always: None, disk: Path) -> None:
         command=["test"],
         on_progress=done.append,
     )
-    # It used to count both passes, and showed twice the rate that the summary then told. What is
-    # over is the sample.
+    # Only one pass counts; the rest is the key sample.
     assert 15 * MB < max(done) < 25 * MB
     assert done == sorted(done)

@@ -33,7 +33,7 @@ from tonnage.cli.options.prices import prices
 from tonnage.model.analysis.analyse import Price, analyse
 from tonnage.model.analysis.comparisons import ratio_of_medians
 from tonnage.report.analysis import render, write_analysis
-from tonnage.report.analysis.time_series import course_chart
+from tonnage.report.analysis.time_series import time_series_chart
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 OURS = Source(tool="tonnage", version="0.1.0")
@@ -501,14 +501,14 @@ def test_of_a_long_trial_it_is_said_from_when_it_was_steady() -> None:
     assert steady.rule == "slope within 0.1 of the mean over a window of 150 s"
     # At most 0.1 over the window: what is left of the rise.
     assert steady.slope_per_second and 0 < steady.slope_per_second <= 0.1 / 150
-    drawn = course_chart(warm)
+    drawn = time_series_chart(warm)
     assert drawn and "steady from" in str(drawn.note) and steady.rule in str(drawn.note)
     assert "a minute" in str(drawn.traces)
 
     rising = long_trial(rises_for=1e9)
     (course,) = rising.courses
     assert course.steady and course.steady.begins_seconds is None
-    drawn = course_chart(rising)
+    drawn = time_series_chart(rising)
     assert drawn and "never steady" in str(drawn.note)
 
     short = [(float(second), 4096.0) for second in range(1, 60)]
@@ -554,7 +554,7 @@ def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
         return measured(host, [trial("read4m", 1, rate / (4 << 20), series=series)])
 
     several = subject(analyse([course("a", 1e8), course("b", 2e8)]), "read4m")
-    drawn = course_chart(several)
+    drawn = time_series_chart(several)
     assert drawn
     texts = {line["name"]: line["hovertemplate"] for line in drawn.traces}
     for each in several.instances:
@@ -568,7 +568,7 @@ def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
     assert str(drawn.note).startswith("1 is 220 MB/s. Standing out: ")
 
     # Of a single one it is also said below.
-    alone = course_chart(subject(analyse([course("a", 1e8)]), "read4m"))
+    alone = time_series_chart(subject(analyse([course("a", 1e8)]), "read4m"))
     assert alone and ". Median 100 MB/s, interval 90.0 – 110, of 600 samples" in str(alone.note)
 
 

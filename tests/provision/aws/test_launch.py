@@ -30,8 +30,8 @@ from tonnage.base.records.launch import Launch, RentedNode, Tariff
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import find_offer, load_catalog
 from tonnage.provision.aws.ec2 import Ec2
-from tonnage.provision.aws.requests import Account, Order, run_instances
-from tonnage.provision.aws.teardown import Kept, end, merged, now
+from tonnage.provision.aws.requests import Account, LaunchOrder, run_instances
+from tonnage.provision.aws.teardown import LaunchRecordFile, merge_nodes, now, tear_down
 from tonnage.provision.cost import cost_usd, node_usd
 from tonnage.provision.export import Rental
 
@@ -523,9 +523,9 @@ def test_a_record_that_cannot_be_written_keeps_nothing_from_its_end(
     record = world.record
     monkeypatch.setenv("AWS_ENDPOINT_URL", world.cloud.endpoint)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(world.keys))
-    unwritable = Kept(record, world.plan / "under a file")
+    unwritable = LaunchRecordFile(record, world.plan / "under a file")
     with pytest.raises(core.RunError, match="has ended, but its record could not be written"):
-        end(Ec2(REGION), record.name, unwritable, lambda _: None)
+        tear_down(Ec2(REGION), record.name, unwritable, lambda _: None)
     assert world.cloud.left() == {}
 
 
@@ -534,10 +534,12 @@ def test_machines_that_aws_has_forgotten_have_ended_when_all_did() -> None:
     known = [
         RentedNode(instance=f"i-{each}", began_at="2026-01-01T00:00:00+00:00") for each in "ab"
     ]
-    still, gone = sorted(merged(known, known[:1], ends_at=ends_at), key=lambda node: node.instance)
+    still, gone = sorted(
+        merge_nodes(known, known[:1], ends_at=ends_at), key=lambda node: node.instance
+    )
     assert still.is_rented and gone.ended_at == ends_at
     young = RentedNode(instance="i-c", began_at=now().isoformat())
-    assert merged([young], [], ends_at=ends_at)[0].is_rented
+    assert merge_nodes([young], [], ends_at=ends_at)[0].is_rented
 
 
 def test_of_several_launches_only_the_named_one_is_ended(world: World) -> None:
@@ -630,9 +632,7 @@ def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World)
     dearer = replace(candidate(NODES), usd_per_hour=9.0)
     plan(world.here / "plan.json", dearer)
     assert "make the plan anew" in world.launch().err
-    longer = replace(
-        candidate(NODES), seconds=replace(dearer.seconds, high=9000.0)
-    )
+    longer = replace(candidate(NODES), seconds=replace(dearer.seconds, high=9000.0))
     plan(world.here / "plan.json", longer)
     assert "the plan takes up to 2.5 h: give more" in world.launch().err
     plan(world.here / "plan.json", replace(dearer, provider="gcp"))
@@ -668,7 +668,9 @@ def test_a_fleet_costs_what_each_node_was_there_for() -> None:
     # 300 s, 120 s and 170 s, at 0.11 cents a second.
     until = BEGAN + timedelta(seconds=300)
     assert cost_usd(PRICED, nodes, until) == pytest.approx(590 * 0.0011, abs=1e-9)
-    assert cost_usd(PRICED, nodes, until, most=True) == pytest.approx(590 * 0.0021, abs=1e-9)
+    assert cost_usd(PRICED, nodes, until, at_highest_price=True) == pytest.approx(
+        590 * 0.0021, abs=1e-9
+    )
     # By begun hours, as EC2 once had it.
     hourly = replace(PRICED, granularity_seconds=3600.0, volumes_usd_per_hour=0.0)
     assert cost_usd(hourly, nodes[:2], until) == pytest.approx(7.2)
@@ -709,7 +711,7 @@ def test_a_machine_ends_itself_at_its_time_and_when_it_boots_anew(
     for name, body in programs.items():
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
-    order = Order(
+    order = LaunchOrder(
         rental=Rental("sort", candidate(NODES), find_offer([load_catalog(CATALOG)], OFFER)[1]),
         account=Account(),
         tariff=PRICED,

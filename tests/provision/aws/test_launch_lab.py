@@ -60,7 +60,9 @@ def wheel(room: Path) -> Path:
         file.writestr(f"{info}/METADATA", metadata)
         pure = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         file.writestr(f"{info}/WHEEL", pure)
-        file.writestr(f"{info}/entry_points.txt", "[console_scripts]\ntonnage = tonnage.cli.main:main\n")
+        file.writestr(
+            f"{info}/entry_points.txt", "[console_scripts]\ntonnage = tonnage.cli.main:main\n"
+        )
         file.writestr(f"{info}/RECORD", "")
     return made
 

@@ -30,17 +30,17 @@ from tonnage.base.system.netns import NAMESPACES, rate_limit_commands, wire_rate
 from tonnage.catalog import load_catalog
 from tonnage.provision.lab import STATE_DIR, faults, lifecycle, preflight, ray_cluster, record
 from tonnage.provision.lab.catalog import write
-from tonnage.provision.lab.config import LabConfig, DiskConfig, parse
-from tonnage.provision.lab.nodes import Node, nodes_of
-from tonnage.provision.lab.ray_cluster import arguments
+from tonnage.provision.lab.config import DiskConfig, LabConfig, parse
+from tonnage.provision.lab.nodes import Node, lab_nodes
+from tonnage.provision.lab.ray_cluster import start_arguments
 from tonnage.provision.lab.steps import steps
 from tonnage.provision.lab.throttling import (
     Controller,
     controllers,
-    cores,
-    grouped,
-    handed_out,
-    throttled,
+    cpu_quota,
+    create_groups,
+    enable_controllers,
+    throttle_steps,
 )
 
 MB = 1_000_000
@@ -97,7 +97,7 @@ def described(text: str = FILE) -> LabConfig:
 
 
 def nodes(text: str = FILE, network: int = 0) -> list[Node]:
-    return nodes_of(described(text), network, Path("/room/test-lab"))
+    return lab_nodes(described(text), network, Path("/room/test-lab"))
 
 
 def test_a_file_is_machines_with_defaults() -> None:
@@ -181,9 +181,9 @@ def test_a_rate_is_of_payload() -> None:
 
 def test_limits_of_both_versions() -> None:
     disk = DiskConfig(1 << 30, "xfs", 60 * MB, 40 * MB, write_operations_per_second=200)
-    second = [line(step.command) for step in throttled(SECOND["io"], "g", "7:1", disk, 2.0)]
+    second = [line(step.command) for step in throttle_steps(SECOND["io"], "g", "7:1", disk, 2.0)]
     assert second == ["7:1 rbps=30000000 wbps=20000000 wiops=100 > /cg/g/io.max"]
-    first = [line(step.command) for step in throttled(FIRST["io"], "g", "7:1", disk, 1.0)]
+    first = [line(step.command) for step in throttle_steps(FIRST["io"], "g", "7:1", disk, 1.0)]
     assert first == [
         "7:1 60000000 > /cg/blkio/g/blkio.throttle.read_bps_device",
         "7:1 40000000 > /cg/blkio/g/blkio.throttle.write_bps_device",
@@ -191,17 +191,17 @@ def test_limits_of_both_versions() -> None:
         "7:1 200 > /cg/blkio/g/blkio.throttle.write_iops_device",
         "7:1 200 > /cg/blkio/blkio.throttle.write_iops_device",
     ]
-    assert [line(each) for each in cores(SECOND["cpu"], "g", 0.5)] == [
+    assert [line(each) for each in cpu_quota(SECOND["cpu"], "g", 0.5)] == [
         "10000 20000 > /cg/g/cpu.max"
     ]
-    assert [line(each) for each in cores(FIRST["cpu"], "g", 1.5)] == [
+    assert [line(each) for each in cpu_quota(FIRST["cpu"], "g", 1.5)] == [
         "20000 > /cg/cpu/g/cpu.cfs_period_us",
         "30000 > /cg/cpu/g/cpu.cfs_quota_us",
     ]
-    assert line(cores(SECOND["cpu"], "g", None)[0]) == "max 20000 > /cg/g/cpu.max"
-    assert line(cores(FIRST["cpu"], "g", None)[1]) == "-1 > /cg/cpu/g/cpu.cfs_quota_us"
+    assert line(cpu_quota(SECOND["cpu"], "g", None)[0]) == "max 20000 > /cg/g/cpu.max"
+    assert line(cpu_quota(FIRST["cpu"], "g", None)[1]) == "-1 > /cg/cpu/g/cpu.cfs_quota_us"
     # No group is made twice where one hierarchy has both.
-    groups = grouped(nodes()[0], SECOND.values())
+    groups = create_groups(nodes()[0], SECOND.values())
     assert [step.command[0] for step in groups] == ["mkdir", "sh"]
 
 
@@ -220,7 +220,7 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
     assert controllers(second) == {
         name: Controller(name, 2, top) for name in ("cpu", "io", "memory")
     }
-    assert [line(each) for each in handed_out(controllers(second).values())] == [
+    assert [line(each) for each in enable_controllers(controllers(second).values())] == [
         f"+{name} > {top}/cgroup.subtree_control" for name in ("cpu", "io", "memory")
     ]
     (top / "cgroup.controllers").write_text("cpu hugetlb\n")
@@ -233,7 +233,7 @@ def test_controllers_of_either_version_are_found(tmp_path: Path) -> None:
 
 def test_a_limit_that_stands_is_found_in_the_top_group(tmp_path: Path) -> None:
     top, disk = Controller("io", 1, tmp_path), DiskConfig(1 << 30, "xfs", None, 40 * MB)
-    [undo] = [undo for step in throttled(top, "g", "7:1", disk, 1.0) for undo in step.undos]
+    [undo] = [undo for step in throttle_steps(top, "g", "7:1", disk, 1.0) for undo in step.undos]
     for limits, said in (("7:1 40000000\n7:11 3\n", "7:1\n"), ("7:11 40000000\n", ""), ("", "")):
         (tmp_path / "blkio.throttle.write_bps_device").write_text(limits)
         done = subprocess.run(undo.question, capture_output=True, text=True, check=True)
@@ -257,7 +257,9 @@ def test_whatever_outlasts_the_lab_is_undone(known: dict[str, Controller]) -> No
     assert "-K" in made_file_systems[0] and "nodiscard" in made_file_systems[1][-2]
     # Limits come last: a file system is made as fast as the machine can.
     first = [step.command[0] for step in plan].index("mkfs.xfs")
-    assert not any("throttle" in step.command[-1] or "io.max" in step.command[-1] for step in plan[:first])
+    assert not any(
+        "throttle" in step.command[-1] or "io.max" in step.command[-1] for step in plan[:first]
+    )
 
 
 def test_its_machines_are_offers(tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def test_its_machines_are_offers(tmp_path: Path) -> None:
 
 
 def test_ray_tells_each_node_apart() -> None:
-    head, worker = (arguments(node, "198.18.0.1:6379", Path("/ray")) for node in nodes())
+    head, worker = (start_arguments(node, "198.18.0.1:6379", Path("/ray")) for node in nodes())
     assert "--head" in head and "--address=198.18.0.1:6379" in worker
     assert "--num-cpus=1" in head
     assert "--node-name=slow.2x-0" in worker
@@ -290,7 +292,7 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     with pytest.raises(
         core.UsageError, match=r"mkfs.xfs is missing \(install xfsprogs\); mkfs.ext4"
     ):
-        preflight.refuse_unable(nodes(), FIRST)
+        preflight.check_machine(nodes(), FIRST)
     monkeypatch.setattr(preflight, "_fails", lambda command: "no" if "bridge" in command else "")
     monkeypatch.setattr(preflight, "LOOP_CONTROL", Path("/dev/none"))
     monkeypatch.setattr(preflight, "KERNEL_MOUNTS", tmp_path / "filesystems")
@@ -300,20 +302,20 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     module.chmod(0o755)
     monkeypatch.setattr(preflight.shutil, "which", lambda name: str(tmp_path / name))
     with pytest.raises(core.UsageError) as why:
-        preflight.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
+        preflight.check_machine(nodes(), {"cpu": SECOND["cpu"]})
     for told in ("CONFIG_BRIDGE", "devices to a rate", "/dev/none is missing", "CONFIG_XFS_FS"):
         assert told in str(why.value)
     for fine in ("CONFIG_VETH", "CFS_BANDWIDTH", "CONFIG_EXT4_FS"):
         assert fine not in str(why.value)
     module.write_text('#!/bin/sh\n[ "$*" = "--dry-run --quiet fs-xfs" ]\n')
     with pytest.raises(core.UsageError) as why:
-        preflight.refuse_unable(nodes(), {"cpu": SECOND["cpu"]})
+        preflight.check_machine(nodes(), {"cpu": SECOND["cpu"]})
     assert "CONFIG_XFS_FS" not in str(why.value)
     with pytest.raises(core.UsageError, match="no control groups are mounted"):
-        preflight.refuse_unable(nodes(), {})
+        preflight.check_machine(nodes(), {})
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
     with pytest.raises(core.UsageError, match="only root may make a lab"):
-        preflight.refuse_unable(nodes(), FIRST)
+        preflight.check_machine(nodes(), FIRST)
 
 
 def test_a_lab_of_before_a_reboot_does_not_stand(
@@ -496,7 +498,10 @@ def _assert_known(tonnage: Tonnage, file: Path, made: dict[str, Any]) -> None:
         ("fast-0", 1.0),
         ("slow.2x-0", 0.25),
     ]
-    assert [offer.type for offer in load_catalog(Path(made["catalog"])).offers] == ["fast", "slow.2x"]
+    assert [offer.type for offer in load_catalog(Path(made["catalog"])).offers] == [
+        "fast",
+        "slow.2x",
+    ]
     listed = tonnage.run("catalog", "ls", made["catalog"], check=True).stdout
     assert "slow.2x" in listed
     sorts = ["plan", "sort", "--data", "1GB", "--catalog", made["catalog"], "--survey", "--json"]
@@ -704,7 +709,9 @@ def test_while_ray_starts_a_node_has_all_cores(
     monkeypatch.setattr(ray_cluster, "_start", start)
     there = record.LabRecord(text, 0, record.this_boot(), is_whole=True)
     with pytest.raises(KeyboardInterrupt):
-        ray_cluster.whole(there, there.nodes(tmp_path), run, lambda done, of: None, tmp_path)
+        ray_cluster.start_on_nodes(
+            there, there.nodes(tmp_path), run, lambda done, of: None, tmp_path
+        )
     assert seen == [["-1"], ["-1"]]
     assert quota == {"a-0": "10000", "a-1": "10000"}
 
@@ -726,16 +733,16 @@ def cut_and_mended(
     monkeypatch.setattr(faults, "controllers", dict)
     monkeypatch.setattr(faults.cluster, "whole", whole)
     monkeypatch.setattr(faults, "time", SimpleNamespace(monotonic=lambda: 1000.0))
-    faults.fault(None, "a-1", "cut-link", None, room)
+    faults.inject_fault(None, "a-1", "cut-link", None, room)
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
-        with lifecycle.changing(room):
+        with lifecycle.lab_lock(room):
             pass  # Nobody else waits meanwhile.
 
     clock = SimpleNamespace(monotonic=lambda: 1000.0 + cut_seconds, sleep=sleep)
     monkeypatch.setattr(faults, "time", clock)
-    mended = faults.heal(None, "a-1", lambda done, of: None, room)
+    mended = faults.heal_node(None, "a-1", lambda done, of: None, room)
     assert "a-1" not in mended.faults and mended.cut_since == {}
     return found, sum(waited)
 

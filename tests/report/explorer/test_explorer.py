@@ -273,7 +273,14 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
             for day, seconds in ((1, 40.0), (2, 44.0))
         ]
         made.append(
-            profiling([], {}, name=name, made_at="now", runs=runs, assigned=OfferAssignments(default=("aws", name)))
+            profiling(
+                [],
+                {},
+                name=name,
+                made_at="now",
+                runs=runs,
+                assigned=OfferAssignments(default=("aws", name)),
+            )
         )
     there = written(tmp_path, [catalog(offers)], index_profiles(made))
     with shown(browser, there.page) as page:
@@ -285,7 +292,9 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
             calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
         assert {("disk", True), ("link", True), ("core", True), ("never run", False)} <= calibrated
     few = "#data=4GB&max-nodes=2"
-    best = plan(PlanRequest(sort_job(), 4 * 10**9, Limits(max_nodes=2)), there.catalogs, there.known)
+    best = plan(
+        PlanRequest(sort_job(), 4 * 10**9, Limits(max_nodes=2)), there.catalogs, there.known
+    )
     with shown(browser, there.page, hash=few) as page:
         said = describe(best.candidates[0].calibrated)
         assert said.startswith("calibrated by 2 runs on 2 nodes")
@@ -308,7 +317,10 @@ def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_
 
 def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None:
     job = reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.001)
-    study, catalogs = index_profiles(read_profiles("themis-2014")), [load_catalog("aws-us-east-1-2026")]
+    study, catalogs = (
+        index_profiles(read_profiles("themis-2014")),
+        [load_catalog("aws-us-east-1-2026")],
+    )
     page = write_explorer(
         page_data({"": job}, catalogs, study), "job.json", [], tmp_path / "reduce.html"
     )

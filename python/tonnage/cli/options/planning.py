@@ -1,13 +1,14 @@
-"""What is asked of a plan: its catalogs, what is known of their offers, and the job."""
+"""Options of commands that plan: the job, catalogs of offers, and profiles of their capacity."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import LARGEST, number, parse_size, whole_number
@@ -16,112 +17,144 @@ from tonnage.cli.options.validate import refuse_unknown
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog, Offer
-    from tonnage.model.profiles.build import AdvertisedRates
+    from tonnage.model.profiles import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
 
 BUILT_IN = "themis-2014"
-"""The profile that is taken if none is given."""
-FLAGS = {
+"""The profile used if none is given."""
+DEFAULT_CHUNK = 8 << 20
+FLAGS_OF_JOB = {
     "sort": ("--durability", "--objects"),
     "mapreduce": ("--durability", "--objects", "--map-share", "--reduce-share"),
     "reduce": ("--passes", "--chunk-size", "--local-share", "--core-seconds"),
 }
-"""Which flags say what a kind of job is like."""
-DEFAULT_CHUNK = 8 << 20
-Catalogs = Annotated[
+"""The flags that describe each kind of job."""
+
+JobName = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="sort, mapreduce, reduce, a job's JSON file, or the record of a run.",
+    ),
+]
+CatalogNames = Annotated[
     list[str] | None,
     typer.Option(
         "--catalog",
-        metavar="NAME",
-        help="A catalog's name or CSV file; again for more. Default: each provider's newest.",
+        metavar="NAME...",
+        help="Catalogs of offers and prices, by name or as CSV files. Default: each provider's "
+        "newest.",
     ),
 ]
-Profiles = Annotated[
+ProfileNames = Annotated[
     list[str] | None,
     typer.Option(
         "--profile",
-        metavar="NAME_OR_DIR",
-        help="What was measured: a profile's name, or a directory of profiles and measurements; "
-        "again for more. Default: themis-2014.",
+        metavar="NAME_OR_DIR...",
+        help="Measured capacities: names of profiles, or directories of profiles and "
+        f"measurements. Default: {BUILT_IN}.",
     ),
 ]
 
 
-Objects = Annotated[
-    bool | None,
-    typer.Option(
-        "--objects",
-        help="Input and output are objects in a store, like S3, which keeps them. Of sort and "
-        "mapreduce.",
-    ),
-]
-MapShare = Annotated[
-    float | None,
-    typer.Option(
-        "--map-share",
-        parser=number(1e-9, 1e9),
-        metavar="SHARE",
-        help="Of mapreduce: bytes that the map makes of each byte.",
-    ),
-]
-ReduceShare = Annotated[
-    float | None,
-    typer.Option(
-        "--reduce-share",
-        parser=number(1e-9, 1e9),
-        metavar="SHARE",
-        help="Of mapreduce: bytes that the reduction makes of each byte of those.",
-    ),
-]
-Passes = Annotated[
-    int | None,
-    typer.Option(
-        "--passes",
-        parser=whole_number(1, 10_000),
-        metavar="N",
-        help="Of reduce: how often all data is gone through.",
-    ),
-]
-Chunk = Annotated[
-    int | None,
-    typer.Option(
-        "--chunk-size", parser=parse_size, metavar="SIZE", help="Of reduce: what a request gets."
-    ),
-]
-LocalShare = Annotated[
-    float | None,
-    typer.Option(
-        "--local-share",
-        parser=number(0, 1),
-        metavar="SHARE",
-        help="Of reduce: of the input, what lies on the nodes' own disks. Default: 0.",
-    ),
-]
-CoreSeconds = Annotated[
-    float | None,
-    typer.Option(
-        "--core-seconds",
-        parser=number(0, 1e6),
-        metavar="N",
-        help="Of reduce: what its own work takes of a core for each GB, in each pass.",
-    ),
-]
+@dataclass(frozen=True, kw_only=True)
+class JobDescription:
+    """What a job of each kind is like."""
+
+    objects: Annotated[
+        bool | None,
+        typer.Option(
+            "--objects",
+            help="sort, mapreduce: input and output are objects in a store like S3.",
+        ),
+    ] = None
+    map_share: Annotated[
+        float | None,
+        typer.Option(
+            "--map-share",
+            parser=number(1e-9, 1e9),
+            metavar="SHARE",
+            help="mapreduce: bytes out of the map per byte of input. Default: 1.",
+        ),
+    ] = None
+    reduce_share: Annotated[
+        float | None,
+        typer.Option(
+            "--reduce-share",
+            parser=number(1e-9, 1e9),
+            metavar="SHARE",
+            help="mapreduce: bytes of output per byte out of the map. Default: 1.",
+        ),
+    ] = None
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            "--passes",
+            parser=whole_number(1, 10_000),
+            metavar="N",
+            help="reduce: how often all data is read. Default: 1.",
+        ),
+    ] = None
+    chunk_size: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk-size",
+            parser=parse_size,
+            metavar="SIZE",
+            help="reduce: bytes of one request. Default: 8MiB.",
+        ),
+    ] = None
+    local_share: Annotated[
+        float | None,
+        typer.Option(
+            "--local-share",
+            parser=number(0, 1),
+            metavar="SHARE",
+            help="reduce: share of the input on the nodes' own disks. Default: 0.",
+        ),
+    ] = None
+    core_seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--core-seconds",
+            parser=number(0, 1e6),
+            metavar="N",
+            help="reduce: core seconds of its own work per GB and pass.",
+        ),
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Flags that were given, with their values."""
+        values = {
+            f"--{field.name.replace('_', '-')}": getattr(self, field.name)
+            for field in dataclasses.fields(self)
+        }
+        return {flag: value for flag, value in values.items() if value is not None}
 
 
-def catalogs_of(given: list[str] | None, providers: list[str] | tuple[str, ...]) -> list[Catalog]:
+@dataclass(frozen=True, kw_only=True)
+class PlanSources:
+    """Where a plan's offers, prices and capacities come from."""
+
+    catalog: CatalogNames = None
+    profile: ProfileNames = None
+
+
+def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> list[Catalog]:
     """The catalogs of these names, or each provider's newest; of these providers."""
     from tonnage.catalog import CatalogError, load_catalog, newest_catalogs
 
     try:
-        found = list(map(load_catalog, given)) if given else newest_catalogs()
-    except CatalogError as why:
-        raise core.UsageError(f"--catalog: {why}") from why
+        found = list(map(load_catalog, names)) if names else newest_catalogs()
+    except CatalogError as error:
+        raise core.UsageError(f"--catalog: {error}") from error
     refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
     return [each for each in found if not providers or each.provider in providers]
 
 
-def known_of(given: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
-    """What these profiles say; refused if one is of no machine in the catalogs."""
+def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
+    """The profiles of these names; refused if one has no machine type of the catalogs."""
     from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
     def figures() -> AdvertisedRates:
@@ -131,101 +164,103 @@ def known_of(given: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
 
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []
-    for name in given or [BUILT_IN]:
+    for name in names or [BUILT_IN]:
         try:
             profiles = read_profiles(name, figures)
-        except ProfileError as why:
-            raise core.UsageError(f"--profile: {why}") from why
-        of = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
-        if not offers.intersection(of) and not any(each.shares for each in profiles):
-            types = ", ".join(sorted({kind for _, kind in of})) or "no machine"
+        except ProfileError as error:
+            raise core.UsageError(f"--profile: {error}") from error
+        measured = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
+        if not offers.intersection(measured) and not any(each.shares for each in profiles):
+            types = ", ".join(sorted({kind for _, kind in measured})) or "no machine type"
             raise core.UsageError(
-                f"--profile {name}: it is of {types}, which is in no catalog that is asked for: "
-                "give its --catalog"
+                f"--profile {name}: it has {types}, which is in none of these catalogs: give its "
+                "--catalog"
             )
         found += profiles
     try:
         return index_profiles(found)
-    except ProfileError as why:
-        raise core.UsageError(f"--profile: {why}") from why
+    except ProfileError as error:
+        raise core.UsageError(f"--profile: {error}") from error
 
 
-def find_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
-    """The offer of this name; refused if no catalog has it.
-
-    Args:
-        flag: What gave it.
-        catalogs: Where to look.
-        name: ``TYPE``, or ``PROVIDER/TYPE``.
-    """
+def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
+    """The offer ``TYPE`` or ``PROVIDER/TYPE``; refused if no catalog has it."""
     from tonnage.catalog import CatalogError, find_offer
 
     try:
         return find_offer(catalogs, name)[1]
-    except CatalogError as why:
-        raise core.UsageError(f"{flag}: {why}; or give its --catalog") from why
+    except CatalogError as error:
+        raise core.UsageError(f"{flag}: {error}; or give its --catalog") from error
 
 
-def job_of(name: str, about: Mapping[str, Any], taken_out: float | None) -> Job:
-    """The kind of job of this name, or the one in this file.
+def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> Job:
+    """The job of a kind, or in a file.
 
     Args:
-        name: What it is called.
-        about: Flags that say what such a job is like, as they were given; ``None`` were not.
-        taken_out: Bytes that leave the provider for each byte of input, if that was given.
+        name: The kind, or the file.
+        given: Flags that describe the job, with their values.
+        egress: Bytes that leave the provider per byte of input.
     """
-    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce_job, sort_job
-    from tonnage.model.jobs.reduce import reduce_job
-
-    given = {flag: value for flag, value in about.items() if value is not None}
     for flag in given:
-        if flag not in FLAGS.get(name, ()):
-            whose = [job for job, flags in FLAGS.items() if flag in flags]
+        if flag not in FLAGS_OF_JOB.get(name, ()):
+            kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
             raise core.UsageError(
-                f"{flag} is of {' and '.join(whose)}, not of {name}: leave it out"
+                f"{flag} describes a {' or '.join(kinds)}, not {name}: leave it out"
             )
-    objects = given.get("--objects", False)
-    durability = given.get("--durability", "volumes" if objects else "none")
-    refuse_unknown("--durability", [durability], DURABILITIES)
-    if objects and durability != "volumes":
-        raise core.UsageError(
-            f"--objects: a store keeps what is in it, and --durability {durability} is of the "
-            "machines' own disks: give one of the two"
-        )
-    if name == "sort":
-        made = sort_job(durability, objects=objects)
-    elif name == "mapreduce":
-        made = mapreduce_job(
-            durability,
-            objects=objects,
-            map_share=given.get("--map-share", 1.0),
-            reduce_share=given.get("--reduce-share", 1.0),
-        )
+    if name in ("sort", "mapreduce"):
+        job = _shuffling_job(name, given)
     elif name == "reduce":
-        chunk = given.get("--chunk-size", DEFAULT_CHUNK)
-        if not 0 < chunk <= LARGEST:
-            raise core.UsageError("--chunk-size 0: a request gets at least a byte")
-        seconds = given.get("--core-seconds")
-        made = reduce_job(
-            given.get("--passes", 1),
-            chunk_bytes=chunk,
-            local_share=given.get("--local-share", 0.0),
-            cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
-        )
+        job = _reducing_job(given)
     elif Path(name).is_file():
-        made = _in_file(Path(name))
+        job = _job_in_file(Path(name))
     elif "/" in name or name.endswith(".json"):
         raise core.UsageError(f"JOB {name}: there is no such file: give a job's, or a run's record")
     else:
         raise core.UsageError(
             f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
-            f"{formatting.did_you_mean(name, FLAGS)}"
+            f"{formatting.did_you_mean(name, FLAGS_OF_JOB)}"
         )
-    return made if taken_out is None else structs.replace(made, taken_out_per_byte=taken_out)
+    return job if egress is None else dataclasses.replace(job, taken_out_per_byte=egress)
 
 
-def _in_file(path: Path) -> Job:
-    """The job that a file holds, or that a run was of which it holds the record."""
+def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
+    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce_job, sort_job
+
+    objects = given.get("--objects", False)
+    durability = given.get("--durability", "volumes" if objects else "none")
+    refuse_unknown("--durability", [durability], DURABILITIES)
+    if objects and durability != "volumes":
+        raise core.UsageError(
+            f"--objects keeps the output in a store, and --durability {durability} on the nodes' own "
+            "disks: give one of the two"
+        )
+    if name == "sort":
+        return sort_job(durability, objects=objects)
+    return mapreduce_job(
+        durability,
+        objects=objects,
+        map_share=given.get("--map-share", 1.0),
+        reduce_share=given.get("--reduce-share", 1.0),
+    )
+
+
+def _reducing_job(given: dict[str, Any]) -> Job:
+    from tonnage.model.jobs.reduce import reduce_job
+
+    chunk = given.get("--chunk-size", DEFAULT_CHUNK)
+    if not 0 < chunk <= LARGEST:
+        raise core.UsageError("--chunk-size 0: give at least 1 byte")
+    seconds = given.get("--core-seconds")
+    return reduce_job(
+        given.get("--passes", 1),
+        chunk_bytes=chunk,
+        local_share=given.get("--local-share", 0.0),
+        cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
+    )
+
+
+def _job_in_file(path: Path) -> Job:
+    """The job in a file: its own, or that of a run's record."""
     from tonnage.base.records import ReductionRecord, RunRecord
     from tonnage.base.records.base import RecordError
     from tonnage.base.records.discovery import has_schema
@@ -239,5 +274,5 @@ def _in_file(path: Path) -> Job:
         if has_schema(path, RunRecord):
             return job_from_run(RunRecord.read(path))
         return Job.read(path)
-    except (RecordError, UnicodeDecodeError, ValueError) as why:
-        raise core.UsageError(f"JOB {why}") from why
+    except (RecordError, UnicodeDecodeError, ValueError) as error:
+        raise core.UsageError(f"JOB {error}") from error

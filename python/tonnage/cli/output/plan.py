@@ -1,30 +1,30 @@
-"""How a plan is shown: a table of the best, what limits them, and what to measure next."""
+"""A plan on the terminal: the best candidates, what limits them, and what to measure next."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, Explanation, Plan, PlannedPhase, Range
-from tonnage.cli.plan.plan import MOST_NODES
 from tonnage.plan.calibration import describe
 from tonnage.plan.next_measurements import within_budget
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+MOST_NODES = 10_000
+"""No larger cluster is planned."""
 BEST = 10
 MANY = 3
-"""So many phases in a row are not told one by one."""
+"""As many phases in a row with one bottleneck are printed as a range."""
 
 
-def show(plan: Plan, every: bool) -> None:
-    """Prints the best candidates, and what is to be said of them."""
-    if not plan.candidates:
-        return
+def print_plan(plan: Plan, every: bool) -> None:
+    """Prints the best candidates, and notes on them."""
     from rich.console import Console
 
     console = Console(width=None if Console().is_terminal else 140)
@@ -37,54 +37,56 @@ def show(plan: Plan, every: bool) -> None:
     lines += [formatting.sentence(note) for note in plan.notes]
     if plan.sure:
         lines.append(
-            f"To be 95 % sure of the deadline, by what is counted: {_named(plan.sure)}, "
+            f"To meet the deadline with 95 % probability: {_named(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
     elif plan.settings["deadline_seconds"] is not None:
-        lines.append("None is 95 % sure to meet the deadline: give a later --deadline.")
+        lines.append(
+            "No candidate meets the deadline with 95 % probability: give a later --deadline."
+        )
     left = len(plan.candidates) - len(shown)
     more = f"{left} more with --json; " if left else ""
     lines.append(f"{more}{len(plan.excluded)} offers are excluded.")
     if plan.survey:
         first = plan.survey[0]
         lines.append(
-            f"{len(plan.survey)} offers that nobody measured could still win, {first.offer} first "
+            f"{len(plan.survey)} unmeasured offers could still win, {first.offer} first "
             f"({usd(first.usd_to_measure)} to measure): tonnage plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
 
 
 def _limits(phases: Sequence[PlannedPhase]) -> str:
-    """What limits each phase; of several in a row that the same does, the first and the last."""
-    said = []
+    """The bottleneck of each phase; several phases in a row with the same one as a range."""
+    parts = []
     for bottleneck, some in itertools.groupby(phases, key=lambda phase: phase.bottleneck):
         names = [phase.name for phase in some]
         if len(names) >= MANY:
             names = [f"{names[0]} to {names[-1]}"]
-        said += [f"{name}: {bottleneck}" for name in names]
-    return ", ".join(said)
+        parts += [f"{name}: {bottleneck}" for name in names]
+    return ", ".join(parts)
 
 
-def nothing(plan: Plan) -> str:
-    """Why there is no candidate, and what comes nearest."""
+def why_no_candidate(plan: Plan) -> str:
+    """Why there is no candidate, and which one misses the limits least."""
     if plan.nearest is None:
         reasons = Counter(each.why for each in plan.excluded)
-        why, count = (reasons.most_common(1) or [("no offer is asked for", 0)])[0]
-        instead = "; what to measure first: --survey" if plan.survey else ""
+        why, count = (reasons.most_common(1) or [("no offer matches", 0)])[0]
+        hint = "; --survey shows what to measure first" if plan.survey else ""
         return (
-            f"nothing can be planned with: {why} ({count} of {len(plan.excluded)} offers that are "
-            f"excluded){instead}"
+            f"no offer can be planned with: {why} ({count} of {len(plan.excluded)} excluded offers)"
+            f"{hint}"
         )
     near, most = plan.nearest, plan.settings["most_nodes"]
     exactly = plan.settings["least_nodes"] == most > 1
-    fleet = f"{'--nodes' if exactly else '--max-nodes'} {most}"
+    cluster = f"{'--nodes' if exactly else '--max-nodes'} {most}"
     if near.nodes > MOST_NODES:
         return (
-            f"no {formatting.count(MOST_NODES)} machines, the most that are planned, hold it: it would "
-            f"take {formatting.count(near.nodes)} x {near.offer}: give less --data"
+            f"it would need {formatting.count(near.nodes)} x {near.offer}, more than the "
+            f"{formatting.count(MOST_NODES)} nodes of the largest plan: give less --data"
         )
     if near.nodes > most:
-        missed = fleet
+        missed = cluster
     else:
         limits = {
             "--deadline": (near.seconds.median, plan.settings["deadline_seconds"]),
@@ -92,25 +94,28 @@ def nothing(plan: Plan) -> str:
         }
         given = {flag: both for flag, both in limits.items() if both[1] is not None}
         flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
-        missed = f"{' and '.join(flags)} with {fleet}"
+        missed = f"{' and '.join(flags)} with {cluster}"
     return (
-        f"no offer keeps {missed}; nearest: {_named(near)}, "
+        f"no offer meets {missed}; nearest: {_named(near)}, "
         f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
     )
 
 
-def show_survey(plan: Plan, budget: float | None) -> None:
-    """Prints what to measure next."""
+def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
+    """Prints what to measure next, within the budget."""
     rows = within_budget(plan, budget)
+    if as_json:
+        print(json.dumps(plan.to_json() | {"survey": rows}))
+        return
     if not rows:
-        for_money = " for that money" if budget is not None else ""
-        print(f"Nothing to measure: no offer that nobody measured could still win{for_money}.")
+        within = " within the budget" if budget is not None else ""
+        print(f"Nothing to measure: no unmeasured offer could still win{within}.")
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, header_style="bold")
-    for name in ("offer", "layout", "nodes", "has to carry", "chance", "to measure"):
+    for name in ("offer", "layout", "nodes", "required", "chance", "to measure"):
         table.add_column(name, justify="left" if name in ("offer", "layout") else "right")
     for row in rows:
         table.add_row(
@@ -131,24 +136,24 @@ def show_survey(plan: Plan, budget: float | None) -> None:
     print(f"The chance: {rows[0]['rule']}.")
     profiles = "".join(f"--profile {name} " for name in plan.profiles)
     print(
-        "On each node: tonnage measure disk --dir DIR ... --output results/NODE; then plan again, as "
-        f"before and with {profiles}--profile results (see tonnage profile --help for machines "
-        "that do not tell their type)."
+        "On each node run tonnage measure disk --dir DIR... --output results/NODE, then plan again "
+        f"with {profiles}--profile results (see tonnage profile --help for machines whose type is "
+        "unknown)."
     )
 
 
-def explanation(told: Explanation) -> str:
-    """The arithmetic, term by term."""
-    best = told.candidate
+def explanation_lines(explanation: Explanation) -> list[str]:
+    """The arithmetic of a candidate, term by term."""
+    best = explanation.candidate
     lines = [
-        f"{_named(best)}, {formatting.size(told.bytes)}",
+        f"{_named(best)}, {formatting.size(explanation.bytes)}",
         "",
-        "Time: demand / nodes / capacity of the slowest node. What one thing has to carry adds up;",
-        "of a phase the thing counts that takes longest, and what is fixed is added",
+        "Time: demand / nodes / capacity of the slowest node. Terms of one resource add up; a phase",
+        "takes as long as its slowest resource, plus fixed times",
     ]
     for phase in best.phases:
         lines.append(f"  {phase.name}: {formatting.seconds(phase.seconds)}, by {phase.bottleneck}")
-        for term in told.terms:
+        for term in explanation.terms:
             if term.phase != phase.name:
                 continue
             lines.append(
@@ -163,20 +168,20 @@ def explanation(told: Explanation) -> str:
                 f"{term.spread_source}"
             )
     lines += ["", "Cost"]
-    lines += [f"  {price}" for price in told.prices]
+    lines += [f"  {price}" for price in explanation.prices]
     lines.append(f"  {_usd_range(best.cost_usd)} for {_seconds_range(best.seconds)}")
     lines.append("")
     lines.append(
-        f"Room: {formatting.size(best.capacity.needed_bytes)} needed, "
-        f"{formatting.size(best.capacity.have_bytes)} there"
+        f"Disk space: {formatting.size(best.capacity.needed_bytes)} needed, "
+        f"{formatting.size(best.capacity.have_bytes)} available"
     )
     lines.append(formatting.sentence(describe(best.calibrated)))
     lines += [formatting.sentence(note) for note in best.notes]
-    return "\n".join(lines)
+    return lines
 
 
 def _named(candidate: Candidate) -> str:
-    """So many nodes of an offer, laid out so."""
+    """A candidate in a few words: nodes, offer, layout."""
     placed = ", placed" if candidate.placement else ""
     return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
 

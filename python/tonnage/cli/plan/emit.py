@@ -1,7 +1,7 @@
-"""``tonnage plan ... --emit``: a candidate as a document that rents it, and what to do first.
+"""``tonnage plan ... --emit``: a candidate as a document that rents it.
 
-The document alone goes to standard output, or to a file; what to replace in it, and what else to
-mind, to standard error. With ``--json`` all of that is one JSON document on standard output.
+The document goes to standard output, or to a file; what to replace in it, and notes, to standard
+error. With ``--json`` all of that is one JSON document on standard output.
 """
 
 from __future__ import annotations
@@ -9,92 +9,115 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.options.cluster import CandidateNumber
+from tonnage.cli.options.validate import refuse_unknown, refuse_without
 
 if TYPE_CHECKING:
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.catalog import Catalog, Offer
 
 YAML = ("ray", "skypilot")
-"""What is written as YAML, and not as JSON."""
+"""Formats in YAML; the others are JSON."""
 
 
-def refuse(
-    kind: str | None, number: int | None, out: Path | None, instead: Mapping[str, object]
+@dataclass(frozen=True, kw_only=True)
+class EmitOptions:
+    """A candidate as a document."""
+
+    emit: Annotated[
+        str | None,
+        typer.Option(
+            "--emit",
+            metavar="FORMAT",
+            help="Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
+            "skypilot (a task's YAML).",
+        ),
+    ] = None
+    candidate: CandidateNumber = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", metavar="FILE", help="With --emit: file to write. Default: print it."
+        ),
+    ] = None
+
+    def refuse(self, others: Mapping[str, object]) -> None:
+        """Refuses flags that have no effect, or that print something else."""
+        from tonnage.provision.export import EXPORTERS
+
+        if self.emit is None:
+            refuse_without("--emit", {"--candidate": self.candidate, "--output": self.output})
+            return
+        refuse_unknown("--emit", [self.emit], EXPORTERS)
+        for flag, value in others.items():
+            if value:
+                raise core.UsageError(
+                    f"--emit {self.emit}: leave out {flag}, which prints something else"
+                )
+
+
+def emit_candidate(
+    made: Plan, catalogs: list[Catalog], options: EmitOptions, as_json: bool
 ) -> None:
-    """Refuses flags that say nothing, or something else, of what is handed over."""
-    from tonnage.provision.export import KINDS
+    """Prints or writes what rents the candidate."""
+    from tonnage.provision.export import EXPORTERS, ExportError, Rental
 
-    if kind is None:
-        for flag, given in {"--candidate": number, "--output": out}.items():
-            if given is not None:
-                raise core.UsageError(f"{flag} {given}: it is of --emit, which is not given")
-        return
-    refuse_unknown("--emit", [kind], tuple(KINDS))
-    for flag, value in instead.items():
-        if value:
-            raise core.UsageError(f"--emit {kind}: leave out {flag}, which prints something else")
-
-
-def emit(
-    made: Plan, catalogs: list[Catalog], kind: str, number: int, out: Path | None, as_json: bool
-) -> None:
-    """Prints or writes what rents the ``number``-th candidate."""
-    from tonnage.provision.export import KINDS, HandoverError, Rental
-
+    kind, number = options.emit or "", options.candidate or 1
     if number > len(made.candidates):
-        raise core.UsageError(
-            f"--candidate {number}: the plan has {formatting.several(len(made.candidates), 'candidate')}"
-        )
+        candidates = formatting.several(len(made.candidates), "candidate")
+        raise core.UsageError(f"--candidate {number}: the plan has {candidates}")
     chosen = made.candidates[number - 1]
     if chosen.provider == "lab":
-        raise core.UsageError(f"--emit {kind}: a lab is not rented: tonnage lab up makes it")
+        raise core.UsageError(f"--emit {kind}: a lab is not rented: start it with tonnage lab up")
     offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
     try:
         spot = made.settings["purchase"] == "spot"
-        handed = KINDS[kind](Rental(made.job.name, chosen, offer, spot))
-    except HandoverError as why:
+        exported = EXPORTERS[kind](Rental(made.job.name, chosen, offer, spot))
+    except ExportError as error:
         raise core.UsageError(
-            f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}"
-        ) from why
-    text = written(kind, handed.document)
-    if out is not None:
+            f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {error}"
+        ) from error
+    text = document_text(kind, exported.document)
+    if options.output is not None:
         try:
-            out.write_text(text)
-        except OSError as why:
-            raise core.UsageError(f"--output {out}: {why.strerror}") from why
+            options.output.write_text(text)
+        except OSError as error:
+            raise core.UsageError(f"--output {options.output}: {error.strerror}") from error
     if as_json:
-        told = to_builtins(handed) | {"candidate": to_builtins(chosen)}
-        print(json.dumps(told))
+        values = to_builtins(exported) | {"candidate": to_builtins(chosen)}
+        print(json.dumps(values))
         return
-    if out is None:
+    if options.output is None:
         print(text, end="")
     placed = ", placed" if chosen.placement else ""
     print(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}{placed})", file=sys.stderr)
-    for name, what in handed.replace.items():
+    for name, what in exported.placeholders.items():
         print(f"Replace {name}: {what}.", file=sys.stderr)
-    for note in handed.notes:
+    for note in exported.notes:
         print(formatting.sentence(note), file=sys.stderr)
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
-    """The offer that a candidate is of, in its catalog."""
+    """A candidate's offer, in its catalog."""
     return next(each for each in catalog.offers if each.type == chosen.offer)
 
 
-def written(kind: str, document: dict[str, Any]) -> str:
-    """A document of this kind as text, in the order that it has, its scripts line by line."""
+def document_text(kind: str, document: dict[str, Any]) -> str:
+    """A document as text, in its own order, with scripts line by line."""
     if kind not in YAML:
         return json.dumps(document, indent=1) + "\n"
     import yaml
 
     class Dumper(yaml.SafeDumper):  # type: ignore[misc]
-        """Writes what is alike again, instead of a reference, and lines as lines."""
+        """Writes equal values in full instead of as references, and text line by line."""
 
         def ignore_aliases(self, data: object) -> bool:
             return True
@@ -104,5 +127,5 @@ def written(kind: str, document: dict[str, Any]) -> str:
         return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
     Dumper.add_representer(str, text)
-    found: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, width=1000)
-    return found
+    result: str = yaml.dump(document, Dumper=Dumper, sort_keys=False, width=1000)
+    return result

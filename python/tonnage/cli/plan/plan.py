@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
-from typing import Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tonnage.base import core
+from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import (
-    Catalogs,
-    Chunk,
-    CoreSeconds,
-    LocalShare,
-    MapShare,
-    Objects,
-    Passes,
-    Profiles,
-    ReduceShare,
-    catalogs_of,
-    find_offer,
-    job_of,
-    known_of,
+    JobDescription,
+    JobName,
+    PlanSources,
+    job_from,
+    load_catalogs,
+    load_profiles,
+    require_offer,
 )
 from tonnage.cli.options.types import (
     Json,
@@ -34,254 +29,259 @@ from tonnage.cli.options.types import (
     whole_number,
 )
 from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.output.plan import (
+    MOST_NODES,
+    explanation_lines,
+    print_plan,
+    print_survey,
+    why_no_candidate,
+)
+from tonnage.cli.plan.emit import EmitOptions, emit_candidate
+
+if TYPE_CHECKING:
+    from tonnage.base.records.job import Job
+    from tonnage.plan.search import Limits
 
 LEAST_BYTES = 1_000
-"""Less is a size whose unit was forgotten."""
-MOST_NODES = 10_000
-"""No larger fleet is planned."""
+"""A smaller size probably lacks its unit."""
 OBJECTIVES = ("cost", "time")
-CHARGED = ("seconds", "hours")
+BILLING = ("seconds", "hours")
 ARCHITECTURES = ("x86_64", "arm64")
 
 
-def plan(
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB",
-            help="sort, mapreduce, reduce, or a job's JSON file; the record of a run is one.",
-        ),
-    ],
-    data: Annotated[
-        int, typer.Option("--data", parser=parse_size, metavar="SIZE", help="Input, like 100TB.")
-    ],
-    catalog: Catalogs = None,
-    profiles: Profiles = None,
-    durability: Annotated[
-        str | None,
-        typer.Option(
-            "--durability",
-            metavar="HOW",
-            help="none; replicated: a second copy of the output on another node; volumes: input "
-            "and output on network-attached volumes, or in a store (--objects). Of sort and "
-            "mapreduce.",
-        ),
-    ] = None,
-    objects: Objects = None,
-    map_share: MapShare = None,
-    reduce_share: ReduceShare = None,
-    passes: Passes = None,
-    chunk: Chunk = None,
-    local_share: LocalShare = None,
-    core_seconds: CoreSeconds = None,
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions:
+    """What a plan has to keep, and what it should optimize."""
+
     deadline: Annotated[
         float | None,
         typer.Option(
-            "--deadline", parser=parse_duration, metavar="TIME", help="When it has to be done."
+            "--deadline", parser=parse_duration, metavar="TIME", help="Longest time for the job."
         ),
-    ] = None,
+    ] = None
     budget: Annotated[
         float | None,
         typer.Option(
             "--budget",
             parser=parse_usd,
             metavar="USD",
-            help="What it may cost; with --survey, what measuring may cost.",
+            help="Most that the job may cost; with --survey, most that measuring may cost.",
         ),
-    ] = None,
+    ] = None
     max_nodes: Annotated[
         int,
         typer.Option(
             "--max-nodes",
             parser=whole_number(1, MOST_NODES),
             metavar="N",
-            help="The largest fleet.",
+            help="Largest cluster to consider.",
         ),
-    ] = "1000",  # type: ignore[assignment]
+    ] = default("1000")
     nodes: Annotated[
         int | None,
         typer.Option(
             "--nodes",
             parser=whole_number(1, MOST_NODES),
             metavar="N",
-            help="Exactly so many nodes.",
+            help="Exactly this many nodes.",
         ),
-    ] = None,
+    ] = None
     objective: Annotated[
-        str, typer.Option("--objective", metavar="WHAT", help="What is to be least: cost or time.")
-    ] = "cost",
-    network: Annotated[
-        str,
-        typer.Option(
-            "--network",
-            metavar="HOW",
-            help="scaled: as it was seen to fall in larger fleets; baseline: as between two nodes; "
-            "infinite: left out.",
-        ),
-    ] = "scaled",
+        str, typer.Option("--objective", metavar="WHAT", help="What to minimize: cost or time.")
+    ] = "cost"
     billing: Annotated[
         str,
         typer.Option(
             "--billing",
             metavar="HOW",
-            help="seconds: with the provider's minimum; hours: begun ones count whole.",
+            help="seconds (with the provider's minimum), or hours (every started hour).",
         ),
-    ] = "seconds",
+    ] = "seconds"
+
+    def limits(self, survey: bool) -> Limits:
+        """For the planner."""
+        from tonnage.plan.search import Limits
+
+        refuse_unknown("--objective", [self.objective], OBJECTIVES)
+        refuse_unknown("--billing", [self.billing], BILLING)
+        return Limits(
+            min_nodes=self.nodes or 1,
+            max_nodes=self.nodes or self.max_nodes,
+            deadline_seconds=math.inf if self.deadline is None else self.deadline,
+            budget_usd=math.inf if self.budget is None or survey else self.budget,
+            objective=self.objective,  # type: ignore[arg-type]
+            billing_unit=self.billing,  # type: ignore[arg-type]
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfferOptions:
+    """Which offers a plan may use, and how they are modelled and bought."""
+
+    network: Annotated[
+        str,
+        typer.Option(
+            "--network",
+            metavar="MODEL",
+            help="Network model: scaled (falls with cluster size, as measured), baseline (two-node "
+            "bandwidth), infinite (ignore the network).",
+        ),
+    ] = "scaled"
     purchase: Annotated[
         str,
         typer.Option(
             "--purchase",
             metavar="HOW",
-            help="on-demand; spot: spare machines, at a price within a range and taken back at "
-            "any time, which is not counted.",
+            help="on-demand, or spot (a range of prices; interruptions are not modelled).",
         ),
-    ] = "on-demand",
-    take_out: Annotated[
+    ] = "on-demand"
+    provider: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--provider", metavar="NAME...", help="Only aws, gcp, azure or lab. Default: all."
+        ),
+    ] = None
+    arch: Annotated[
+        str | None, typer.Option("--arch", metavar="NAME", help="Only x86_64, or only arm64.")
+    ] = None
+    placement: Annotated[
+        bool | None,
+        typer.Option(
+            "--placement/--no-placement",
+            help="Only nodes in a placement group, or only nodes outside one.",
+        ),
+    ] = None
+    measured: Annotated[
+        bool,
+        typer.Option("--measured", help="Only offers whose needed capacities were all measured."),
+    ] = False
+
+    def refuse_unknown(self) -> None:
+        """Refuses values that no offer has."""
+        from tonnage.plan.layouts import NETWORKS
+        from tonnage.plan.machines import PURCHASES
+
+        refuse_unknown("--network", [self.network], NETWORKS)
+        refuse_unknown("--purchase", [self.purchase], PURCHASES)
+        refuse_unknown("--arch", [self.arch], ARCHITECTURES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedJob(JobDescription):
+    """What the job is like, with what only a plan needs."""
+
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability",
+            metavar="none|replicated|volumes",
+            help="sort, mapreduce: what protects the output. none; replicated: a copy on another "
+            "node; volumes: input and output on network block storage, or with --objects in a "
+            "store.",
+        ),
+    ] = None
+    egress: Annotated[
         float | None,
         typer.Option(
             "--egress",
             parser=number(0, 1e9),
             metavar="SHARE",
-            help="Bytes that leave the provider, at its price to the internet, for each byte of "
-            "input: 1 if a sort's output is taken home.",
+            help="Bytes that leave the provider per byte of input, at its price to the internet: 1 "
+            "to download a sort's output.",
         ),
-    ] = None,
-    provider: Annotated[
-        list[str] | None,
+    ] = None
+
+    def job(self, name: str) -> Job:
+        """The job of this kind, or in this file."""
+        given = {flag: value for flag, value in self.given.items() if flag != "--egress"}
+        return job_from(name, given, self.egress)
+
+
+def plan(
+    *,
+    job: JobName,
+    data: Annotated[
+        int,
         typer.Option(
-            "--provider", metavar="NAME", help="Only aws, gcp, azure or lab; again for more."
+            "--data", parser=parse_size, metavar="SIZE", help="Size of the input, like 20TB."
         ),
-    ] = None,
-    arch: Annotated[
-        str | None, typer.Option("--arch", metavar="NAME", help="Only x86_64, or only arm64.")
-    ] = None,
-    placement: Annotated[
-        bool | None,
-        typer.Option(
-            "--placement/--no-placement", help="Only nodes placed close together, or only others."
-        ),
-    ] = None,
-    measured: Annotated[
-        bool,
-        typer.Option("--measured", help="Only offers of which all that is needed was measured."),
-    ] = False,
+    ],
+    sources: PlanSources,
+    description: PlannedJob,
+    limits: LimitOptions,
+    offers: OfferOptions,
     every: Annotated[
-        bool, typer.Option("--all", help="Every number of nodes and volumes, and every line.")
+        bool,
+        typer.Option("--all", help="Consider every number of nodes and volumes; print all rows."),
     ] = False,
     explain: Annotated[
         str | None,
         typer.Option(
             "--explain",
             metavar="OFFER",
-            help="The arithmetic of this offer's best: TYPE, or PROVIDER/TYPE.",
+            help="Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE.",
         ),
     ] = None,
     survey: Annotated[
-        bool, typer.Option("--survey", help="What to measure next, best first.")
+        bool, typer.Option("--survey", help="Show what to measure next, best first.")
     ] = False,
-    emit: Annotated[
-        str | None,
-        typer.Option(
-            "--emit",
-            metavar="KIND",
-            help="What rents the best candidate: ray, a cluster's YAML; aws, boto3's requests; "
-            "skypilot, a task's YAML.",
-        ),
-    ] = None,
-    candidate: Annotated[
-        int | None,
-        typer.Option(
-            "--candidate",
-            parser=whole_number(1, 1_000_000),
-            metavar="N",
-            help="With --emit: not the best but the N-th, as the table has them.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", metavar="FILE", help="With --emit: where to, if not to the screen."
-        ),
-    ] = None,
+    emitting: EmitOptions,
     as_json: Json = False,
 ) -> None:
-    """Find which machines, how many and laid out how, do a job cheapest, or in time.
+    """Find machine types, node counts and disk layouts for a job: cheapest, or in time.
 
-    Figures that nobody measured are taken from what is advertised, and said to be.
+    Capacities that nobody measured come from advertised figures, and are marked so.
+
+    Examples:
+        tonnage plan sort --data 20TB --deadline 2h
+        tonnage plan reduce --data 5TB --passes 10 --provider aws
+        tonnage plan sort --data 20TB --explain aws/i4i.4xlarge
     """
-    from tonnage.cli.output import plan as planned
-    from tonnage.cli.plan import emit as handover
-    from tonnage.plan.explain import explain as explained
-    from tonnage.plan.layouts import NETWORKS
-    from tonnage.plan.machines import PURCHASES
-    from tonnage.plan.next_measurements import within_budget
+    from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest
-    from tonnage.plan.planner import plan as planning
-    from tonnage.plan.search import Limits
+    from tonnage.plan.planner import plan as make_plan
 
-    refuse_unknown("--objective", [objective], OBJECTIVES)
-    refuse_unknown("--network", [network], NETWORKS)
-    refuse_unknown("--billing", [billing], CHARGED)
-    refuse_unknown("--purchase", [purchase], PURCHASES)
-    refuse_unknown("--arch", [arch] if arch else [], ARCHITECTURES)
-    handover.refuse(emit, candidate, out, {"--explain": explain, "--survey": survey})
+    offers.refuse_unknown()
+    emitting.refuse({"--explain": explain, "--survey": survey})
     if data < LEAST_BYTES:
-        raise core.UsageError(f"--data {data}: that many bytes are no job: give more, like 1TB")
-    catalogs = catalogs_of(catalog, provider or ())
-    known = known_of(profiles, catalogs)
-    measuring = budget if survey else None
-    about = {
-        "--durability": durability,
-        "--objects": objects,
-        "--map-share": map_share,
-        "--reduce-share": reduce_share,
-        "--passes": passes,
-        "--chunk-size": chunk,
-        "--local-share": local_share,
-        "--core-seconds": core_seconds,
-    }
-    question = PlanRequest(
-        job=job_of(job, about, take_out),
+        raise core.UsageError(f"--data {data}: too little for a job; write its unit, like 1TB")
+    catalogs = load_catalogs(sources.catalog, offers.provider or ())
+    profiles = load_profiles(sources.profile, catalogs)
+    request = PlanRequest(
+        job=description.job(job),
         size=data,
-        limits=Limits(
-            min_nodes=nodes or 1,
-            max_nodes=nodes or max_nodes,
-            deadline_seconds=math.inf if deadline is None else deadline,
-            budget_usd=math.inf if budget is None or survey else budget,
-            objective=objective,  # type: ignore[arg-type]
-            billing_unit=billing,  # type: ignore[arg-type]
-        ),
-        network=network,  # type: ignore[arg-type]
-        purchase=purchase,  # type: ignore[arg-type]
-        providers=tuple(provider or ()),
-        arch=arch,
-        placement=placement,
-        measured_only=measured,
+        limits=limits.limits(survey),
+        network=offers.network,  # type: ignore[arg-type]
+        purchase=offers.purchase,  # type: ignore[arg-type]
+        providers=tuple(offers.provider or ()),
+        arch=offers.arch,
+        placement=offers.placement,
+        measured_only=offers.measured,
         all_sizes=every,
     )
     try:
         if explain is not None:
-            offer = find_offer("--explain", catalogs, explain)
-            its = [each for each in catalogs if each.provider == offer.provider]
-            told = explained(question, its, known, offer.type)
-            print(json.dumps(told.to_json()) if as_json else planned.explanation(told))
-            return
-        made = planning(question, catalogs, known)
-    except PlanError as why:
-        raise core.UsageError(str(why)) from why
-    if emit and made.candidates:
-        handover.emit(made, catalogs, emit, candidate or 1, out, as_json)
-    elif emit:
-        raise core.UsageError(planned.nothing(made))
-    elif as_json:
-        print(
-            json.dumps(
-                made.to_json() | ({"survey": within_budget(made, measuring)} if survey else {})
+            offer = require_offer("--explain", catalogs, explain)
+            of_provider = [each for each in catalogs if each.provider == offer.provider]
+            explanation = explain_offer(request, of_provider, profiles, offer.type)
+            print(
+                json.dumps(explanation.to_json())
+                if as_json
+                else "\n".join(explanation_lines(explanation))
             )
-        )
-    elif survey:
-        planned.show_survey(made, measuring)
+            return
+        made = make_plan(request, catalogs, profiles)
+    except PlanError as error:
+        raise core.UsageError(str(error)) from error
+    if survey:
+        print_survey(made, limits.budget, as_json)
+    elif not made.candidates:
+        if as_json and emitting.emit is None:
+            print(json.dumps(made.to_json()))
+        raise core.UsageError(why_no_candidate(made))
+    elif emitting.emit is not None:
+        emit_candidate(made, catalogs, emitting, as_json)
+    elif as_json:
+        print(json.dumps(made.to_json()))
     else:
-        planned.show(made, every)
-    if not made.candidates and not survey:
-        raise core.UsageError(planned.nothing(made))
+        print_plan(made, every)

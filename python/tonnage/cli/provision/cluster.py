@@ -59,7 +59,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
     """
     from tonnage.base.system.signals import signals_deferred
     from tonnage.provision.aws.requests import TARIFF_TAG, tariff_of
-    from tonnage.provision.aws.teardown import LaunchRecordFile, end, left, now
+    from tonnage.provision.aws.teardown import LaunchRecordFile, tear_down, describe_resources, now
     from tonnage.provision.cost import cost_usd
 
     with _asked():
@@ -77,13 +77,13 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         kept = LaunchRecordFile(record, file) if record else None
         before = standing.get(name)
         with signals_deferred():
-            end(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
+            tear_down(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
     if kept:
         cost: float | None = kept.record.cost_usd
     else:
         tariff = tariff_of(before.tags.get(TARIFF_TAG, "")) if before else None
         cost = cost_usd(tariff, before.nodes(now()), now()) if before and tariff else None
-    was = bool(before and left(before))
+    was = bool(before and describe_resources(before))
     _show_down(name, cost, as_json, ec2.region, was=was)
 
 

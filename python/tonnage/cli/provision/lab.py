@@ -34,7 +34,7 @@ def up(
 
     with core.Progress("making the lab") as progress:
         made = lab.up(file, progress)
-    _show(lab.told(made), as_json)
+    _show(lab.describe(made), as_json)
 
 
 def status(name: Lab = None, as_json: Json = False) -> None:
@@ -59,14 +59,14 @@ def execute(
     from tonnage.provision import lab
     from tonnage.provision.lab.ray_cluster import environment
 
-    record = lab.standing(lab.ROOM, name)
+    record = lab.require_up(lab.STATE_DIR, name)
     known = record.description.name
     try:
-        lab.become(
-            lab.node_of(record, node),
+        lab.exec_on_node(
+            lab.find_node(record, node),
             command,
             environment(record),
-            lambda: lab.standing(lab.ROOM, known),
+            lambda: lab.require_up(lab.STATE_DIR, known),
         )
     except lab.NotStarted as why:
         print(f"tonnage: {why}", file=sys.stderr)
@@ -83,9 +83,9 @@ def ray(name: Lab = None, as_json: Json = False) -> None:
     from tonnage.provision import lab
 
     with core.Progress(STARTING_RAY) as progress:
-        record = lab.ray(name, progress)
+        record = lab.start_ray(name, progress)
     if as_json:
-        found = {"address": record.ray_address, "head": lab.told(record)["nodes"][0]["node"]}
+        found = {"address": record.ray_address, "head": lab.describe(record)["nodes"][0]["node"]}
         print(json.dumps(found))
     else:
         print(record.ray_address)
@@ -116,7 +116,7 @@ def fault(
     """
     from tonnage.provision import lab
 
-    _show_node(lab.told(lab.fault(name, node, what, factor)), node, as_json)
+    _show_node(lab.describe(lab.inject_fault(name, node, what, factor)), node, as_json)
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
@@ -128,8 +128,8 @@ def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
     from tonnage.provision import lab
 
     with core.Progress(STARTING_RAY) as progress:
-        healed = lab.heal(name, node, progress)
-    _show_node(lab.told(healed), node, as_json)
+        healed = lab.heal_node(name, node, progress)
+    _show_node(lab.describe(healed), node, as_json)
 
 
 def down(name: Lab = None, as_json: Json = False) -> None:

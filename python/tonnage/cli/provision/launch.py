@@ -185,7 +185,7 @@ def launch(
     """
     from tonnage.provision.aws.requests import Account
     from tonnage.provision.cost import PriceError
-    from tonnage.provision.export import HandoverError
+    from tonnage.provision.export import ExportError
 
     made, chosen = chosen_of(f"PLAN {plan}", plan, candidate)
     if lifetime < LEAST_LIFETIME_SECONDS:
@@ -206,7 +206,7 @@ def launch(
         if dry_run:
             show_requests(order, cap, as_json)
             return
-    except (HandoverError, PriceError) as why:
+    except (ExportError, PriceError) as why:
         raise core.UsageError(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): {why}") from why
     refuse_unknown_account(order)
     if out:
@@ -255,10 +255,10 @@ def order_of(
     from tonnage.provision import cost
     from tonnage.provision.aws.requests import LaunchOrder
     from tonnage.provision.aws.teardown import now
-    from tonnage.provision.export import HandoverError, Rental
+    from tonnage.provision.export import ExportError, Rental
 
     if chosen.provider != "aws":
-        raise HandoverError(
+        raise ExportError(
             f"it is of {chosen.provider}, and only aws is rented: plan with --provider aws"
         )
     (offered,) = catalogs_of([catalog or chosen.catalog], ())
@@ -391,7 +391,7 @@ def carried_out(asked: LaunchRequest, made: Plan, place: Path, as_json: bool) ->
     from tonnage.provision.aws.launcher import address, describe_teardown, launched_cluster
     from tonnage.provision.aws.status import RECORD
     from tonnage.provision.aws.teardown import LaunchRecordFile, now
-    from tonnage.provision.bootstrap import run
+    from tonnage.provision.bootstrap import run_command
     from tonnage.provision.ssh import run_foreground
 
     order, began = asked.order, now().isoformat()
@@ -423,7 +423,7 @@ def carried_out(asked: LaunchRequest, made: Plan, place: Path, as_json: bool) ->
         at = address(head, asked.is_private)
         if asked.command:
             tell(f"running on {head.instance}: {formatting.command(asked.command)}")
-            code = run_foreground(asked.ssh.command(at, run(asked.command)), to_stderr=as_json)
+            code = run_foreground(asked.ssh.command(at, run_command(asked.command)), to_stderr=as_json)
             if code:
                 raise core.RunError(f"{asked.command[0]} ended with {code}")
         elif not as_json:

@@ -142,14 +142,14 @@ def _study_here(
     size: int, directories: list[Path], memory: int, out: Path | None, as_json: bool
 ) -> None:
     from tonnage.cli.output.next_steps import from_study
-    from tonnage.study.local import Settings
-    from tonnage.study.local import study as run_study
+    from tonnage.study.local import LocalStudySettings
+    from tonnage.study.local import run_study as run_study
 
     where = out or new_directory("tonnage-study")
     refuse_missing("--dir", directories)
     refuse_repeated("--dir", directories)
     refuse_files("--output", [where])
-    settings = Settings(
+    settings = LocalStudySettings(
         size_bytes=size,
         memory_bytes=memory,
         directories=tuple(directories),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tonnage.base.records.launch import RentedNode
-from tonnage.catalog.aws_errors import EXPIRED, error_code, aws_errors_as
+from tonnage.catalog.aws_errors import EXPIRED, aws_errors_as, error_code
 from tonnage.provision.aws.requests import TAG
 
 TRIES = 4
@@ -38,7 +38,7 @@ class AwsError(Exception):
 
 
 @dataclass
-class Standing:
+class LaunchResources:
     """What AWS has of a launch: machines, also those that ended lately, and what is around them."""
 
     instances: list[dict[str, Any]] = field(default_factory=list)
@@ -47,28 +47,28 @@ class Standing:
     placement_groups: list[str] = field(default_factory=list)
 
     @property
-    def rented(self) -> list[str]:
+    def billed(self) -> list[str]:
         """The machines that are paid for."""
         return [each["InstanceId"] for each in self.instances if not has_ended(each)]
 
     @property
-    def staying(self) -> list[str]:
+    def to_terminate(self) -> list[str]:
         """The machines that nobody has ended, those that are stopped as well."""
         return [
             each["InstanceId"] for each in self.instances if each["State"]["Name"] not in ENDING
         ]
 
     @property
-    def leaving(self) -> list[str]:
+    def shutting_down(self) -> list[str]:
         """Machines that are on their way out, and hold on to what is around them until then."""
         states = ((each["InstanceId"], each["State"]["Name"]) for each in self.instances)
         return [name for name, state in states if state in ENDED and state != GONE]
 
     @property
-    def is_nothing(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing is left of it."""
         around = self.volumes or self.security_groups or self.placement_groups
-        return not (self.rented or self.leaving or around)
+        return not (self.billed or self.shutting_down or around)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ class Standing:
 
     def nodes(self, now: datetime) -> list[RentedNode]:
         """Its machines, for their price."""
-        return [node_of(each, now) for each in self.instances]
+        return [rented_node(each, now) for each in self.instances]
 
 
 class Ec2:
@@ -87,7 +87,7 @@ class Ec2:
         self.region = region
         self._client: Any = None
 
-    def ask(self, method: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """What it answers to a request.
 
         Raises:
@@ -102,17 +102,17 @@ class Ec2:
         self._client = None
         return self._asked(method, arguments)
 
-    def every(self, method: str, within: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    def paginate(self, method: str, within: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         """What is ``within`` the answer, page by page."""
         more: dict[str, Any] = {}
         while True:
-            answer = self.ask(method, **arguments, **more)
+            answer = self.call(method, **arguments, **more)
             yield from answer[within]
             if not answer.get("NextToken"):
                 return
             more = {"NextToken": answer["NextToken"]}
 
-    def standing(self, name: str | None = None) -> dict[str, Standing]:
+    def find_resources(self, name: str | None = None) -> dict[str, LaunchResources]:
         """What there is of a launch of this name, or of every one that is not gone, by name.
 
         Raises:
@@ -121,20 +121,20 @@ class Ec2:
         known = {"Name": f"tag:{TAG}", "Values": [name]}
         any_of_them = {"Name": "tag-key", "Values": [TAG]}
         only = [any_of_them if name is None else known]
-        found: dict[str, Standing] = defaultdict(Standing)
-        for each in self.every("describe_instances", "Reservations", Filters=only):
+        found: dict[str, LaunchResources] = defaultdict(LaunchResources)
+        for each in self.paginate("describe_instances", "Reservations", Filters=only):
             for instance in each["Instances"]:
                 found[_launch(instance)].instances.append(instance)
-        for each in self.every("describe_volumes", "Volumes", Filters=only):
+        for each in self.paginate("describe_volumes", "Volumes", Filters=only):
             found[_launch(each)].volumes.append(each["VolumeId"])
-        for each in self.every("describe_security_groups", "SecurityGroups", Filters=only):
+        for each in self.paginate("describe_security_groups", "SecurityGroups", Filters=only):
             found[_launch(each)].security_groups.append(each["GroupId"])
-        for each in self.every("describe_placement_groups", "PlacementGroups", Filters=only):
+        for each in self.paginate("describe_placement_groups", "PlacementGroups", Filters=only):
             if each["State"] not in GOING:
                 found[_launch(each)].placement_groups.append(each["GroupName"])
         for there in found.values():
             there.instances.sort(key=lambda instance: str(instance["LaunchTime"]))
-        return {each: there for each, there in found.items() if name or not there.is_nothing}
+        return {each: there for each, there in found.items() if name or not there.is_empty}
 
     def instances(self, name: str) -> dict[str, dict[str, Any]]:
         """The machines of a launch, by their ids.
@@ -143,7 +143,7 @@ class Ec2:
             AwsError: As `ask`.
         """
         only = [{"Name": f"tag:{TAG}", "Values": [name]}]
-        pages = self.every("describe_instances", "Reservations", Filters=only)
+        pages = self.paginate("describe_instances", "Reservations", Filters=only)
         return {each["InstanceId"]: each for page in pages for each in page["Instances"]}
 
     def _asked(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def why_ended(instance: dict[str, Any]) -> str:
     return f"AWS ended it: {said or 'without a word'}"
 
 
-def node_of(instance: dict[str, Any], now: datetime) -> RentedNode:
+def rented_node(instance: dict[str, Any], now: datetime) -> RentedNode:
     """A machine as a node. The end of one that has ended is AWS' word, or, without, ``now``."""
     ended = None
     if has_ended(instance):

@@ -32,10 +32,10 @@ from tonnage.base.records.launch import Launch, RentedNode
 from tonnage.base.system.signals import signals_deferred
 from tonnage.provision import bootstrap, cost
 from tonnage.provision.aws import requests, teardown
-from tonnage.provision.aws.ec2 import AwsError, Ec2, has_ended, node_of, why_ended
-from tonnage.provision.aws.requests import Order
-from tonnage.provision.aws.teardown import Kept, end, now
-from tonnage.provision.ssh import Reach, Said, Task, together
+from tonnage.provision.aws.ec2 import AwsError, Ec2, has_ended, rented_node, why_ended
+from tonnage.provision.aws.requests import LaunchOrder
+from tonnage.provision.aws.teardown import LaunchRecordFile, now, tear_down
+from tonnage.provision.ssh import CommandResult, RemoteCommand, SshClient, run_all
 
 PAUSE_SECONDS = 3.0
 ANSWER_SECONDS = 120.0
@@ -60,11 +60,11 @@ Bad = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Asked:
+class LaunchRequest:
     """How a launch is to be done."""
 
-    order: Order
-    reach: Reach
+    order: LaunchOrder
+    ssh: SshClient
     wheel: Path
     cap_usd: float | None
     replacements: int
@@ -79,10 +79,10 @@ class Asked:
     command: list[str]
 
 
-class Launching:
+class Launcher:
     """A launch under way."""
 
-    def __init__(self, asked: Asked, ec2: Ec2, kept: Kept, tell: Tell) -> None:
+    def __init__(self, asked: LaunchRequest, ec2: Ec2, kept: LaunchRecordFile, tell: Tell) -> None:
         self._asked, self._ec2, self._kept, self._tell = asked, ec2, kept, tell
         self._group, self._zone, self._requests, self._screenings = "", "", 0, 0
         self._replaced = 0
@@ -90,7 +90,7 @@ class Launching:
         """Machines that have all that they need."""
         self._token = secrets.token_hex(32).encode()
 
-    def carry_out(self) -> None:
+    def run(self) -> None:
         """Launches.
 
         Raises:
@@ -101,10 +101,10 @@ class Launching:
         self._rent(asked.order.rental.candidate.nodes)
         while bad := self._wrong():
             self._replace(bad)
-        self._kept.note(step="ready", address=f"{self._head.inside}:{bootstrap.PORT}")
+        self._kept.update(step="ready", address=f"{self._head.inside}:{bootstrap.PORT}")
 
     def _prepare(self) -> None:
-        order, ask = self._asked.order, self._ec2.ask
+        order, ask = self._asked.order, self._ec2.call
         self._step("preparing", "preparing groups")
         subnet = ask("describe_subnets", **requests.describe_subnets(order))["Subnets"][0]
         self._zone = subnet["AvailabilityZone"]
@@ -127,12 +127,12 @@ class Launching:
         wanted = requests.run_instances(order, self._group, count, self._requests)
         self._requests += 1
         with signals_deferred():
-            self._kept.note(unheard_since=now().isoformat())
+            self._kept.update(unheard_since=now().isoformat())
             try:
-                answer = self._ec2.ask("run_instances", **wanted)
+                answer = self._ec2.call("run_instances", **wanted)
             except AwsError as why:
                 if why.code:
-                    self._kept.note(unheard_since=None)
+                    self._kept.update(unheard_since=None)
                 if why.code not in FULL:
                     raise
                 raise core.RunError(
@@ -140,8 +140,8 @@ class Launching:
                     f"fewer are none: {why}: {MENDS}"
                 ) from why
             moment = now()
-            nodes = [node_of(each, moment) for each in answer["Instances"]]
-            self._kept.note(nodes=[*self._kept.record.nodes, *nodes], unheard_since=None)
+            nodes = [rented_node(each, moment) for each in answer["Instances"]]
+            self._kept.update(nodes=[*self._kept.record.nodes, *nodes], unheard_since=None)
 
     def _wrong(self) -> Bad:
         """Brings all machines as far as they come, and gives those that do not come all the way."""
@@ -170,8 +170,8 @@ class Launching:
             is_over = time.monotonic() > until
             if not late or is_over:
                 # Addresses come with running.
-                found = [node_of(each, now()) for each in known.values()]
-                self._kept.note(nodes=teardown.merged(self._kept.record.nodes, found))
+                found = [rented_node(each, now()) for each in known.values()]
+                self._kept.update(nodes=teardown.merge_nodes(self._kept.record.nodes, found))
                 return bad | dict.fromkeys(late, "it did not start in time")
             time.sleep(PAUSE_SECONDS)
 
@@ -181,11 +181,11 @@ class Launching:
         waiting = [each for each in self._new if each.instance not in bad]
         until = time.monotonic() + self._asked.patience_seconds
         while waiting:
-            said = self._at({each: bootstrap.answer() for each in waiting}, ANSWER_SECONDS)
+            said = self._at({each: bootstrap.ping() for each in waiting}, ANSWER_SECONDS)
             waiting = [each for each in waiting if said[each.instance].code != 0]
             if waiting and time.monotonic() > until:
                 return {
-                    each.instance: f"it cannot be reached: {said[each.instance].why}"
+                    each.instance: f"it cannot be reached: {said[each.instance].failure}"
                     for each in waiting
                 }
             if waiting:
@@ -201,7 +201,7 @@ class Launching:
         steps: list[tuple[str, bytes | Path, float]] = [
             (bootstrap.receive_wheel(wheel), wheel, INSTALL_SECONDS),
             (bootstrap.install(rental), b"", INSTALL_SECONDS),
-            (bootstrap.take_token(), self._token, ANSWER_SECONDS),
+            (bootstrap.receive_token(), self._token, ANSWER_SECONDS),
         ]
         if rental.has_disks:
             steps.insert(0, (bootstrap.wait_for_disks(), b"", bootstrap.BOOT_SECONDS))
@@ -210,7 +210,7 @@ class Launching:
             new = [each for each in new if each.instance not in found]
             said = self._at({each: command for each in new}, seconds, stdin)
             found |= {
-                name: f"Tonnage cannot be installed on it: {each.why}"
+                name: f"Tonnage cannot be installed on it: {each.failure}"
                 for name, each in said.items()
                 if each.code != 0
             }
@@ -227,13 +227,13 @@ class Launching:
         until = time.monotonic() + START_SECONDS
         wanted = {each.instance for each in rented}
         while True:
-            (said_of_all,) = self._at({head: bootstrap.alive()}, ANSWER_SECONDS).values()
+            (said_of_all,) = self._at({head: bootstrap.list_nodes()}, ANSWER_SECONDS).values()
             alive = (said_of_all.out.splitlines() or [""])[-1].split()
             if said_of_all.code == 0 and wanted == set(alive):
                 return {}
             if time.monotonic() > until:
                 missing = formatting.listing(sorted(wanted - set(alive)))
-                raise core.RunError(f"Ray is not up on {missing}: {said_of_all.why}")
+                raise core.RunError(f"Ray is not up on {missing}: {said_of_all.failure}")
             time.sleep(PAUSE_SECONDS)
 
     def _started(self, some: list[RentedNode], head: str | None) -> Bad:
@@ -243,13 +243,13 @@ class Launching:
         failed: Bad = {}
         for _ in range(START_TRIES):
             wanted = {
-                each: tell + bootstrap.start(each.inside or "", each.instance, head, labels)
+                each: tell + bootstrap.start_ray(each.inside or "", each.instance, head, labels)
                 for each in some
             }
             said = self._at(wanted, START_SECONDS)
             some = [each for each in some if said[each.instance].code != 0]
             failed = {
-                each.instance: f"Ray does not start on it: {said[each.instance].why}"
+                each.instance: f"Ray does not start on it: {said[each.instance].failure}"
                 for each in some
             }
             if not some:
@@ -272,7 +272,7 @@ class Launching:
             found: dict[str, Any] = json.loads(said.out.splitlines()[-1])
             suspects: list[dict[str, Any]] = found["suspects"]
         except (IndexError, ValueError, KeyError):
-            raise core.RunError(f"screening came to nothing: {said.why}") from None
+            raise core.RunError(f"screening came to nothing: {said.failure}") from None
         if path := self._kept.path:
             place = path.parent / f"screening-{self._screenings}.json"
             write_atomically(place, json.dumps(found).encode())
@@ -305,9 +305,9 @@ class Launching:
         with signals_deferred():
             rented = [each.instance for each in self._rented if each.instance in bad]
             if rented:
-                self._ec2.ask("terminate_instances", InstanceIds=rented)
+                self._ec2.call("terminate_instances", InstanceIds=rented)
             moment = now().isoformat()
-            self._kept.note(
+            self._kept.update(
                 nodes=[
                     structs.replace(each, ended_at=each.ended_at or moment, why=bad[each.instance])
                     if each.instance in bad
@@ -329,12 +329,12 @@ class Launching:
         return [each for each in self._rented if each.instance not in self._made]
 
     def _step(self, step: str, said: str) -> None:
-        self._kept.note(step=step)
+        self._kept.update(step=step)
         self._tell(said)
 
     def _at(
         self, wanted: Mapping[RentedNode, str], seconds: float, stdin: bytes | Path = b""
-    ) -> dict[str, Said]:
+    ) -> dict[str, CommandResult]:
         """Has commands carried out on nodes, and tells of each tenth of them that is done."""
         tenths = 0
 
@@ -344,10 +344,10 @@ class Launching:
                 tenths = 10 * done // of
                 self._tell(f"{done} of {formatting.several(of, 'machine')} done")
 
-        return together(
+        return run_all(
             {
-                each.instance: Task(
-                    self._asked.reach.command(address(each, self._asked.is_private), command),
+                each.instance: RemoteCommand(
+                    self._asked.ssh.command(address(each, self._asked.is_private), command),
                     stdin,
                 )
                 for each, command in wanted.items()
@@ -362,23 +362,23 @@ def address(of: RentedNode, is_private: bool) -> str:
     return (of.inside if is_private else of.outside or of.inside) or ""
 
 
-def most_usd(asked: Asked, record: Launch, more: int) -> float:
+def highest_cost_usd(asked: LaunchRequest, record: Launch, more: int) -> float:
     """The most that a launch can cost with so many machines more, if all stay to its end."""
     order = asked.order
     moment = now()
     ends_at = order.ends_at
     coming = RentedNode(instance="", began_at=min(moment, ends_at).isoformat())
     nodes = [*record.nodes, *[coming] * more]
-    return cost.cost_usd(order.tariff, nodes, ends_at, most=True)
+    return cost.cost_usd(order.tariff, nodes, ends_at, at_highest_price=True)
 
 
-def refuse_above(asked: Asked, record: Launch, more: int) -> None:
+def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
     """Refuses to rent so many machines more if that can cost more than the cap.
 
     Raises:
         RunError: It can.
     """
-    most = most_usd(asked, record, more)
+    most = highest_cost_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
             f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
@@ -387,7 +387,9 @@ def refuse_above(asked: Asked, record: Launch, more: int) -> None:
 
 
 @contextmanager
-def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> Iterator[Launch]:
+def launched_cluster(
+    asked: LaunchRequest, ec2: Ec2, kept: LaunchRecordFile, tell: Tell, *, stays: bool
+) -> Iterator[Launch]:
     """A fleet that is ready; with ``stays`` it is left so if all went well, else it is ended.
 
     Raises:
@@ -395,14 +397,14 @@ def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> 
         KeyboardInterrupt: A signal came; says the same.
     """
     try:
-        Launching(asked, ec2, kept, tell).carry_out()
+        Launcher(asked, ec2, kept, tell).run()
         yield kept.record
         if not stays:
             with signals_deferred():
-                end(ec2, kept.record.name, kept, tell)
+                tear_down(ec2, kept.record.name, kept, tell)
     except BaseException as why:
         # What interrupts again is no reason to leave anything rented.
-        with signals_deferred(forgets=True):
+        with signals_deferred(discard=True):
             said = _taken_down(ec2, kept, tell, " ".join(str(why).split()) or type(why).__name__)
         if isinstance(why, (core.RunError, AwsError)):
             raise core.RunError(f"{why}; {said}") from why
@@ -412,32 +414,32 @@ def launched(asked: Asked, ec2: Ec2, kept: Kept, tell: Tell, *, stays: bool) -> 
         raise
 
 
-def _taken_down(ec2: Ec2, kept: Kept, tell: Tell, why: str) -> str:
+def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
     """Ends all of a launch; gives how that went, in words."""
     try:
-        end(ec2, kept.record.name, kept, tell, why)
+        tear_down(ec2, kept.record.name, kept, tell, why)
     except (AwsError, core.RunError, OSError) as failed:
-        return still_rented(kept, str(failed))
-    return down_said(kept.record)
+        return describe_failed_teardown(kept, str(failed))
+    return describe_teardown(kept.record)
 
 
-def down_said(record: Launch) -> str:
+def describe_teardown(record: Launch) -> str:
     """That all of a launch is ended, and what it has cost."""
     return f"all of {record.name} is taken down; it has cost {formatting.cents(record.cost_usd)}"
 
 
-def still_rented(kept: Kept, why: str) -> str:
+def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
     """What stands of a launch that could not be ended, and what ends it."""
     record = kept.record
     nodes = formatting.listing(each.instance for each in record.rented) or "what there is of it"
     place = kept.path.parent if kept.path else record.name
     return (
         f"{record.name} COULD NOT BE TAKEN DOWN ({why}): {nodes} in {record.region} may still be "
-        f"rented, until {moment_of(record.ends_at)} at the latest: end it with tonnage cluster down "
+        f"rented, until {format_moment(record.ends_at)} at the latest: end it with tonnage cluster down "
         f"{place}"
     )
 
 
-def moment_of(told: str) -> str:
+def format_moment(told: str) -> str:
     """A time of a record, in words."""
     return formatting.moment(datetime.fromisoformat(told).isoformat(timespec="seconds"))

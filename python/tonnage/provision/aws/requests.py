@@ -43,7 +43,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Order:
+class LaunchOrder:
     """What is launched, for whom, until when."""
 
     rental: Rental
@@ -81,12 +81,12 @@ def tariff_of(tag: str) -> Tariff | None:
         return None
 
 
-def describe_subnets(order: Order) -> dict[str, Any]:
+def describe_subnets(order: LaunchOrder) -> dict[str, Any]:
     """Asks which network the subnet is of, and in which zone."""
     return {"SubnetIds": [order.account.subnet]}
 
 
-def create_security_group(order: Order, vpc: str) -> dict[str, Any]:
+def create_security_group(order: LaunchOrder, vpc: str) -> dict[str, Any]:
     """A group of the nodes alone."""
     return {
         "GroupName": order.name,
@@ -96,7 +96,7 @@ def create_security_group(order: Order, vpc: str) -> dict[str, Any]:
     }
 
 
-def authorize_security_group_ingress(order: Order, group: str) -> dict[str, Any]:
+def authorize_security_group_ingress(order: LaunchOrder, group: str) -> dict[str, Any]:
     """Nodes let in each other, and by ssh whoever is to reach them."""
     ssh = {
         "IpProtocol": "tcp",
@@ -108,14 +108,14 @@ def authorize_security_group_ingress(order: Order, group: str) -> dict[str, Any]
     return {"GroupId": group, "IpPermissions": [among, ssh]}
 
 
-def create_placement_group(order: Order) -> dict[str, Any] | None:
+def create_placement_group(order: LaunchOrder) -> dict[str, Any] | None:
     """The group of nodes that are put close together; ``None`` where that was not planned."""
-    asked = aws.hand_over(order.rental).document.get("create_placement_group")
+    asked = aws.export(order.rental).document.get("create_placement_group")
     tagged = [{"ResourceType": "placement-group", "Tags": order.tags}]
     return None if asked is None else {**asked, "TagSpecifications": tagged}
 
 
-def run_instances(order: Order, group: str, count: int, number: int) -> dict[str, Any]:
+def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> dict[str, Any]:
     """So many nodes, all or none.
 
     Args:
@@ -125,7 +125,7 @@ def run_instances(order: Order, group: str, count: int, number: int) -> dict[str
         number: Of this request: one with the same number is the same, however often it is sent.
     """
     rental, account = order.rental, order.account
-    asked: dict[str, Any] = dict(aws.hand_over(rental).document["run_instances"])
+    asked: dict[str, Any] = dict(aws.export(rental).document["run_instances"])
     script = f"ends_at={int(order.ends_at.timestamp())}\n" + _script("lifetime.sh")
     mounting = rental.mount() if rental.has_disks else ""
     if rental.spot:
@@ -152,7 +152,7 @@ def run_instances(order: Order, group: str, count: int, number: int) -> dict[str
     }
 
 
-def all_of(order: Order) -> Iterator[tuple[str, dict[str, Any]]]:
+def all_requests(order: LaunchOrder) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each request of a launch that goes well, by the method of boto3's EC2 client.
 
     What the answer to an earlier one tells is a placeholder.
@@ -166,7 +166,7 @@ def all_of(order: Order) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "run_instances", run_instances(order, GROUP, count, number=0)
 
 
-def replace(order: Order) -> dict[str, str]:
+def missing_values(order: LaunchOrder) -> dict[str, str]:
     """Of each placeholder in the requests that a flag replaces: the flag, and what it takes."""
     rental = order.rental
     flags = {

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from tonnage.base.records.launch import Launch, RentedNode, Tariff
 from tonnage.provision import cost
-from tonnage.provision.aws.ec2 import Ec2, Standing
+from tonnage.provision.aws.ec2 import Ec2, LaunchResources
 from tonnage.provision.aws.requests import ENDS_TAG, TARIFF_TAG, tariff_of
-from tonnage.provision.aws.teardown import left, merged, now
+from tonnage.provision.aws.teardown import describe_resources, merge_nodes, now
 
 RECORD = "launch.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Status:
+class LaunchStatus:
     """A launch, as it is now."""
 
     name: str
@@ -36,7 +36,7 @@ class Status:
     """What there is of it, in words; empty: nothing."""
 
 
-def look(ec2: Ec2, name: str | None, record: Launch | None) -> list[Status]:
+def launch_statuses(ec2: Ec2, name: str | None, record: Launch | None) -> list[LaunchStatus]:
     """What there is of a launch, or of all.
 
     Args:
@@ -47,18 +47,18 @@ def look(ec2: Ec2, name: str | None, record: Launch | None) -> list[Status]:
     Raises:
         AwsError: AWS refuses, or does not answer.
     """
-    found = ec2.standing(name)
+    found = ec2.find_resources(name)
     if name is not None:
-        found.setdefault(name, Standing())
+        found.setdefault(name, LaunchResources())
     return [_status(ec2.region, each, there, record) for each, there in sorted(found.items())]
 
 
-def _status(region: str, name: str, there: Standing, record: Launch | None) -> Status:
+def _status(region: str, name: str, there: LaunchResources, record: Launch | None) -> LaunchStatus:
     moment = now()
     known, ends_at = (record.nodes, record.ends_at) if record else ([], None)
-    nodes = merged(known, there.nodes(moment), ends_at=ends_at)
+    nodes = merge_nodes(known, there.nodes(moment), ends_at=ends_at)
     tariff = record.tariff if record else tariff_of(there.tags.get(TARIFF_TAG, ""))
-    return Status(
+    return LaunchStatus(
         name=name,
         region=region,
         step=record.step if record else None,
@@ -67,7 +67,7 @@ def _status(region: str, name: str, there: Standing, record: Launch | None) -> S
         ends_at=record.ends_at if record else there.tags.get(ENDS_TAG),
         usd_per_hour=_hourly(tariff, nodes),
         cost_usd=cost.cost_usd(tariff, nodes, moment) if tariff else None,
-        standing="" if there.is_nothing else left(there),
+        standing="" if there.is_empty else describe_resources(there),
     )
 
 
@@ -77,7 +77,7 @@ def _hourly(tariff: Tariff | None, nodes: list[RentedNode]) -> float | None:
     return cost.usd_per_hour(tariff) * sum(node.is_rented for node in nodes)
 
 
-def record_in(place: str) -> tuple[Launch, Path] | None:
+def read_launch_record(place: str) -> tuple[Launch, Path] | None:
     """The record of a launch that was kept in this directory; ``None`` where there is none.
 
     Raises:

@@ -18,7 +18,7 @@ from msgspec import structs
 from tonnage.base import core, formatting
 from tonnage.base.records.launch import Launch, RentedNode
 from tonnage.provision import cost as price
-from tonnage.provision.aws.ec2 import AwsError, Ec2, Standing
+from tonnage.provision.aws.ec2 import AwsError, Ec2, LaunchResources
 
 PAUSE_SECONDS = 2.0
 PATIENCE_SECONDS = 600.0
@@ -37,17 +37,17 @@ def now() -> datetime:
 
 
 @dataclass
-class Kept:
+class LaunchRecordFile:
     """A launch's record, on file after each change."""
 
     record: Launch
     path: Path | None
     """``None``: it was lost, and AWS' tags told it."""
 
-    def note(self, **changes: object) -> Launch:
+    def update(self, **changes: object) -> Launch:
         """Puts changes on file, with what it has cost by now."""
         moment = now()
-        made = structs.replace(self.record, **changes)  # type: ignore[arg-type]
+        made = structs.replace(self.record, **changes)
         cost = price.cost_usd(made.tariff, made.nodes, moment)
         self.record = structs.replace(made, step_at=moment.isoformat(), cost_usd=cost)
         if self.path:
@@ -55,7 +55,9 @@ class Kept:
         return self.record
 
 
-def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None = None) -> None:
+def tear_down(
+    ec2: Ec2, name: str, kept: LaunchRecordFile | None, on_step: OnStep, why: str | None = None
+) -> None:
     """Ends all that there is of a launch, and returns when nothing is left.
 
     Args:
@@ -78,20 +80,20 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
         nonlocal unwritten
         try:
             if kept:
-                kept.note(**changes)
+                kept.update(**changes)
         except OSError as failed:
             unwritten = failed
 
     if kept:
         note(step="ending", why=why or kept.record.why)
     while True:
-        there = ec2.standing(name).get(name, Standing())
-        if there.staying:
-            ec2.ask("terminate_instances", InstanceIds=there.staying)
+        there = ec2.find_resources(name).get(name, LaunchResources())
+        if there.to_terminate:
+            ec2.call("terminate_instances", InstanceIds=there.to_terminate)
         if kept:
-            found, ended = there.nodes(now()), set(there.staying)
-            note(nodes=merged(kept.record.nodes, found, ended, kept.record.ends_at))
-        if there.is_nothing:
+            found, ended = there.nodes(now()), set(there.to_terminate)
+            note(nodes=merge_nodes(kept.record.nodes, found, ended, kept.record.ends_at))
+        if there.is_empty:
             if now() >= unheard:
                 break
             on_step("waiting whether AWS was asked for machines")
@@ -100,7 +102,7 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
             on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")
         if time.monotonic() > until:
             raise core.RunError(
-                f"{left(there)} did not end in {formatting.duration(PATIENCE_SECONDS)}"
+                f"{describe_resources(there)} did not end in {formatting.duration(PATIENCE_SECONDS)}"
             )
         time.sleep(PAUSE_SECONDS)
     note(step="down", address=None, unheard_since=None)
@@ -111,7 +113,7 @@ def end(ec2: Ec2, name: str, kept: Kept | None, on_step: OnStep, why: str | None
         )
 
 
-def merged(
+def merge_nodes(
     known: Iterable[RentedNode],
     found: Iterable[RentedNode],
     ended: set[str] | None = None,
@@ -150,20 +152,20 @@ def _is_settled(node: RentedNode) -> bool:
     return now() > datetime.fromisoformat(node.began_at) + SETTLE
 
 
-def left(there: Standing) -> str:
+def describe_resources(there: LaunchResources) -> str:
     """What there is of a launch, in words."""
     parts = {
-        "": there.rented + there.leaving,
-        "volume ": [] if there.rented else there.volumes,
+        "": there.billed + there.shutting_down,
+        "volume ": [] if there.billed else there.volumes,
         "security group ": there.security_groups,
         "placement group ": there.placement_groups,
     }
     return formatting.listing(f"{what}{name}" for what, names in parts.items() for name in names)
 
 
-def _let_go(ec2: Ec2, there: Standing) -> None:
+def _let_go(ec2: Ec2, there: LaunchResources) -> None:
     """Deletes what is around machines, as far as they let go of it."""
-    if there.rented or there.leaving:
+    if there.billed or there.shutting_down:
         return
     asked = [
         *(("delete_volume", {"VolumeId": each}) for each in there.volumes),
@@ -172,14 +174,14 @@ def _let_go(ec2: Ec2, there: Standing) -> None:
     ]
     for method, arguments in asked:
         try:
-            ec2.ask(method, **arguments)
+            ec2.call(method, **arguments)
         except AwsError as why:
             # It is held still, or went with a machine.
             if why.code not in HELD and not why.code.endswith((".NotFound", ".Unknown")):
                 raise
 
 
-def _unheard_until(kept: Kept | None) -> datetime:
+def _unheard_until(kept: LaunchRecordFile | None) -> datetime:
     """Until when a machine may come up of which nobody has heard."""
     if kept and kept.record.unheard_since:
         return datetime.fromisoformat(kept.record.unheard_since) + SETTLE

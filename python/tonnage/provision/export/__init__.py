@@ -6,9 +6,9 @@ and is told beside it: nothing is invented.
 """
 
 from tonnage.provision.export import aws, ray, skypilot
-from tonnage.provision.export.rental import Handover, HandoverError, Rental
+from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental
 
-KINDS = {"ray": ray.hand_over, "aws": aws.hand_over, "skypilot": skypilot.hand_over}
+EXPORTERS = {"ray": ray.export, "aws": aws.export, "skypilot": skypilot.export}
 """What a candidate can be handed over as."""
 
-__all__ = ["KINDS", "Handover", "HandoverError", "Rental"]
+__all__ = ["EXPORTERS", "ExportedDocument", "ExportError", "Rental"]

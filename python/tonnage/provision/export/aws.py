@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tonnage.provision.export.rental import Handover, HandoverError, Rental, placeholder
+from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental, placeholder
 
 LETTERS = "bcdefghijklmnopqrstuvwxyz"
 """Of a node's devices, after ``/dev/sd``: ``a`` is the system's. EC2 has no more."""
@@ -15,15 +15,15 @@ FIRST_VOLUME = LETTERS.index("f")
 """EC2 recommends ``f`` and what follows for volumes."""
 
 
-def hand_over(rental: Rental) -> Handover:
+def export(rental: Rental) -> ExportedDocument:
     """The requests, and the region that they go to.
 
     Raises:
-        HandoverError: The candidate is another provider's, or has more disks than EC2 has names.
+        ExportError: The candidate is another provider's, or has more disks than EC2 has names.
     """
     candidate = rental.candidate
     if candidate.provider != "aws":
-        raise HandoverError(
+        raise ExportError(
             f"it is of {candidate.provider}: give --provider aws, or --emit ray or skypilot"
         )
     tags = [{"Key": "Name", "Value": rental.name}]
@@ -41,7 +41,7 @@ def hand_over(rental: Rental) -> Handover:
     document: dict[str, Any] = {"region": rental.region}
     if candidate.placement:
         document["create_placement_group"] = {"GroupName": rental.name, "Strategy": "cluster"}
-    return Handover(
+    return ExportedDocument(
         document=document | {"run_instances": request},
         replace={
             **rental.replace_region,
@@ -84,17 +84,17 @@ def node(rental: Rental) -> dict[str, Any]:
     return found
 
 
-def asked_for(rental: Rental) -> int:
+def disks_to_request(rental: Rental) -> int:
     """How many local disks EC2 attaches only if asked: all but NVMe ones, which are just there.
 
     Raises:
-        HandoverError: Their number is unknown.
+        ExportError: Their number is unknown.
     """
     if not rental.candidate.own_disks:
         return 0
     disks = [each for each in rental.offer.disks or () if each.kind != "nvme"]
     if any(each.count is None for each in disks):
-        raise HandoverError(
+        raise ExportError(
             f"the number of local disks of {rental.offer.type} is unknown, and EC2 has to be told: "
             "choose another --candidate"
         )
@@ -102,11 +102,11 @@ def asked_for(rental: Rental) -> int:
 
 
 def _devices(rental: Rental) -> list[dict[str, Any]]:
-    own, volumes = asked_for(rental), rental.candidate.volumes
+    own, volumes = disks_to_request(rental), rental.candidate.volumes
     first = max(FIRST_VOLUME, own)
     count = volumes.count if volumes else 0
     if max(own, first + count if count else 0) > len(LETTERS):
-        raise HandoverError(
+        raise ExportError(
             f"EC2 has names for {len(LETTERS)} devices, these are {own} local disks and {count} "
             "volumes: choose another --candidate"
         )

@@ -12,8 +12,8 @@ from tonnage.provision.export import aws
 from tonnage.provision.export.rental import (
     BOOT_GIB,
     WHEELS,
-    Handover,
-    HandoverError,
+    ExportedDocument,
+    ExportError,
     Rental,
     placeholder,
 )
@@ -26,7 +26,7 @@ PATH = "grep -q tonnage/bin ~/.bashrc || echo 'export PATH=~/tonnage/bin:$PATH' 
 """Each of Ray's commands has a shell of its own."""
 
 
-def hand_over(rental: Rental) -> Handover:
+def export(rental: Rental) -> ExportedDocument:
     """The cluster.
 
     Raises:
@@ -34,7 +34,7 @@ def hand_over(rental: Rental) -> Handover:
     """
     candidate = rental.candidate
     if candidate.placement and candidate.provider != "aws":
-        raise HandoverError(
+        raise ExportError(
             f"Ray places no nodes of {candidate.provider} close together: give --no-placement"
         )
     provider, node, replace = PROVIDERS[candidate.provider](rental)
@@ -56,7 +56,7 @@ def hand_over(rental: Rental) -> Handover:
             f"make the placement group first: aws ec2 create-placement-group --group-name "
             f"{rental.name} --strategy cluster --region {rental.region}"
         )
-    return Handover(
+    return ExportedDocument(
         document={
             "cluster_name": rental.name,
             "max_workers": workers,
@@ -138,7 +138,7 @@ def _gcp(rental: Rental) -> Part:
 
 def _azure(rental: Rental) -> Part:
     if rental.candidate.volumes:
-        raise HandoverError(
+        raise ExportError(
             "Ray attaches no volumes to nodes of azure: choose another --candidate, or --provider"
         )
     image, zone = placeholder("imageId"), placeholder("availability_zone")

@@ -18,12 +18,12 @@ WHEELS = {"~/tonnage-wheels": "target/wheels"}
 """Where a node gets Tonnage from: ``make build`` puts the wheel into the second."""
 
 
-class HandoverError(Exception):
+class ExportError(Exception):
     """A candidate that cannot be handed over so; says why and what to do in one line."""
 
 
 @dataclass(frozen=True)
-class Handover:
+class ExportedDocument:
     """A document, what to replace in it, and what else is to be done.
 
     ``replace`` has each placeholder as it stands in the document, and what belongs there.
@@ -43,14 +43,14 @@ class Rental:
     offer: Offer
     spot: bool = False
     """Whether spare machines are asked for."""
-    mark: str = ""
+    suffix: str = ""
     """What tells this fleet from others of the same job; empty: nothing has to."""
 
     @property
     def name(self) -> str:
         """What the fleet is called, in letters that every provider takes."""
         job = re.sub(r"[^a-z0-9]+", "-", self.job.lower()).strip("-")[:40] or "job"
-        return "-".join(filter(None, ("tonnage", job, self.mark)))
+        return "-".join(filter(None, ("tonnage", job, self.suffix)))
 
     @property
     def region(self) -> str:

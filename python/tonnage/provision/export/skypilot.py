@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tonnage.provision.export.aws import asked_for
-from tonnage.provision.export.rental import BOOT_GIB, WHEELS, Handover, HandoverError, Rental
+from tonnage.provision.export.aws import disks_to_request
+from tonnage.provision.export.rental import BOOT_GIB, WHEELS, ExportedDocument, ExportError, Rental
 
 MEASURE = "~/tonnage/bin/tonnage measure disk --dir /tonnage/*\n"
 """What the task runs: whether disks carry what the plan counts on."""
 
 
-def hand_over(rental: Rental) -> Handover:
+def export(rental: Rental) -> ExportedDocument:
     """The task.
 
     Raises:
@@ -26,14 +26,14 @@ def hand_over(rental: Rental) -> Handover:
         ", or --emit ray or aws" if candidate.provider == "aws" else ""
     )
     if candidate.volumes:
-        raise HandoverError(f"SkyPilot attaches no volumes to nodes: {others}")
+        raise ExportError(f"SkyPilot attaches no volumes to nodes: {others}")
     if candidate.placement:
-        raise HandoverError(
+        raise ExportError(
             "SkyPilot places no nodes close together: give --no-placement"
             + (", or --emit ray or aws" if candidate.provider == "aws" else "")
         )
-    if candidate.provider == "aws" and asked_for(rental):
-        raise HandoverError(
+    if candidate.provider == "aws" and disks_to_request(rental):
+        raise ExportError(
             f"SkyPilot asks EC2 for no local disks, and {offer.type} has them only if asked: "
             f"{others}"
         )
@@ -51,4 +51,6 @@ def hand_over(rental: Rental) -> Handover:
     }
     if rental.has_disks:
         document["run"] = MEASURE
-    return Handover(document=document, replace=rental.replace_region, notes=rental.wheel_notes())
+    return ExportedDocument(
+        document=document, replace=rental.replace_region, notes=rental.wheel_notes()
+    )

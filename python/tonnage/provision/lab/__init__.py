@@ -7,27 +7,27 @@ file says what there is (`description`), `up` makes it, `down` undoes it whateve
 mend them. A lab has a catalog of its own, so that plans are made of its machines too.
 """
 
-from tonnage.provision.lab.enter_node import NotStarted, become
-from tonnage.provision.lab.faults import FACTOR, FAULTS, SLOW, fault, heal
-from tonnage.provision.lab.lifecycle import down, node_of, status, told, up
-from tonnage.provision.lab.ray_cluster import ray
+from tonnage.provision.lab.enter_node import NotStarted, exec_on_node
+from tonnage.provision.lab.faults import FACTOR, FAULTS, SLOWDOWNS, heal_node, inject_fault
+from tonnage.provision.lab.lifecycle import describe, down, find_node, status, up
+from tonnage.provision.lab.ray_cluster import start_ray
 from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
 
 __all__ = [
     "FACTOR",
     "FAULTS",
     "STATE_DIR",
-    "SLOW",
+    "SLOWDOWNS",
     "NotStarted",
     "LabRecord",
-    "become",
+    "exec_on_node",
     "down",
-    "fault",
-    "heal",
-    "node_of",
-    "ray",
+    "inject_fault",
+    "heal_node",
+    "find_node",
+    "start_ray",
     "require_up",
     "status",
-    "told",
+    "describe",
     "up",
 ]

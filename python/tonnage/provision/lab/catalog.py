@@ -21,12 +21,12 @@ def write(directory: Path, lab: LabConfig) -> Path:
     rows = csv.DictWriter(text, LAB.columns, lineterminator="\n")
     rows.writeheader()
     rows.writerows(_row(lab.name, machine) for machine in lab.machines)
-    file = file_of(directory, lab.name)
+    file = catalog_file(directory, lab.name)
     write_atomically(file, text.getvalue().encode())
     return file
 
 
-def file_of(directory: Path, lab: str) -> Path:
+def catalog_file(directory: Path, lab: str) -> Path:
     """Where a lab's catalog is; a catalog is called as its file is."""
     return directory / f"{lab}.csv"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tonnage.base.system import RunError, UsageError
 from tonnage.base.system.netns import NAMESPACES
 from tonnage.provision.lab.nodes import Node
-from tonnage.provision.lab.throttling import controllers, directories
+from tonnage.provision.lab.throttling import controllers, group_directories
 
 
 class NotStarted(UsageError):
@@ -26,7 +26,7 @@ class NotStarted(UsageError):
         self.code = code
 
 
-def become(
+def exec_on_node(
     node: Node,
     command: Sequence[str],
     environment: dict[str, str],
@@ -45,19 +45,19 @@ def become(
         NotStarted: There is no such program, or it may not be run.
         RunError: The node is not there any more.
     """
-    refuse_no_program(command[0])
-    enter(directories(node, controllers().values()))
+    check_program(command[0])
+    join_groups(group_directories(node, controllers().values()))
     refuse_gone()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python's own is not the command's.
-    os.execvpe("nsenter", inside(node, command), os.environ | environment)
+    os.execvpe("nsenter", nsenter_command(node, command), os.environ | environment)
 
 
-def inside(node: Node, command: Sequence[str]) -> list[str]:
+def nsenter_command(node: Node, command: Sequence[str]) -> list[str]:
     """A command that runs another one in a node's network."""
     return ["nsenter", f"--net={NAMESPACES / node.namespace}", "--", *command]
 
 
-def enter(groups: Iterable[Path]) -> None:
+def join_groups(groups: Iterable[Path]) -> None:
     """This process is in these groups from now on.
 
     Raises:
@@ -70,7 +70,7 @@ def enter(groups: Iterable[Path]) -> None:
             raise RunError(f"{group}: {why.strerror}: is the lab still up?") from why
 
 
-def refuse_no_program(name: str) -> None:
+def check_program(name: str) -> None:
     """Refuses what is no program.
 
     Raises:

@@ -23,18 +23,23 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.base.system import Command, RunError, UsageError
-from tonnage.base.system.cgroups import kill_all
 from tonnage.base.system.block_devices import loop_devices
+from tonnage.base.system.cgroups import kill_all
 from tonnage.base.system.netns import rate_limit_commands, wire_rate
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import ray_cluster
-from tonnage.provision.lab.lifecycle import changing, node_of
-from tonnage.provision.lab.nodes import Node, switch_of
+from tonnage.provision.lab.lifecycle import find_node, lab_lock
+from tonnage.provision.lab.nodes import Node, switch_namespace
 from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
-from tonnage.provision.lab.throttling import controllers, directories, number_of, throttled
+from tonnage.provision.lab.throttling import (
+    controllers,
+    device_number,
+    group_directories,
+    throttle_steps,
+)
 
 FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
-SLOW = ("slow-disk", "slow-link")
+SLOWDOWNS = ("slow-disk", "slow-link")
 """Those that have a factor."""
 GONE = {"cut-link", "kill"}
 """With one of these a node has no Ray, or soon none: its cluster gives it up."""
@@ -47,8 +52,8 @@ FILLER = ".tonnage-fill"
 LEAST_FILL_BYTES = 4096
 
 
-def fault(
-    lab: str | None, name: str, what: str, factor: float | None, room: Path = STATE_DIR
+def inject_fault(
+    lab: str | None, name: str, kind: str, factor: float | None, room: Path = STATE_DIR
 ) -> LabRecord:
     """Something goes wrong with a node: gives the lab's record.
 
@@ -63,26 +68,28 @@ def fault(
         UsageError: There is no such lab, node or fault, or the node has nothing that could go so.
         RunError: It could not be done.
     """
-    if what not in FAULTS:
-        raise UsageError(f"{what}: there is no such fault: there are {', '.join(FAULTS)}")
-    if factor is not None and what not in SLOW:
-        raise UsageError(f"--factor is for {' and '.join(SLOW)}: leave it out with {what}")
-    with changing(room) as lock:
+    if kind not in FAULTS:
+        raise UsageError(f"{kind}: there is no such fault: there are {', '.join(FAULTS)}")
+    if factor is not None and kind not in SLOWDOWNS:
+        raise UsageError(f"--factor is for {' and '.join(SLOWDOWNS)}: leave it out with {kind}")
+    with lab_lock(room) as lock:
         record = require_up(room, lab)
-        node = node_of(record, name, room)
-        _refuse_nothing_to(what, node)
-        times = (factor or FACTOR) if what in SLOW else None
-        of_node = {**record.faults.get(name, {}), what: times}
-        cut = {name: time.monotonic()} if what == "cut-link" else {}
+        node = find_node(record, name, room)
+        _refuse_nothing_to(kind, node)
+        times = (factor or FACTOR) if kind in SLOWDOWNS else None
+        of_node = {**record.faults.get(name, {}), kind: times}
+        cut = {name: time.monotonic()} if kind == "cut-link" else {}
         # On file first: what is told to be wrong and is not does less harm than the contrary.
         record = dataclasses.replace(
             record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
         ).write(room)
-        _apply(what, node, record.description.name, times or 1.0, partial(run_command, lock))
+        _apply(kind, node, record.description.name, times or 1.0, partial(run_command, lock))
         return record
 
 
-def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = STATE_DIR) -> LabRecord:
+def heal_node(
+    lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = STATE_DIR
+) -> LabRecord:
     """All that went wrong with a node is mended: gives the lab's record.
 
     Args:
@@ -95,9 +102,9 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = S
         UsageError: There is no such lab or node.
         RunError: It could not be mended.
     """
-    with changing(room) as lock:
+    with lab_lock(room) as lock:
         record = require_up(room, lab)
-        node = node_of(record, name, room)
+        node = find_node(record, name, room)
         of_lab, run = record.description.name, partial(run_command, lock)
         _link(node, of_lab, "up", run)
         if node.machine.link_bytes_per_second is not None:
@@ -113,11 +120,11 @@ def heal(lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = S
         return healed
     if name in record.cut_since:
         _await_verdict(time.monotonic() - record.cut_since[name])  # Other labs need not wait.
-    with changing(room) as lock:
+    with lab_lock(room) as lock:
         healed = require_up(room, of_lab)
         there = _with_ray(healed, room)
         return (
-            ray_cluster.whole(healed, there, partial(run_command, lock), on_wait, room)
+            ray_cluster.start_on_nodes(healed, there, partial(run_command, lock), on_wait, room)
             if there
             else healed
         )
@@ -165,16 +172,16 @@ def _apply(what: str, node: Node, lab: str, factor: float, run: Callable[[Comman
         for mount in node.mounts:
             _fill(mount / FILLER)
     else:
-        kill_all(directories(node, controllers().values()))
+        kill_all(group_directories(node, controllers().values()))
 
 
 def _link(node: Node, lab: str, state: str, run: Callable[[Command], str]) -> None:
-    run(("ip", "-n", switch_of(lab), "link", "set", f"port{node.number}", state))
+    run(("ip", "-n", switch_namespace(lab), "link", "set", f"port{node.number}", state))
 
 
 def _slow_link(node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
     rate = wire_rate((node.machine.link_bytes_per_second or 0.0) / factor)
-    _all(rate_limit_commands(node.namespace, switch_of(lab), node.number, max(rate, 1)), run)
+    _all(rate_limit_commands(node.namespace, switch_namespace(lab), node.number, max(rate, 1)), run)
 
 
 def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None:
@@ -183,7 +190,7 @@ def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None
         device = attached.get(each.image)
         if io is None or device is None:
             continue
-        steps = throttled(io, node.group, number_of(device), each.disk, factor)
+        steps = throttle_steps(io, node.group, device_number(device), each.disk, factor)
         _all((step.command for step in steps), run)
 
 

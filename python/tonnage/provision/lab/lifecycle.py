@@ -17,25 +17,30 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import formatting
-from tonnage.base.system import UndoJournal, RunError, Change, UsageError, locked_room
+from tonnage.base.system import Change, RunError, UndoJournal, UsageError, locked_room
+from tonnage.base.system.block_devices import loop_devices, mounts_below, uses_page_cache
 from tonnage.base.system.cgroups import kill_all, processes_in
-from tonnage.base.system.block_devices import uses_page_cache, loop_devices, mounts_below
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import catalog
 from tonnage.provision.lab.config import DiskConfig, parse
-from tonnage.provision.lab.nodes import GROUP, Device, Node, groups_of, nodes_of
-from tonnage.provision.lab.preflight import refuse_unable
+from tonnage.provision.lab.nodes import GROUP, Device, Node, group_pattern, lab_nodes
+from tonnage.provision.lab.preflight import check_machine
 from tonnage.provision.lab.record import (
     STATE_DIR,
     LabRecord,
-    chosen,
     free_network,
-    read,
+    read_record,
     require_up,
+    select_lab,
     this_boot,
 )
 from tonnage.provision.lab.steps import count, steps
-from tonnage.provision.lab.throttling import controllers, directories, lift, number_of
+from tonnage.provision.lab.throttling import (
+    controllers,
+    device_number,
+    group_directories,
+    remove_throttles,
+)
 
 OWN_GROUPS = Path("/proc/self/cgroup")
 OWNER = "tonnage lab"
@@ -66,8 +71,8 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
     text = _text(file)
     wanted = parse(text, str(file))
     name = wanted.name
-    with changing(room) as lock:
-        found = read(room, name)
+    with lab_lock(room) as lock:
+        found = read_record(room, name)
         if found and found.stands:
             if found.description == wanted:
                 return found
@@ -76,13 +81,15 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
                 f"tonnage lab down --lab {name}, or give this one another name"
             )
         known, network = controllers(), free_network(room)
-        nodes = nodes_of(wanted, network, room / name)
-        refuse_unable(nodes, known)
+        nodes = lab_nodes(wanted, network, room / name)
+        check_machine(nodes, known)
         _refuse_full(nodes, room / name)
         _clear(room, name, lock)
         made = LabRecord(text, network, this_boot()).write(room)
         journal = _journal(room, name, lock)
-        plan = steps(name, nodes, known, lambda: journal.execute(("losetup", "--find")), number_of)
+        plan = steps(
+            name, nodes, known, lambda: journal.execute(("losetup", "--find")), device_number
+        )
         try:
             journal.apply(_told(plan, count(nodes, known), on_step))
             catalog.write(room / name, made.description)
@@ -105,14 +112,14 @@ def down(name: str | None, room: Path = STATE_DIR) -> str | None:
     """
     if not room.is_dir():
         return None
-    with changing(room) as lock:
-        name = chosen(room, name)
+    with lab_lock(room) as lock:
+        name = select_lab(room, name)
         if name is not None:
             _clear(room, name, lock)
         return name
 
 
-def node_of(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
+def find_node(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
     """A node of a lab.
 
     Raises:
@@ -126,7 +133,7 @@ def node_of(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
 
 
 @contextmanager
-def changing(room: Path = STATE_DIR) -> Iterator[int]:
+def lab_lock(room: Path = STATE_DIR) -> Iterator[int]:
     """Holds the lock of all labs: gives its handle. The room goes with its last lab.
 
     Raises:
@@ -151,17 +158,17 @@ def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
     Raises:
         UsageError: There is none.
     """
-    return told(require_up(room, name), room)
+    return describe(require_up(room, name), room)
 
 
-def told(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
+def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
     """The same of a lab's record."""
     lab = record.description.name
     known, attached = controllers().values(), loop_devices()
     nodes = record.nodes(room)
     return {
         "name": lab,
-        "catalog": str(catalog.file_of(room / lab, lab)),
+        "catalog": str(catalog.catalog_file(room / lab, lab)),
         "ray_address": record.ray_address,
         "notes": _notes(nodes, attached),
         "nodes": [
@@ -173,7 +180,7 @@ def told(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
                 "cpus": node.machine.cpus,
                 "link_bytes_per_second": node.machine.link_bytes_per_second,
                 "disks": [_device(each, attached.get(each.image)) for each in node.devices],
-                "processes": len(processes_in(directories(node, known))),
+                "processes": len(processes_in(group_directories(node, known))),
                 "faults": [
                     {"fault": fault, "factor": factor}
                     for fault, factor in record.faults.get(node.name, {}).items()
@@ -238,12 +245,12 @@ def _told(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[Chang
 def _clear(room: Path, name: str, lock: int) -> None:
     """Nothing of a lab any more, whatever there was of it."""
     with suppress(UsageError):  # It is of another version.
-        if found := read(room, name):
+        if found := read_record(room, name):
             dataclasses.replace(found, is_whole=False).write(room)
-    directory, pattern, known = room / name, groups_of(name), controllers()
+    directory, pattern, known = room / name, group_pattern(name), controllers()
     devices = [device for file, device in loop_devices().items() if file.parent == directory]
     if "io" in known:
-        lift(known["io"], pattern, map(number_of, devices))
+        remove_throttles(known["io"], pattern, map(device_number, devices))
     kill_all(path for each in known.values() for path in each.top.glob(pattern))
     if directory.is_dir():
         _journal(room, name, lock).undo()

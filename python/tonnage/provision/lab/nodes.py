@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tonnage.base.system.netns import NETWORK
-from tonnage.provision.lab.config import LabConfig, DiskConfig, MachineType
+from tonnage.provision.lab.config import DiskConfig, LabConfig, MachineType
 
 NAMESPACE = "lab"
 GROUP = "tonnage-lab"
@@ -51,17 +51,17 @@ class Node:
         return [each.mount for each in self.devices if each.disk.file_system != "none"]
 
 
-def switch_of(lab: str) -> str:
+def switch_namespace(lab: str) -> str:
     """The namespace of a lab's switch."""
     return f"{NAMESPACE}.{lab}.switch"
 
 
-def groups_of(lab: str) -> str:
+def group_pattern(lab: str) -> str:
     """A pattern of the names of its control groups."""
     return f"{GROUP}.{lab}.*"
 
 
-def nodes_of(lab: LabConfig, network: int, directory: Path) -> list[Node]:
+def lab_nodes(lab: LabConfig, network: int, directory: Path) -> list[Node]:
     """The nodes of a lab, in the order of its file.
 
     Args:

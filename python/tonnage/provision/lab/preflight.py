@@ -46,7 +46,7 @@ SHAPING = {
 """Each part of the kernel, and what works in a new namespace only with it."""
 
 
-def refuse_unable(nodes: Sequence[Node], known: Mapping[str, Controller]) -> None:
+def check_machine(nodes: Sequence[Node], known: Mapping[str, Controller]) -> None:
     """Refuses to make a lab where something is missing for it.
 
     Raises:

@@ -29,11 +29,11 @@ from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.undo_journal import run_command
 from tonnage.catalog.providers.lab import SCHEMA as LAB
-from tonnage.provision.lab.enter_node import enter, inside
-from tonnage.provision.lab.lifecycle import changing
+from tonnage.provision.lab.enter_node import join_groups, nsenter_command
+from tonnage.provision.lab.lifecycle import lab_lock
 from tonnage.provision.lab.nodes import Node
 from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
-from tonnage.provision.lab.throttling import controllers, cores, directories
+from tonnage.provision.lab.throttling import controllers, cpu_quota, group_directories
 
 VARIABLE = "TONNAGE_RAY"
 """Names the program, where Ray is in another environment than Tonnage."""
@@ -70,7 +70,7 @@ print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Al
 """Asks the cluster for its nodes; of Ray's own Python."""
 
 
-def ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRecord:
+def start_ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRecord:
     """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
 
     What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
@@ -84,12 +84,12 @@ def ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRecord:
         UsageError: There is no such lab, or no Ray.
         RunError: A node did not come up; what was started is ended.
     """
-    with changing(room) as lock:
+    with lab_lock(room) as lock:
         record = require_up(room, lab)
-        return whole(record, record.nodes(room), partial(run_command, lock), on_wait, room)
+        return start_on_nodes(record, record.nodes(room), partial(run_command, lock), on_wait, room)
 
 
-def whole(
+def start_on_nodes(
     record: LabRecord, nodes: Sequence[Node], run: Run, on_wait: OnWait, room: Path
 ) -> LabRecord:
     """The same for who holds the lock of all labs, and on these nodes only.
@@ -142,7 +142,7 @@ def environment(record: LabRecord, room: Path = STATE_DIR) -> dict[str, str]:
     }
 
 
-def arguments(node: Node, address: str, directory: Path) -> list[str]:
+def start_arguments(node: Node, address: str, directory: Path) -> list[str]:
     """Of ``ray start`` on a node.
 
     Args:
@@ -197,7 +197,7 @@ def _cap(nodes: Sequence[Node], run: Run, *, are_free: bool = False) -> None:
     cpu = controllers().get("cpu")
     for node in nodes:
         if cpu and node.machine.cpus is not None:
-            for command in cores(cpu, node.group, None if are_free else node.machine.cpus):
+            for command in cpu_quota(cpu, node.group, None if are_free else node.machine.cpus):
                 run(command)
 
 
@@ -215,14 +215,14 @@ def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
         (
             node,
             subprocess.Popen(
-                inside(node, [program, *arguments(node, address, directory)]),
+                nsenter_command(node, [program, *start_arguments(node, address, directory)]),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
                 env=os.environ | environment(record, room),
                 start_new_session=True,
-                preexec_fn=partial(enter, _groups([node])),
+                preexec_fn=partial(join_groups, _groups([node])),
             ),
         )
         for node in nodes
@@ -259,7 +259,7 @@ def _alive(record: LabRecord, head: Node, room: Path) -> list[str]:
     """The address of each node that the cluster counts as alive; none if it does not answer."""
     try:
         done = subprocess.run(
-            inside(
+            nsenter_command(
                 head, [*_python(record.ray_program or ""), "-c", COUNT, record.ray_address or ""]
             ),
             stdin=subprocess.DEVNULL,
@@ -268,7 +268,7 @@ def _alive(record: LabRecord, head: Node, room: Path) -> list[str]:
             timeout=ANSWER_SECONDS,
             env=os.environ | environment(record, room),
             start_new_session=True,
-            preexec_fn=partial(enter, _groups([head])),
+            preexec_fn=partial(join_groups, _groups([head])),
         )
         found: list[str] = json.loads(done.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, IndexError, ValueError):
@@ -300,7 +300,7 @@ def _python(program: str) -> list[str]:
 
 def _groups(nodes: Sequence[Node]) -> list[Path]:
     known = list(controllers().values())
-    return [path for node in nodes for path in directories(node, known)]
+    return [path for node in nodes for path in group_directories(node, known)]
 
 
 def _end(nodes: Sequence[Node], spared: set[int]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from tonnage.base.records import write_atomically
 from tonnage.base.system import UsageError
 from tonnage.provision.lab.config import LabConfig, parse
-from tonnage.provision.lab.nodes import NETWORKS, Node, nodes_of
+from tonnage.provision.lab.nodes import NETWORKS, Node, lab_nodes
 
 STATE_DIR = Path("/var/lib/tonnage-lab")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -57,7 +57,7 @@ class LabRecord:
     def nodes(self, room: Path) -> list[Node]:
         """Its nodes."""
         description = self.description
-        return nodes_of(description, self.network, room / description.name)
+        return lab_nodes(description, self.network, room / description.name)
 
     def write(self, room: Path) -> LabRecord:
         """Puts it on file, in place of what was there."""
@@ -72,7 +72,7 @@ def this_boot() -> str:
     return BOOT.read_text().strip()
 
 
-def names(room: Path) -> list[str]:
+def lab_names(room: Path) -> list[str]:
     """The labs of which something is on file.
 
     Raises:
@@ -86,7 +86,7 @@ def names(room: Path) -> list[str]:
         raise UsageError("only root may look at a lab: use sudo") from None
 
 
-def read(room: Path, name: str) -> LabRecord | None:
+def read_record(room: Path, name: str) -> LabRecord | None:
     """The record of a lab; ``None`` if there is none.
 
     Raises:
@@ -107,10 +107,10 @@ def require_up(room: Path, name: str | None) -> LabRecord:
     Raises:
         UsageError: There is none, or several and none was named, or it is not whole.
     """
-    name = chosen(room, name)
+    name = select_lab(room, name)
     if name is None:
         raise UsageError("no lab is up: make one with tonnage lab up FILE")
-    found = read(room, name)
+    found = read_record(room, name)
     if found is None or not found.is_whole:
         raise UsageError(f"lab {name} is not whole: undo it with tonnage lab down --lab {name}")
     if not found.stands:
@@ -121,13 +121,13 @@ def require_up(room: Path, name: str | None) -> LabRecord:
     return found
 
 
-def chosen(room: Path, name: str | None) -> str | None:
+def select_lab(room: Path, name: str | None) -> str | None:
     """The lab of this name, or the only one; ``None`` if there is none at all.
 
     Raises:
         UsageError: There is none of this name, or there are several and none was named.
     """
-    there = names(room)
+    there = lab_names(room)
     if name is not None and name not in there:
         others = f": there are {', '.join(there)}" if there else ": none is up"
         raise UsageError(f"--lab {name}: there is no such lab{others}")
@@ -142,7 +142,7 @@ def free_network(room: Path) -> int:
     Raises:
         UsageError: All are taken.
     """
-    taken = {found.network for name in names(room) if (found := read(room, name))}
+    taken = {found.network for name in lab_names(room) if (found := read_record(room, name))}
     for number in NETWORKS:
         if number not in taken:
             return number

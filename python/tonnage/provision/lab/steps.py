@@ -13,9 +13,20 @@ from pathlib import Path
 
 from tonnage.base.system import Change, Undo
 from tonnage.base.system.block_devices import attach_loop_device, mkfs_command, mount_steps
-from tonnage.base.system.netns import NAMESPACES, link_commands, rate_limit_commands, bridge_commands, wire_rate
-from tonnage.provision.lab.nodes import Device, Node, switch_of
-from tonnage.provision.lab.throttling import Controller, grouped, handed_out, throttled
+from tonnage.base.system.netns import (
+    NAMESPACES,
+    bridge_commands,
+    link_commands,
+    rate_limit_commands,
+    wire_rate,
+)
+from tonnage.provision.lab.nodes import Device, Node, switch_namespace
+from tonnage.provision.lab.throttling import (
+    Controller,
+    create_groups,
+    enable_controllers,
+    throttle_steps,
+)
 
 
 def steps(
@@ -34,10 +45,10 @@ def steps(
         free_loop: Gives a loop device that stands for nothing yet.
         number_of: Gives a device's numbers, ``major:minor``.
     """
-    to = switch_of(lab)
+    to = switch_namespace(lab)
     yield _namespace(to)
     yield from map(Change, bridge_commands(to))
-    yield from map(Change, handed_out(known.values()))
+    yield from map(Change, enable_controllers(known.values()))
     for node in nodes:
         yield _namespace(node.namespace)
         yield Change(("ip", "-n", node.namespace, "link", "set", "lo", "up"))
@@ -45,12 +56,12 @@ def steps(
         if node.machine.link_bytes_per_second is not None:
             rate = wire_rate(node.machine.link_bytes_per_second)
             yield from map(Change, rate_limit_commands(node.namespace, to, node.number, rate))
-        yield from grouped(node, known.values())
+        yield from create_groups(node, known.values())
         for each in node.devices:
             device = yield from _device(each, free_loop)
             if "io" in known:
                 number = number_of(device)
-                yield from throttled(known["io"], node.group, number, each.disk, 1.0)
+                yield from throttle_steps(known["io"], node.group, number, each.disk, 1.0)
 
 
 def count(nodes: Sequence[Node], known: Mapping[str, Controller]) -> int:

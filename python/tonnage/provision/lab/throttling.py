@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tonnage.base.system import Command, Change, Undo
+from tonnage.base.system import Change, Command, Undo
 from tonnage.base.system.cgroups import create_group, group_dir, write_setting
 from tonnage.provision.lab.config import DiskConfig
 from tonnage.provision.lab.nodes import Node
@@ -67,12 +67,12 @@ def controllers(mounts: str | None = None) -> dict[str, Controller]:
     return found
 
 
-def directories(node: Node, known: Iterable[Controller]) -> list[Path]:
+def group_directories(node: Node, known: Iterable[Controller]) -> list[Path]:
     """A node's groups."""
     return [top / node.group for top in dict.fromkeys(each.top for each in known)]
 
 
-def handed_out(known: Iterable[Controller]) -> list[Command]:
+def enable_controllers(known: Iterable[Controller]) -> list[Command]:
     """What lets groups below the top of version 2 have the controllers.
 
     They stay handed out: others may count on them by the time that the lab goes.
@@ -84,30 +84,34 @@ def handed_out(known: Iterable[Controller]) -> list[Command]:
     ]
 
 
-def grouped(node: Node, known: Iterable[Controller]) -> list[Change]:
+def create_groups(node: Node, known: Iterable[Controller]) -> list[Change]:
     """A node's groups, with its share of cores."""
     known = list(known)
-    steps = [create_group(directory) for directory in directories(node, known)]
+    steps = [create_group(directory) for directory in group_directories(node, known)]
     for each in known:
         if each.name == "cpu" and node.machine.cpus is not None:
-            steps += map(Change, cores(each, node.group, node.machine.cpus))
+            steps += map(Change, cpu_quota(each, node.group, node.machine.cpus))
     return steps
 
 
-def cores(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
+def cpu_quota(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
     """A share of cores for a group; ``None`` for all."""
     period = PERIOD_MICROSECONDS
     quota = None if cpus is None else max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
     directory = cpu.top / group
     if cpu.version == 2:
-        return [write_setting(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")]
+        return [
+            write_setting(directory / "cpu.max", f"{'max' if quota is None else quota} {period}")
+        ]
     return [
         write_setting(directory / "cpu.cfs_period_us", str(period)),
         write_setting(directory / "cpu.cfs_quota_us", str(-1 if quota is None else quota)),
     ]
 
 
-def throttled(io: Controller, group: str, device: str, disk: DiskConfig, factor: float) -> Iterator[Change]:
+def throttle_steps(
+    io: Controller, group: str, device: str, disk: DiskConfig, factor: float
+) -> Iterator[Change]:
     """A device's rates for a group, ``factor`` times slower than the disk's own.
 
     Args:
@@ -138,7 +142,7 @@ def throttled(io: Controller, group: str, device: str, disk: DiskConfig, factor:
             yield _of_the_top(io.top / file, device, rate)
 
 
-def lift(io: Controller, pattern: str, devices: Iterable[str]) -> None:
+def remove_throttles(io: Controller, pattern: str, devices: Iterable[str]) -> None:
     """No limit on devices any more in groups of this pattern, so that what waits gets through.
 
     Args:
@@ -159,7 +163,7 @@ def lift(io: Controller, pattern: str, devices: Iterable[str]) -> None:
                     file.write_text(f"{number} {free}\n")
 
 
-def number_of(device: str) -> str:
+def device_number(device: str) -> str:
     """A device's numbers, ``major:minor``."""
     number = os.stat(device).st_rdev
     return f"{os.major(number)}:{os.minor(number)}"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from tonnage.base.records import write_atomically
 from tonnage.base.records.analysis import Analysis
-from tonnage.report.analysis.comparisons import across
-from tonnage.report.analysis.operations import subjects
-from tonnage.report.analysis.overview import header, overview, title
-from tonnage.report.analysis.scorecard import belief, sources
-from tonnage.report.template import Part, page
+from tonnage.report.analysis.comparisons import comparisons_section
+from tonnage.report.analysis.operations import operations_section
+from tonnage.report.analysis.overview import header, overview_section, title
+from tonnage.report.analysis.scorecard import scorecard_section, sources_section
+from tonnage.report.template import PageSection, render_page
 
 __all__ = ["render", "write_analysis"]
 
@@ -32,17 +32,17 @@ def write_analysis(analysis: Analysis, path: Path) -> Path:
 
 def render(analysis: Analysis) -> str:
     """The page."""
-    compared, comparing_charts = across(analysis)
-    each, charts_of_each = subjects(analysis)
-    return page(
+    compared, comparing_charts = comparisons_section(analysis)
+    each, charts_of_each = operations_section(analysis)
+    return render_page(
         title(analysis),
         header(analysis),
         [
-            Part("overview", "Overview", overview(analysis)),
-            Part("across", "Side by side", compared),
-            Part("operations", "Each operation", each),
-            Part("belief", "How far to believe it", belief(analysis)),
-            Part("sources", "Machines and measurements", sources(analysis)),
+            PageSection("overview", "Overview", overview_section(analysis)),
+            PageSection("across", "Side by side", compared),
+            PageSection("operations", "Each operation", each),
+            PageSection("belief", "How far to believe it", scorecard_section(analysis)),
+            PageSection("sources", "Machines and measurements", sources_section(analysis)),
         ],
         [*comparing_charts, *charts_of_each],
     )

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, Comparison, CostEfficiency, Estimate, Subject
-from tonnage.report.analysis.labels import by_label
+from tonnage.report.analysis.labels import label_comparisons
 from tonnage.report.analysis.number_format import (
     BAR_HEIGHT,
     NOT_ESTIMABLE,
     PERCENTILES,
     SHADES,
     axis,
-    cites,
-    counted,
-    errors,
-    keys,
+    error_bars,
     label,
-    linear,
-    rows,
+    linear_axis,
+    measurement_links,
+    percentile_legend,
+    row_chart,
+    sample_size,
 )
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.html import Child, Html, missing, section, table
+from tonnage.report.html import Child, Html, missing_note, section, table
 
 PLAIN_UNIT = formatting.Unit("", 1.0)
 DRAWN_AT_MOST = 60
@@ -30,7 +30,7 @@ DRAWN_AT_MOST = 60
 MEGABYTES = formatting.Unit("MB", 1e6)
 
 
-def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
+def comparisons_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     parts: list[Child] = []
     drawn: list[Chart] = []
@@ -38,14 +38,14 @@ def across(analysis: Analysis) -> tuple[Html, list[Chart]]:
         _dollars(analysis.per_dollar),
         _latencies(analysis.subjects),
         _ratios("layouts", "Layouts' ratio", analysis.layouts),
-        by_label(analysis.by_label),
+        label_comparisons(analysis.by_label),
         _ratios("labels", "By label", analysis.labels),
         _ratios("direct", "Direct against buffered", analysis.direct_against_buffered),
     ):
         drawn += charts
-        parts += [chart.element() for chart in charts] + tables
+        parts += [chart.figure() for chart in charts] + tables
     if not drawn:
-        parts.append(missing("There is nothing to compare."))
+        parts.append(missing_note("There is nothing to compare."))
     return section("across", "Side by side", *parts), drawn
 
 
@@ -71,8 +71,8 @@ def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
             f"{each.usd_per_hour:g}",
             _bought_in_words(each.operations, PLAIN_UNIT),
             _bought_in_words(each.bytes, MEGABYTES),
-            counted(each.operations or each.bytes),
-            cites(each.measurements),
+            sample_size(each.operations or each.bytes),
+            measurement_links(each.measurements),
         ]
         for each in found
     ]
@@ -95,7 +95,7 @@ def _bought(
         for each, estimate in known
     ]
     trace = _dots(labels, estimates, unit.factor, "--accent")
-    return rows(
+    return row_chart(
         f"chart-dollar-{name}",
         title,
         f"{title}: {'; '.join(said)}.",
@@ -136,14 +136,14 @@ def _latencies(subjects: Sequence[Subject]) -> Drawn:
         )
         for subject in known
     ]
-    chart = rows(
+    chart = row_chart(
         "chart-latencies",
         "Latency percentiles, ms",
         f"Latency percentiles of each operation: {'; '.join(said)}.",
         [label(subject.name) for subject in known],
         traces,
         axis(value for trace in traces for value in trace["x"]),
-        legend=keys(SHADES, (each.name for s in known for each in s.chosen.latencies)),
+        legend=percentile_legend(SHADES, (each.name for s in known for each in s.chosen.latencies)),
         note="Each instance has its own percentiles; drawn is the median of those.",
     )
     return [chart], []
@@ -154,7 +154,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
         return [], []
     labels = [label(f"{each.subject}, {each.way} : {each.than}") for each in found]
     ratios = [each.ratio for each in found]
-    chart = rows(
+    chart = row_chart(
         f"chart-{name}",
         f"{title}: times as fast",
         f"{title}: {'; '.join(map(_said, found))}.",
@@ -166,13 +166,13 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
                 "x": [each.value for each in ratios],
                 "y": labels,
                 "marker": {"color": "--accent"},
-                "error_x": errors(ratios),
+                "error_x": error_bars(ratios),
                 "width": BAR_HEIGHT,
                 "textposition": "none",
                 "hovertemplate": "%{text}: %{x:.3~r}<extra></extra>",
             }
         ],
-        linear(),
+        linear_axis(),
     )
     chart.layout["shapes"] = [
         {
@@ -193,10 +193,10 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
             "not said" if each.concurrency is None else str(each.concurrency),
             formatting.significant(each.ratio.value),
             _between(each.ratio),
-            counted(each.ratio),
+            sample_size(each.ratio),
             _per_gigabyte(each.way_cpu_seconds_per_byte),
             _per_gigabyte(each.than_cpu_seconds_per_byte),
-            cites(each.measurements),
+            measurement_links(each.measurements),
         ]
         for each in found
     ]
@@ -206,7 +206,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
 
 
 def _too_many(what: str, number: int) -> Html:
-    return missing(
+    return missing_note(
         f"{what}: {formatting.count(number)} are too many to be drawn; the tables have them."
     )
 
@@ -234,7 +234,7 @@ def _dots(
         "x": [each.value / factor for each in estimates],
         "y": list(labels),
         "marker": {"color": colour, "size": 9},
-        "error_x": errors(estimates, factor),
+        "error_x": error_bars(estimates, factor),
         "hovertemplate": "%{text}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
         "name": "",
     }

@@ -9,9 +9,9 @@ from tonnage.report.analysis.number_format import (
     PERCENTILES,
     SHADES,
     axis,
-    errors,
-    keys,
-    linear,
+    error_bars,
+    linear_axis,
+    percentile_legend,
     unit,
 )
 from tonnage.report.charts import Chart, Trace
@@ -35,7 +35,7 @@ def levels_chart(subject: Subject) -> Chart | None:
         "mode": "lines+markers",
         "x": [number for number, _ in known],
         "y": [rate.value / figure.factor for rate in estimates],
-        "error_y": errors(estimates, figure.factor),
+        "error_y": error_bars(estimates, figure.factor),
         "line": {"color": "--accent", "width": 2},
         "marker": {"size": 7, "color": "--accent"},
         "hovertemplate": f"%{{x}} outstanding: %{{y:,.4~r}} {figure.name}<extra></extra>",
@@ -50,14 +50,14 @@ def levels_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-levels",
         title=f"Throughput by thread count, {figure.name}",
-        says=f"Throughput of {subject.name} by how many were outstanding: {'; '.join(said)}.",
+        description=f"Throughput of {subject.name} by how many were outstanding: {'; '.join(said)}.",
         height=240,
         traces=[trace],
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": linear(OUTSTANDING),
-            "yaxis": linear(),
+            "xaxis": linear_axis(OUTSTANDING),
+            "yaxis": linear_axis(),
         },
         note=note,
     )
@@ -95,15 +95,17 @@ def latencies_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-latencies",
         title="Latency percentiles by thread count, ms",
-        says=f"Latency percentiles of {subject.name} by how many were outstanding.",
+        description=f"Latency percentiles of {subject.name} by how many were outstanding.",
         height=240,
         traces=traces,
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": linear(OUTSTANDING),
+            "xaxis": linear_axis(OUTSTANDING),
             "yaxis": axis(value for trace in traces for value in trace["y"]),
         },
-        legend=keys(SHADES, (each.name for level in known for each in level.latencies)),
+        legend=percentile_legend(
+            SHADES, (each.name for level in known for each in level.latencies)
+        ),
         note="Each instance has its own percentiles; drawn is the median of those.",
     )

@@ -11,11 +11,11 @@ from tonnage.report.analysis.number_format import (
     PERCENTILES,
     SHADES,
     axis,
-    linear,
-    logarithmic,
+    linear_axis,
+    log_axis,
     unit,
 )
-from tonnage.report.analysis.time_series import MARKS, marks
+from tonnage.report.analysis.time_series import MARKS, exceptional_instances
 from tonnage.report.charts import Chart, Trace
 
 NAMED_AT_MOST = 6
@@ -58,14 +58,14 @@ def lines_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-lines",
         title=f"Variation across instances, best to worst: {what}, {figure.name}",
-        says=f"Percentiles of {what} of {subject.name} on each of {len(found.instances)} "
+        description=f"Percentiles of {what} of {subject.name} on each of {len(found.instances)} "
         f"instances, from {found.instances[0]}, the best, to {found.instances[-1]}, the worst.",
         height=280,
         traces=traces,
         layout={
             "margin": MARGIN | {"t": 20},
             "hovermode": "closest",
-            "xaxis": linear(
+            "xaxis": linear_axis(
                 "instances, from the best to the worst", rangemode="normal", zeroline=False
             ),
             "yaxis": axis(value for trace in traces for value in trace["y"]),
@@ -83,7 +83,7 @@ def spread_chart(subject: Subject) -> Chart | None:
     edges = [edge / figure.factor for edge in found.edges]
     x = [edge for pair in pairwise(edges) for edge in pair]
     y = [count for count in found.counts for _ in range(2)]
-    marked = marks(subject)
+    marked = exceptional_instances(subject)
     apart = [each for each in subject.instances if each.name in marked]
     traces: list[Trace] = [
         {
@@ -126,13 +126,13 @@ def spread_chart(subject: Subject) -> Chart | None:
         for mode in found.modes
     )
     several = f" Modes: {modes}." if len(found.modes) > 1 else ""
-    across = linear(figure.name, rangemode="normal")
+    across = linear_axis(figure.name, rangemode="normal")
     if found.axis == "logarithmic":
-        across = logarithmic(edges, figure.name)
+        across = log_axis(edges, figure.name)
     return Chart(
         name=f"chart-{subject.key}-spread",
         title="Instances by throughput, with density",
-        says=f"How many instances gave how much of {subject.name}: {max(found.counts)} in the "
+        description=f"How many instances gave how much of {subject.name}: {max(found.counts)} in the "
         f"fullest of {formatting.several(len(found.counts), 'bin')}.{several}",
         height=240,
         traces=traces,
@@ -140,7 +140,7 @@ def spread_chart(subject: Subject) -> Chart | None:
             "margin": MARGIN,
             "hovermode": "closest",
             "xaxis": across,
-            "yaxis": linear("instances"),
+            "yaxis": linear_axis("instances"),
         },
         legend=[("--read", "instances"), ("--work-one", "density, instances per bin")],
         note=f"{formatting.sentence(found.rule)}{several}",
@@ -155,7 +155,7 @@ def latency_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-histogram",
         title="Latency histogram, % of operations in each bin",
-        says=f"How long operations of {subject.name} took: "
+        description=f"How long operations of {subject.name} took: "
         + "; ".join(
             f"{_role(each)}, {formatting.several(each.count, 'operation')}" for each in found
         )
@@ -165,8 +165,8 @@ def latency_chart(subject: Subject) -> Chart | None:
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": logarithmic([1e3 * edge for h in found for edge in h.edges_seconds], "ms"),
-            "yaxis": linear(),
+            "xaxis": log_axis([1e3 * edge for h in found for edge in h.edges_seconds], "ms"),
+            "yaxis": linear_axis(),
         },
         legend=[(ROLES[each.role], _role(each)) for each in found],
         note="One instance a line: latencies of several are never put together.",
@@ -175,7 +175,7 @@ def latency_chart(subject: Subject) -> Chart | None:
 
 def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit) -> Trace:
     """The names of instances that stand out, at their medians."""
-    marked = marks(subject)
+    marked = exceptional_instances(subject)
     middle = found.values[found.percentiles.index("p50")]
     places = [
         (place + 1, value / figure.factor, name)

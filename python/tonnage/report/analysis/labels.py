@@ -9,11 +9,11 @@ from tonnage.base import formatting
 from tonnage.base.records.analysis import LabelComparison
 from tonnage.report.analysis.number_format import (
     MARGIN,
-    cites,
-    counted,
     interval,
-    linear,
-    logarithmic,
+    linear_axis,
+    log_axis,
+    measurement_links,
+    sample_size,
 )
 from tonnage.report.charts import Chart, Trace
 from tonnage.report.html import Child, Html, table
@@ -22,7 +22,7 @@ COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-th
 """Of values, in the order of their names; more of them are in the table alone."""
 
 
-def by_label(found: Sequence[LabelComparison]) -> tuple[list[Chart], list[Html]]:
+def label_comparisons(found: Sequence[LabelComparison]) -> tuple[list[Chart], list[Html]]:
     """A chart for each operation and label of which there are enough values, and a table of all."""
     if not found:
         return [], []
@@ -35,8 +35,8 @@ def by_label(found: Sequence[LabelComparison]) -> tuple[list[Chart], list[Html]]
             "not said" if of.concurrency is None else str(of.concurrency),
             formatting.per_second(each.rate.value, of.unit),
             interval(each.rate, _unit(of)),
-            counted(each.rate),
-            cites(each.measurements),
+            sample_size(each.rate),
+            measurement_links(each.measurements),
         ]
         for of in found
         for each in of.values
@@ -75,20 +75,20 @@ def _densities(number: int, found: LabelComparison) -> Chart:
     said = [
         f"{each.value} {formatting.per_second(each.rate.value, found.unit)}" for _, each in drawn
     ]
-    across = linear(unit.name, rangemode="normal")
+    across = linear_axis(unit.name, rangemode="normal")
     if found.axis == "logarithmic":
-        across = logarithmic(edges, unit.name)
+        across = log_axis(edges, unit.name)
     return Chart(
         name=f"chart-label-{number + 1}",
         title=f"{found.subject} by {found.label}: density and histogram, % in each bin",
-        says=f"How {found.subject} is distributed by {found.label}; medians: {'; '.join(said)}.",
+        description=f"How {found.subject} is distributed by {found.label}; medians: {'; '.join(said)}.",
         height=240,
         traces=traces,
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
             "xaxis": across,
-            "yaxis": linear("%"),
+            "yaxis": linear_axis("%"),
         },
         legend=[(colour, each.value) for colour, each in drawn],
         note=formatting.sentence(found.rule),

@@ -69,7 +69,7 @@ def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
     return f"{low} – {high}"
 
 
-def counted(estimate: Estimate | None) -> str:
+def sample_size(estimate: Estimate | None) -> str:
     """What an estimate is of."""
     if estimate is None:
         return "–"
@@ -84,14 +84,14 @@ def _of(number: int, estimate: Estimate) -> str:
     return formatting.several(number, estimate.over.removesuffix("s"))
 
 
-def cites(measurements: Sequence[str]) -> Child:
+def measurement_links(measurements: Sequence[str]) -> Child:
     """Links to measurements; to where all are, if they are many."""
     if len(measurements) > CITED:
         return tag("a", formatting.several(len(measurements), "measurement"), href=f"#{SOURCES}")
     return join(map(cite, measurements), Html("<br>"))
 
 
-def errors(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, Any]:
+def error_bars(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, Any]:
     """Intervals as a chart draws them; none where they are not estimable."""
     return {
         "type": "data",
@@ -112,11 +112,11 @@ def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[s
     """An axis for values: from zero, or over powers of ten if they differ by more than one."""
     positive = [value for value in values if value is not None and value > 0]
     if positive and max(positive) > WIDE * min(positive):
-        return logarithmic(positive, title, **more)
-    return linear(title, **more)
+        return log_axis(positive, title, **more)
+    return linear_axis(title, **more)
 
 
-def logarithmic(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
+def log_axis(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
     """An axis over powers of ten, for values above zero."""
     figures = (1,) if max(values) > MANY_TENFOLDS * min(values) else (1, 2, 5)
     ticks = [figure * 10.0**power for power in range(-9, 16) for figure in figures]
@@ -131,7 +131,7 @@ def logarithmic(values: Sequence[float], title: str = "", **more: Any) -> dict[s
     }
 
 
-def linear(title: str = "", **more: Any) -> dict[str, Any]:
+def linear_axis(title: str = "", **more: Any) -> dict[str, Any]:
     """An axis from zero."""
     return {
         "rangemode": "tozero",
@@ -144,7 +144,7 @@ def linear(title: str = "", **more: Any) -> dict[str, Any]:
     }
 
 
-def rows(
+def row_chart(
     name: str,
     title: str,
     says: str,
@@ -167,7 +167,7 @@ def rows(
     return Chart(
         name=name,
         title=title,
-        says=says,
+        description=says,
         height=56 + round(height),
         traces=[_placed(trace, places) for trace in traces],
         layout={
@@ -206,7 +206,7 @@ def label(name: str) -> str:
     return BREAK.join(lines)
 
 
-def keys(shades: Mapping[str, str], drawn: Iterable[str]) -> list[tuple[str, str]]:
+def percentile_legend(shades: Mapping[str, str], drawn: Iterable[str]) -> list[tuple[str, str]]:
     """The legend of the percentiles that are drawn."""
     names = set(drawn)
     return [(shade, PERCENTILES[name]) for name, shade in shades.items() if name in names]

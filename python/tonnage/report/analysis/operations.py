@@ -8,17 +8,31 @@ from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.report.analysis.concurrency import latencies_chart, levels_chart
 from tonnage.report.analysis.distributions import latency_chart, lines_chart, spread_chart
-from tonnage.report.analysis.number_format import PERCENTILES, cites, counted, interval, rate, unit
-from tonnage.report.analysis.time_series import course_chart
+from tonnage.report.analysis.number_format import (
+    PERCENTILES,
+    interval,
+    measurement_links,
+    rate,
+    sample_size,
+    unit,
+)
+from tonnage.report.analysis.time_series import time_series_chart
 from tonnage.report.charts import Chart
-from tonnage.report.html import Child, Html, facts, join, missing, section, table, tag
+from tonnage.report.html import Child, Html, fact_list, join, missing_note, section, table, tag
 
 OPEN_AT_MOST = 8
 """Of more subjects than this each is folded away until it is asked for."""
-CHARTS = (levels_chart, latencies_chart, lines_chart, course_chart, spread_chart, latency_chart)
+CHARTS = (
+    levels_chart,
+    latencies_chart,
+    lines_chart,
+    time_series_chart,
+    spread_chart,
+    latency_chart,
+)
 
 
-def subjects(analysis: Analysis) -> tuple[Html, list[Chart]]:
+def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     drawn: list[Chart] = []
     parts: list[Child] = []
@@ -31,16 +45,16 @@ def subjects(analysis: Analysis) -> tuple[Html, list[Chart]]:
             body = tag("details", tag("summary", "Figures and charts"), body)
         parts.append(tag("article", tag("h3", subject.name, class_="exact"), body, id=subject.key))
     if not parts:
-        parts.append(missing("These measurements hold no readings."))
+        parts.append(missing_note("These measurements hold no readings."))
     return section("operations", "Each operation", *parts), drawn
 
 
 def _body(subject: Subject, charts: Sequence[Chart]) -> Html:
     return join(
         [
-            facts(_known(subject)),
+            fact_list(_known(subject)),
             _striking(subject),
-            *(chart.element() for chart in charts),
+            *(chart.figure() for chart in charts),
             _levels(subject),
             _quantiles(subject),
         ]
@@ -60,7 +74,7 @@ def _known(subject: Subject) -> list[tuple[str, Child]]:
         ("Median", rate(subject.rate, subject)),
         ("Differ by", _varies(subject.variation, "between instances")),
         ("Vary by", _varies(subject.variation_over_time, "over time, the median instance")),
-        ("From", cites(subject.chosen.measurements)),
+        ("From", measurement_links(subject.chosen.measurements)),
     ]
 
 
@@ -81,7 +95,7 @@ def _striking(subject: Subject) -> Html | None:
             f"{formatting.per_second(each.rate, subject.unit)}, {formatting.significant(each.ratio)} of the "
             "median instance's",
             _chance(each.false_alarm),
-            cites(each.measurements),
+            measurement_links(each.measurements),
         ]
         for each in subject.outliers
     ]
@@ -94,7 +108,7 @@ def _striking(subject: Subject) -> Html | None:
                 for mode in each.modes
             ),
             _chance(each.false_alarm),
-            cites(each.measurements),
+            measurement_links(each.measurements),
         ]
         for each in subject.alternating
     ]
@@ -105,7 +119,7 @@ def _striking(subject: Subject) -> Html | None:
             f"period {formatting.duration(each.period_seconds)}, amplitude "
             + ("–" if each.amplitude_share is None else formatting.percent(each.amplitude_share)),
             _chance(each.false_alarm),
-            cites(each.measurements),
+            measurement_links(each.measurements),
         ]
         for each in subject.cycles
     ]
@@ -143,14 +157,14 @@ def _levels(subject: Subject) -> Html:
                 "not said" if level.concurrency is None else str(level.concurrency),
                 "–" if found is None else formatting.significant(found.value / figure.factor),
                 interval(found, figure),
-                counted(found),
+                sample_size(found),
                 *(
                     formatting.latency(latencies[name]) if name in latencies else "–"
                     for name in named
                 ),
                 "–" if cpu is None else formatting.latency(cpu),
                 "–" if cpu_of_byte is None else formatting.significant(1e9 * cpu_of_byte, 2),
-                cites(level.measurements),
+                measurement_links(level.measurements),
             ]
         )
         if level.concurrency is not None and level.concurrency == subject.near_best:

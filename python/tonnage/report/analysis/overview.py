@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, Subject
-from tonnage.report.analysis.number_format import cites, counted, interval, rate, unit
-from tonnage.report.html import Child, Html, missing, section, table, tag
+from tonnage.report.analysis.number_format import (
+    interval,
+    measurement_links,
+    rate,
+    sample_size,
+    unit,
+)
+from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
 COLUMNS = [
     *(
@@ -59,12 +65,12 @@ def header(analysis: Analysis) -> Html:
     )
 
 
-def overview(analysis: Analysis) -> Html:
+def overview_section(analysis: Analysis) -> Html:
     """The section."""
     found = [tag("li", said) for said in analysis.findings]
     doubts = [tag("li", said) for said in analysis.warnings]
     parts: list[Child] = [
-        tag("ul", *found, class_="findings") if found else missing("Nothing was found."),
+        tag("ul", *found, class_="findings") if found else missing_note("Nothing was found."),
         tag("h3", "Warnings", id="warnings"),
         tag("ul", *doubts, class_="warnings") if doubts else tag("p", "None."),
         tag("h3", "Every operation"),
@@ -72,7 +78,7 @@ def overview(analysis: Analysis) -> Html:
     if analysis.subjects:
         parts.append(table("Medians, and how surely", COLUMNS, _rows(analysis), numeric=NUMERIC))
     else:
-        parts.append(missing("These measurements hold no readings."))
+        parts.append(missing_note("These measurements hold no readings."))
     return section("overview", "What was found", *parts)
 
 
@@ -127,18 +133,18 @@ def _row(subject: Subject) -> list[Child]:
     variation = subject.variation
     return [
         tag("a", subject.name, href=f"#{subject.key}"),
-        outstanding(subject),
+        queue_depths(subject),
         rate(subject.rate, subject),
         interval(subject.rate, figure),
-        counted(subject.rate),
+        sample_size(subject.rate),
         "–" if variation is None else formatting.percent(variation),
         formatting.latency(latencies["p50"]) if "p50" in latencies else "–",
         formatting.latency(latencies["p99"]) if "p99" in latencies else "–",
-        cites(subject.chosen.measurements),
+        measurement_links(subject.chosen.measurements),
     ]
 
 
-def outstanding(subject: Subject) -> str:
+def queue_depths(subject: Subject) -> str:
     """How many operations were outstanding."""
     numbers = subject.concurrencies
     if not numbers:

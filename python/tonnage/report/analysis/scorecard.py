@@ -7,12 +7,12 @@ from tonnage.base.records.analysis import Analysis, CitedMeasurement, Omission
 from tonnage.report.html import (
     Child,
     Html,
-    block,
     cite,
     code,
-    facts,
+    code_block,
+    fact_list,
     join,
-    missing,
+    missing_note,
     section,
     slug,
     table,
@@ -22,7 +22,7 @@ from tonnage.report.html import (
 VERDICTS = {"pass": "✓ passed", "short": "✗ falls short", "unknown": "? unknown"}
 
 
-def belief(analysis: Analysis) -> Html:
+def scorecard_section(analysis: Analysis) -> Html:
     """The section."""
     cells: list[list[Child]] = [
         [
@@ -55,7 +55,7 @@ def belief(analysis: Analysis) -> Html:
     return section("belief", "How far to believe it", *parts)
 
 
-def sources(analysis: Analysis) -> Html:
+def sources_section(analysis: Analysis) -> Html:
     """The section of machines, and of measurements that figures are from."""
     rows: list[list[Child]] = [
         [
@@ -71,7 +71,7 @@ def sources(analysis: Analysis) -> Html:
     parts: list[Child] = [
         table("Machines", columns, rows, numeric=["USD per hour"])
         if rows
-        else missing("No machines."),
+        else missing_note("No machines."),
         tag("h3", "Measurements"),
         *map(_cited, analysis.cited),
     ]
@@ -87,7 +87,7 @@ def _cited(each: CitedMeasurement) -> Html:
     summary = tag(
         "summary", code(each.id), f" · {each.machine} · {formatting.moment(each.began_at)}"
     )
-    known = facts(
+    known = fact_list(
         [
             ("Kind", each.kind),
             ("Measured by", formatting.listing(each.tools) or "Tonnage"),
@@ -99,6 +99,6 @@ def _cited(each: CitedMeasurement) -> Html:
     body = [
         known,
         tag("h4", "Command"),
-        block(formatting.command(each.command), f"command of {each.id}"),
+        code_block(formatting.command(each.command), f"command of {each.id}"),
     ]
     return tag("details", summary, *body, id=f"measurement-{slug(each.id)}")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, SteadyState, Subject, TimeSeries
-from tonnage.report.analysis.number_format import BREAK, MARGIN, counted, interval, linear, unit
+from tonnage.report.analysis.number_format import (
+    BREAK,
+    MARGIN,
+    interval,
+    linear_axis,
+    sample_size,
+    unit,
+)
 from tonnage.report.charts import Chart, Trace
 
 MARKS = {
@@ -19,18 +26,18 @@ ALONE = "--accent"
 HOUR = 3600.0
 
 
-def marks(subject: Subject) -> dict[str, str]:
+def exceptional_instances(subject: Subject) -> dict[str, str]:
     """What each instance that stands out is."""
     found = {each.instance: "bad apple" if each.worse else "better" for each in subject.outliers}
     found |= {each.instance: "alternates" for each in subject.alternating}
     return found | {each.instance: "cycle" for each in subject.cycles if each.instance}
 
 
-def course_chart(subject: Subject) -> Chart | None:
+def time_series_chart(subject: Subject) -> Chart | None:
     """The chart; None where nothing is known over time."""
     if not subject.courses or subject.highest is None:
         return None
-    marked = marks(subject)
+    marked = exceptional_instances(subject)
     longest = max(course.seconds[-1] for course in subject.courses)
     hours = longest > 2 * HOUR
     # What stands out is drawn last, on top of the others.
@@ -55,15 +62,15 @@ def course_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-courses",
         title="Throughput over time, share of the highest; a line for each instance",
-        says=f"Throughput of {subject.name} over time, a line for each of "
+        description=f"Throughput of {subject.name} over time, a line for each of "
         f"{formatting.several(len(order), 'instance')}.{said}",
         height=260,
         traces=traces,
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": linear("hours" if hours else "seconds", fixedrange=False, showgrid=False),
-            "yaxis": linear(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
+            "xaxis": linear_axis("hours" if hours else "seconds", fixedrange=False, showgrid=False),
+            "yaxis": linear_axis(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
         },
         legend=shown,
         note=f"1 is {highest}.{middle}{said}",
@@ -76,7 +83,7 @@ def _median(estimate: Estimate, figure: formatting.Unit) -> list[str]:
     return [
         f"median {middle} {figure.name}",
         f"interval {interval(estimate, figure)}",
-        f"of {counted(estimate)}",
+        f"of {sample_size(estimate)}",
     ]
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from tonnage.base.records import RunRecord, write_atomically
 from tonnage.report.cluster_run.headline import header, title
-from tonnage.report.cluster_run.nodes import nodes
-from tonnage.report.cluster_run.phases import phases
-from tonnage.report.cluster_run.rounds import rounds
-from tonnage.report.environment import command, machine, settings
-from tonnage.report.html import Html, facts, missing, section, tag
-from tonnage.report.template import Part, page
+from tonnage.report.cluster_run.nodes import nodes_section
+from tonnage.report.cluster_run.phases import phases_section
+from tonnage.report.cluster_run.rounds import rounds_section
+from tonnage.report.environment import command_block, machine_facts, settings_table
+from tonnage.report.html import Html, fact_list, missing_note, section, tag
+from tonnage.report.template import PageSection, render_page
 
 __all__ = ["render", "write_run"]
 
@@ -32,16 +32,16 @@ def write_run(record: RunRecord, path: Path) -> Path:
 
 def render(record: RunRecord) -> str:
     """The page."""
-    beside, phase_charts = phases(record)
-    each, node_charts = nodes(record)
-    return page(
+    beside, phase_charts = phases_section(record)
+    each, node_charts = nodes_section(record)
+    return render_page(
         title(record),
         header(record),
         [
-            Part("phases", "Phases", beside),
-            Part("nodes", "Node by node", each),
-            Part("rounds", "Rounds and losses", rounds(record)),
-            Part("circumstances", "Settings", _circumstances(record)),
+            PageSection("phases", "Phases", beside),
+            PageSection("nodes", "Node by node", each),
+            PageSection("rounds", "Rounds and losses", rounds_section(record)),
+            PageSection("circumstances", "Settings", _circumstances(record)),
         ],
         [*phase_charts, *node_charts],
     )
@@ -53,13 +53,13 @@ def _circumstances(record: RunRecord) -> Html:
     return section(
         "circumstances",
         "Settings, measurements, versions",
-        settings("Settings of the job", record.settings),
+        settings_table("Settings of the job", record.settings),
         tag("h3", "Measurements that limits come from"),
-        tag("ul", *cited) if cited else missing("No measured capacities were given."),
+        tag("ul", *cited) if cited else missing_note("No measured capacities were given."),
         tag("h3", "The machine of the driver"),
-        machine(record.environment),
+        machine_facts(record.environment),
         tag("h3", "Versions"),
-        facts(record.environment.versions.items()),
+        fact_list(record.environment.versions.items()),
         tag("h3", "Command"),
-        command("The job", record.command),
+        command_block("The job", record.command),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.html import Html, tag
-from tonnage.report.study.headline import Tile, tiles
+from tonnage.report.study.headline import Tile, tile_list
 
 
 def title(record: RunRecord) -> str:
@@ -35,7 +35,7 @@ def header(record: RunRecord) -> Html:
         tag("h1", f"{title(record)}."),
         tag("p", _lead(record), class_="lead"),
         notice,
-        tiles(_tiles(record)),
+        tile_list(_tiles(record)),
     )
 
 

@@ -9,8 +9,18 @@ from tonnage.base import formatting
 from tonnage.base.records import NodePhase, NodeRun, PhaseComparison, ResourceUse, RunRecord
 from tonnage.report import charts
 from tonnage.report.charts import Chart
-from tonnage.report.html import Child, Html, bar, join, missing, section, slug, table, tag
-from tonnage.report.study.limits import drawing, stages
+from tonnage.report.html import (
+    Child,
+    Html,
+    join,
+    missing_note,
+    section,
+    share_bar,
+    slug,
+    table,
+    tag,
+)
+from tonnage.report.study.limits import graph_drawing, stages_table
 
 MOST = 32
 """So many nodes are drawn, those that took longest; tables have all of them."""
@@ -26,13 +36,13 @@ WAYS = (
 NODES = ("Node", "Read", "Sent", "Received", "Written", "CPU", "Peak memory", "At work")
 
 
-def nodes(record: RunRecord) -> tuple[Html, list[Chart]]:
+def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     heading = "Node by node"
     if not record.nodes:
-        return section("nodes", heading, missing("No node did anything.")), []
+        return section("nodes", heading, missing_note("No node did anything.")), []
     moved = _moved(record.nodes)
-    parts: list[Child] = [moved.element(), _table(record.nodes)]
+    parts: list[Child] = [moved.figure(), _table(record.nodes)]
     found = [moved]
     for phase in record.compared.phases if record.compared else ():
         chart = _chart(phase)
@@ -43,7 +53,7 @@ def nodes(record: RunRecord) -> tuple[Html, list[Chart]]:
                 formatting.phase(phase.name),
                 tag("small", f" {formatting.seconds(phase.seconds)}"),
             ),
-            chart.element(),
+            chart.figure(),
             _folded(
                 f"What each resource carried in {formatting.phase(phase.name)}",
                 _uses(phase, record.job == "mapreduce"),
@@ -79,7 +89,7 @@ def _moved(nodes: Sequence[NodeRun]) -> Chart:
     return Chart(
         name="chart-bytes",
         title="Bytes of both passes, per node",
-        says=f"Bytes of each node: {told}.",
+        description=f"Bytes of each node: {told}.",
         height=44 + 66 * len(shown),
         traces=traces,
         layout=layout,
@@ -118,7 +128,7 @@ def _chart(phase: PhaseComparison) -> Chart:
     return Chart(
         name=f"chart-{slug(phase.name)}",
         title=f"{formatting.phase(phase.name).capitalize()}, seconds of each node",
-        says=f"Seconds of each node in {formatting.phase(phase.name)}: {told}.",
+        description=f"Seconds of each node in {formatting.phase(phase.name)}: {told}.",
         height=44 + (12 + 16 * len(bars)) * len(shown),
         traces=[
             {
@@ -140,7 +150,7 @@ def _chart(phase: PhaseComparison) -> Chart:
 
 def _layout(names: Sequence[str]) -> dict[str, Any]:
     """Bars of nodes, whose names may be long."""
-    layout = charts.beside(names)
+    layout = charts.grouped_bars_layout(names)
     layout["yaxis"] |= {"automargin": True, "type": "category"}
     return layout
 
@@ -213,7 +223,7 @@ def _use(node: NodePhase, use: ResourceUse, phase: PhaseComparison, seconds: str
         formatting.demand(use.amount, use.unit),
         measured,
         seconds,
-        bar((share, "accent")) if share else "–",
+        share_bar((share, "accent")) if share else "–",
     ]
 
 
@@ -225,7 +235,12 @@ def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
         return None
     said = f"Stages on {phase.slowest_node}, which took longest"
     tables = [
-        join([drawing(each.graph), stages(each, f"{said}: {formatting.seconds(each.seconds)}")])
+        join(
+            [
+                graph_drawing(each.graph),
+                stages_table(each, f"{said}: {formatting.seconds(each.seconds)}"),
+            ]
+        )
         for each in ran
     ]
     return tag("details", tag("summary", said), *tables)

@@ -6,7 +6,7 @@ from tonnage.base import formatting
 from tonnage.base.records import PhaseComparison, RunComparison, RunRecord
 from tonnage.report import charts
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.html import Child, Html, missing, section, table, tag
+from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
 WHOLE = "all phases"
 COLUMNS = (
@@ -17,25 +17,27 @@ PLANNED = ("Phase", "Took", "Planned", "Planned bottleneck", "Found", "As planne
 YES_NO = {None: "–", True: "yes", False: "no"}
 
 
-def phases(record: RunRecord) -> tuple[Html, list[Chart]]:
+def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     compared = record.compared
     heading = "Phases, beside their limits and the plan"
     if compared is None or not compared.phases:
         why = "This record has no phases to show: nothing was to do, or it is of an older version."
-        return section("phases", heading, missing(why)), []
+        return section("phases", heading, missing_note(why)), []
     chart = _chart(compared)
-    parts: list[Child] = [chart.element(), _table(compared)]
+    parts: list[Child] = [chart.figure(), _table(compared)]
     if compared.limit:
         parts.append(
             tag("p", f"The limit: {formatting.sentence(compared.limit.rule)}", class_="note")
         )
     elif all(phase.limit is None for phase in compared.phases):
-        parts.append(missing("No limits: what the machines carry was not given (--capacities)."))
+        parts.append(
+            missing_note("No limits: what the machines carry was not given (--capacities).")
+        )
     if compared.planned:
         parts += [tag("h3", "The plan"), _planned(compared), _candidate(compared)]
     else:
-        parts.append(missing("No plan was followed (--plan)."))
+        parts.append(missing_note("No plan was followed (--plan)."))
     if compared.notes:
         notes = [tag("li", formatting.sentence(note)) for note in compared.notes]
         parts += [tag("h3", "To be minded"), tag("ul", *notes, class_="findings")]
@@ -69,10 +71,10 @@ def _chart(compared: RunComparison) -> Chart:
     return Chart(
         name="chart-phases",
         title="Seconds, per phase",
-        says=f"Seconds of each phase: {said}.",
+        description=f"Seconds of each phase: {said}.",
         height=44 + (24 + 18 * len(shown)) * len(names),
         traces=traces,
-        layout=charts.beside(names),
+        layout=charts.grouped_bars_layout(names),
         legend=[(colour, name) for name, colour, _ in shown],
     )
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
-from tonnage.report.html import Child, Html, missing, section, table, tag
+from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
 COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost in it")
 
 
-def rounds(record: RunRecord) -> Html:
+def rounds_section(record: RunRecord) -> Html:
     """The section."""
     lost = [tag("li", tag("b", node.node), f": {node.lost}") for node in record.nodes if node.lost]
     parts: list[Child] = [
         tag("ul", *lost, class_="findings") if lost else tag("p", "No node was lost.")
     ]
     if not record.rounds:
-        return section("rounds", "Rounds and losses", *parts, missing("No round was needed."))
+        return section("rounds", "Rounds and losses", *parts, missing_note("No round was needed."))
     seconds = formatting.seconds_like(max(each.seconds for each in record.rounds))
     rows = [
         [

@@ -16,7 +16,7 @@ from typing import Any
 from tonnage.base import formatting
 from tonnage.base.records import write_atomically
 from tonnage.report.explorer.page_data import PageData
-from tonnage.report.html import Html, join, tag, text
+from tonnage.report.html import Html, escape, join, tag
 from tonnage.report.template import asset as of_reports
 
 SCRIPTS = (
@@ -68,19 +68,19 @@ def render(world: PageData, job: str, flags: Sequence[str]) -> str:
     durabilities = [name for name in values["variants"] if name]
     dates = (f"{each['name']} (prices of {each['date'] or '?'})" for each in values["catalogs"])
     return Template(_asset("page.html")).substitute(
-        title=text(f"Plan: {job}"),
-        heading=text(f"What to rent for a {JOBS.get(values['job'], values['job'])}"),
+        title=escape(f"Plan: {job}"),
+        heading=escape(f"What to rent for a {JOBS.get(values['job'], values['job'])}"),
         style=of_reports("page.css") + _asset("page.css"),
         durable=Html() if durabilities else Html(" hidden"),
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),
         providers=_options(
             [("", "any"), *((each, each) for each in _providers(values["catalogs"]))]
         ),
-        held=text(
+        held=escape(
             f"Held here: {formatting.several(world.offers, 'machine')} that can be planned with, of "
             f"{formatting.listing(dates)}; measured by {formatting.listing(values['profiles'])}."
         ),
-        interval=text(values["interval_rule"]),
+        interval=escape(values["interval_rule"]),
         world=_embedded(values),
         script="\n".join(_asset(f"{name}.js") for name in SCRIPTS),
     )

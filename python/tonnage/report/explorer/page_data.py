@@ -28,7 +28,7 @@ from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import NO_CORES, PlanRequest, options_for, plan_notes
-from tonnage.report.explorer.random_draws import chances
+from tonnage.report.explorer.random_draws import random_draws
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def page_data(
             "laws": [_law(each) for each in tables.laws],
             "curves": [_curve(each) for each in tables.curves],
             "texts": tables.texts.values,
-            "chances": chances(tables.laws),
+            "chances": random_draws(tables.laws),
             "commands": {
                 name: formatting.command(line)
                 for name, line in known.commands.items()

@@ -18,7 +18,7 @@ from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
 from tonnage.model.slowest_node import FEW, ClusterDraws
 
 
-def chances(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
+def random_draws(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
     """Dice by name, gamma quantiles by shape, the normal's polynomials, and what laws assume."""
     fleets = ClusterDraws()
     even = (np.arange(fleets.count) + 0.5) / fleets.count

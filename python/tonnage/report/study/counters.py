@@ -26,7 +26,9 @@ class Series:
 
     def scaled(self, factor: float) -> Series:
         """The same in another unit."""
-        values = [None if value is None else short(value * factor) for value in self.values]
+        values = [
+            None if value is None else drawn_precision(value * factor) for value in self.values
+        ]
         return Series(self.seconds, values)
 
     @property
@@ -46,7 +48,7 @@ def split(table: Table, column: str) -> dict[Any, Table]:
     }
 
 
-def from_zero(table: Table, began_seconds: float) -> Table:
+def prepend_zeros(table: Table, began_seconds: float) -> Table:
     """The table with a first row of zeros at the moment when its counters began."""
     if not table["seconds"] or table["seconds"][0] <= began_seconds:
         return table
@@ -70,13 +72,16 @@ def gauge(table: Table, column: str) -> Series:
     values, seconds = table[column], table["seconds"]
     windows = [(0, 0), *_windows(len(seconds))] if seconds else []
     drawn = [
-        (short(seconds[last]), short(max(values[min(first + 1, last) : last + 1])))
+        (
+            drawn_precision(seconds[last]),
+            drawn_precision(max(values[min(first + 1, last) : last + 1])),
+        )
         for first, last in windows
     ]
     return Series([at for at, _ in drawn], [value for _, value in drawn])
 
 
-def in_a_row(parts: Iterable[Series]) -> Series:
+def concatenate(parts: Iterable[Series]) -> Series:
     """Several lines as one, with gaps between."""
     seconds: list[float | None] = []
     values: list[float | None] = []
@@ -89,7 +94,7 @@ def in_a_row(parts: Iterable[Series]) -> Series:
     return Series(seconds, values)
 
 
-def short(value: float) -> float:
+def drawn_precision(value: float) -> float:
     """A figure with the digits that a picture can show."""
     return float(f"{value:.4g}") if abs(value) < 1e4 else round(value)
 
@@ -106,8 +111,8 @@ def _difference(table: Table, columns: Sequence[str], of: Sequence[str] | None) 
             else sum(table[name][last] - table[name][first] for name in of)
         )
         if among > 0:
-            middles.append(short((seconds[first] + seconds[last]) / 2))
-            values.append(short(rise / among))
+            middles.append(drawn_precision((seconds[first] + seconds[last]) / 2))
+            values.append(drawn_precision(rise / among))
     return Series(middles, values)
 
 

@@ -53,11 +53,11 @@ def header(study: Study) -> Html:
         tag("p", " ".join(_lead(study)), class_="lead"),
         _cut_short(study),
         _warned(len(study.warnings)),
-        tiles(_tiles(study)),
+        tile_list(_tiles(study)),
     )
 
 
-def tiles(some: Sequence[Tile]) -> Html | None:
+def tile_list(some: Sequence[Tile]) -> Html | None:
     """Key figures side by side."""
     found = [
         tag(

@@ -7,13 +7,24 @@ from collections.abc import Callable
 
 from tonnage.base import formatting
 from tonnage.base.records import ActualPhase, Limit, Phase, Stage, Study
-from tonnage.report.html import Child, Html, bar, cite, code, join, missing, section, table, tag
+from tonnage.report.html import (
+    Child,
+    Html,
+    cite,
+    code,
+    join,
+    missing_note,
+    section,
+    share_bar,
+    table,
+    tag,
+)
 
 COLUMNS = ["Stage", "Workers", "Moved", "Time", "Busy", "Blocked", "Starved", "CPU", "Memory"]
 NUMERIC = ("Workers", "Moved", "Busy", "Blocked", "Starved", "CPU", "Memory")
 
 
-def limits(study: Study) -> Html:
+def limits_section(study: Study) -> Html:
     """The section."""
     findings = [tag("li", finding) for finding in study.findings]
     parts: list[Child] = [tag("ul", *findings, class_="findings")] if findings else []
@@ -21,7 +32,7 @@ def limits(study: Study) -> Html:
         parts.append(_limit(study.limit))
     why = list(study.actual.phases) if study.actual else []
     if study.run is None:
-        parts.append(missing("The job was not run."))
+        parts.append(missing_note("The job was not run."))
     else:
         for phase in study.run.phases:
             # Phases of one name come in one order in both.
@@ -32,7 +43,7 @@ def limits(study: Study) -> Html:
     return section("limits", "What limited it, and why", *parts)
 
 
-def drawing(graph: str) -> Html:
+def graph_drawing(graph: str) -> Html:
     """A graph, drawn by the core as one line, as boxes and what flows between them."""
     pieces = re.split(r" -(\S+)-> ", graph)
     boxes: list[Html] = []
@@ -49,7 +60,7 @@ def drawing(graph: str) -> Html:
     return tag("ol", *boxes, class_="graph", aria_label=f"graph: {graph}")
 
 
-def stages(phase: Phase, caption: str) -> Html:
+def stages_table(phase: Phase, caption: str) -> Html:
     """The stages of a phase as a table."""
     times = [
         (each.busy_seconds, each.blocked_seconds, each.starved_seconds) for each in phase.stages
@@ -80,7 +91,7 @@ def _phase(phase: Phase, found: ActualPhase | None) -> Html:
         verdict = tag("p", "The stage that had most to do: ", tag("b", phase.bottleneck), ".")
     used = formatting.memory(phase.memory_bytes)
     caption = f"Stages of {name}; the buffers and indexes that they used took {used}"
-    return join([heading, verdict, drawing(phase.graph), stages(phase, caption)])
+    return join([heading, verdict, graph_drawing(phase.graph), stages_table(phase, caption)])
 
 
 def _stage(stage: Stage, seconds: Callable[[float], str]) -> list[Child]:
@@ -94,7 +105,7 @@ def _stage(stage: Stage, seconds: Callable[[float], str]) -> list[Child]:
         stage.name,
         formatting.count(stage.workers),
         formatting.size(stage.bytes),
-        bar(*((spent / lived if lived else 0, kind) for spent, kind in shares)),
+        share_bar(*((spent / lived if lived else 0, kind) for spent, kind in shares)),
         seconds(stage.busy_seconds),
         seconds(stage.blocked_seconds),
         seconds(stage.starved_seconds),

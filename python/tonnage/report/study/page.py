@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from tonnage.base.records import Study, read_table, write_atomically
-from tonnage.report.environment import circumstances
-from tonnage.report.measurements import measurements
+from tonnage.report.environment import environment_section
+from tonnage.report.measurements import measurements_section
 from tonnage.report.study.counters import Table
 from tonnage.report.study.headline import header, title
-from tonnage.report.study.limits import limits
-from tonnage.report.study.prediction import prediction
-from tonnage.report.study.timeline import timeline
-from tonnage.report.template import Part, page
+from tonnage.report.study.limits import limits_section
+from tonnage.report.study.prediction import prediction_section
+from tonnage.report.study.timeline import timeline_section
+from tonnage.report.template import PageSection, render_page
 
 NAME = "report.html"
 
@@ -33,18 +33,18 @@ def write_report(directory: Path) -> Path:
 
 def render(study: Study, tables: dict[str, Table]) -> str:
     """The page of a study whose tables have been read."""
-    predicted, prediction_charts = prediction(study)
-    over_time, timeline_charts = timeline(study, tables)
-    measured, measurement_charts = measurements(study)
-    return page(
+    predicted, prediction_charts = prediction_section(study)
+    over_time, timeline_charts = timeline_section(study, tables)
+    measured, measurement_charts = measurements_section(study)
+    return render_page(
         f"{title(study)} · {study.environment.host}",
         header(study),
         [
-            Part("prediction", "Prediction", predicted),
-            Part("timeline", "Over time", over_time),
-            Part("limits", "What limited it", limits(study)),
-            Part("measurements", "What the machine carries", measured),
-            Part("circumstances", "Machine and settings", circumstances(study)),
+            PageSection("prediction", "Prediction", predicted),
+            PageSection("timeline", "Over time", over_time),
+            PageSection("limits", "What limited it", limits_section(study)),
+            PageSection("measurements", "What the machine carries", measured),
+            PageSection("circumstances", "Machine and settings", environment_section(study)),
         ],
         [*prediction_charts, *timeline_charts, *measurement_charts],
     )

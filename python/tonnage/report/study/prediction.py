@@ -10,28 +10,30 @@ from tonnage.base import formatting
 from tonnage.base.records import PredictedPhase, Prediction, Study, Term
 from tonnage.report import charts
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.html import Html, bar, cite, join, missing, section, table, tag
+from tonnage.report.html import Html, cite, join, missing_note, section, share_bar, table, tag
 
 WHOLE = "whole job"
 # An interval beyond this many times the longest bar is cut off, or no bar could be seen.
 WIDEST = 2.5
 
 
-def prediction(study: Study) -> tuple[Html, list[Chart]]:
+def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     heading = "Prediction and truth" if study.run else "Prediction"
     if not study.predicted and not study.run:
-        return section("prediction", heading, missing("No prediction was made.")), []
+        return section("prediction", heading, missing_note("No prediction was made.")), []
     rows = _rows(study)
     chart = _chart(rows)
-    parts = [chart.element(), _table(rows), _rule(study.predicted)]
+    parts = [chart.figure(), _table(rows), _rule(study.predicted)]
     if study.predicted:
         parts += [_terms(phase) for phase in study.predicted.phases]
         parts.append(_whole(study.predicted))
     else:
-        parts.append(missing("No prediction was made; this is what happened."))
+        parts.append(missing_note("No prediction was made; this is what happened."))
     if not study.run:
-        parts.insert(0, missing("The job was not run, so there is no truth beside the prediction."))
+        parts.insert(
+            0, missing_note("The job was not run, so there is no truth beside the prediction.")
+        )
     return section("prediction", heading, *parts), [chart]
 
 
@@ -84,7 +86,7 @@ def _chart(rows: list[_Row]) -> Chart:
     happened = [row for row in rows if row.actual is not None]
     traces: list[Trace] = []
     legend = []
-    layout = charts.beside(names)
+    layout = charts.grouped_bars_layout(names)
     bars = [row.predicted.seconds for row in foreseen if row.predicted]
     longest = max([*bars, *(row.actual or 0 for row in happened)])
     highest = max((row.predicted.high_seconds for row in foreseen if row.predicted), default=0)
@@ -100,7 +102,7 @@ def _chart(rows: list[_Row]) -> Chart:
     return Chart(
         name="chart-prediction",
         title="Seconds, per phase",
-        says="Seconds predicted and actual: " + "; ".join(map(_said, rows)) + ".",
+        description="Seconds predicted and actual: " + "; ".join(map(_said, rows)) + ".",
         height=44 + 54 * len(rows),
         traces=traces,
         layout=layout,
@@ -250,6 +252,6 @@ def _term(term: Term, slowest: float, seconds: str) -> list[Html | str]:
         formatting.demand(term.demand, term.unit),
         formatting.capacity(term.low_capacity, term.capacity, term.high_capacity, term.unit),
         seconds,
-        bar((term.seconds / slowest if slowest else 0, "accent")),
+        share_bar((term.seconds / slowest if slowest else 0, "accent")),
         join([term.source, *cited], Html("<br>")),
     ]

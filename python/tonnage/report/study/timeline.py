@@ -6,7 +6,7 @@ from tonnage.base import formatting
 from tonnage.base.records import Phase, RunRecord, Study
 from tonnage.report import charts
 from tonnage.report.charts import Chart, Trace
-from tonnage.report.html import Html, join, missing, section, slug, tag
+from tonnage.report.html import Html, join, missing_note, section, slug, tag
 from tonnage.report.study import counters
 from tonnage.report.study.counters import Series, Table
 
@@ -37,17 +37,17 @@ OTHER = "--work-three"
 DRAWN_SHARE = 0.02
 
 
-def timeline(study: Study, tables: dict[str, Table]) -> tuple[Html, list[Chart]]:
+def timeline_section(study: Study, tables: dict[str, Table]) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     heading = "The job over time"
     run = study.run
     if run is None:
-        return section("timeline", heading, missing("The job was not run.")), []
+        return section("timeline", heading, missing_note("The job was not run.")), []
     drawn: list[Chart] = []
     parts: list[Html] = [_explained(run)]
     for name, draw in (("timeline", _stages), ("devices", _devices), ("host", _host)):
         if name not in tables:
-            parts.append(missing(f"The study holds no table “{name}”."))
+            parts.append(missing_note(f"The study holds no table “{name}”."))
             continue
         element, more = draw(run, tables[name])
         parts.append(element)
@@ -67,28 +67,30 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     rates, lanes = [], []
     for name, colour in colours.items():
         parts = _parts(run.phases, counters.split(table, "stage").get(name), name)
-        rate = counters.in_a_row(counters.rate(part, "bytes") for part in parts).scaled(1e-6)
+        rate = counters.concatenate(counters.rate(part, "bytes") for part in parts).scaled(1e-6)
         rates.append(charts.line(rate, colour, name, "MB/s"))
         lanes.append([_state(parts, column, label, tint) for column, label, tint in STATES])
-    layout = charts.over_time(run.seconds, run.phases, named=True)
+    layout = charts.time_layout(run.seconds, run.phases, named=True)
     moved = Chart(
         name="chart-stages-rate",
         title="Rate of each stage, MB/s",
-        says=f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
+        description=f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
         height=200,
         traces=rates,
         layout=layout,
         legend=[(colour, name) for name, colour in colours.items()],
         timed=True,
     )
-    layout = charts.over_time(run.seconds, run.phases)
-    height = charts.lanes(list(colours), layout)
+    layout = charts.time_layout(run.seconds, run.phases)
+    height = charts.split_into_lanes(list(colours), layout)
     states = Chart(
         name="chart-stages-state",
         title="How each stage's time went",
-        says=f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
+        description=f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
         height=height,
-        traces=[charts.on(place + 1, trace) for place, lane in enumerate(lanes) for trace in lane],
+        traces=[
+            charts.on_axis(place + 1, trace) for place, lane in enumerate(lanes) for trace in lane
+        ],
         layout=layout,
         legend=[
             ("--busy", "busy: at work, or waiting for its own device"),
@@ -99,12 +101,12 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
         note=_left_out(run, colours),
     )
     heading = tag("h3", "Stages")
-    return join([heading, moved.element(), states.element()]), [moved, states]
+    return join([heading, moved.figure(), states.figure()]), [moved, states]
 
 
 def _state(parts: list[Table], column: str, name: str, colour: str) -> Trace:
     every = [state for state, _, _ in STATES]
-    share = counters.in_a_row(counters.share(part, column, every) for part in parts)
+    share = counters.concatenate(counters.share(part, column, every) for part in parts)
     trace = charts.area(share, colour, name, "", stack="state")
     return trace | {"hovertemplate": "%{y:.0%}"}
 
@@ -123,7 +125,7 @@ def _parts(phases: list[Phase], table: Table | None, stage: str) -> list[Table]:
             if name == phase.name and phase.began_seconds <= at <= ended + 0.05
         ]
         rows = {name: [values[place] for place in kept] for name, values in table.items()}
-        parts.append(counters.from_zero(rows, phase.began_seconds))
+        parts.append(counters.prepend_zeros(rows, phase.began_seconds))
     return parts
 
 
@@ -169,12 +171,12 @@ def _devices(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
             continue
         charts_here = _device(run, str(name), rows, read, written)
         parts.append(tag("h4", tag("code", str(name)), _model(run, str(name))))
-        parts += [chart.element() for chart in charts_here]
+        parts += [chart.figure() for chart in charts_here]
         drawn += charts_here
     if idle:
         parts.append(tag("p", f"Moved nothing: {formatting.listing(idle)}.", class_="note"))
     if not drawn and not idle:
-        parts.append(missing("No block device was watched."))
+        parts.append(missing_note("No block device was watched."))
     return join(parts), drawn
 
 
@@ -187,12 +189,12 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
     key = slug(name)
     busy = counters.rate(rows, "busy_seconds").scaled(100)
     depth = counters.gauge(rows, "in_flight")
-    layout = charts.over_time(run.seconds, run.phases)
+    layout = charts.time_layout(run.seconds, run.phases)
     return [
         Chart(
             name=f"chart-device-{key}-rate",
             title="Read and written, MB/s",
-            says=f"What the kernel saw {name} read and write over time, in MB/s.",
+            description=f"What the kernel saw {name} read and write over time, in MB/s.",
             height=160,
             traces=[
                 charts.line(read, "--read", "read", "MB/s"),
@@ -205,19 +207,19 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
         Chart(
             name=f"chart-device-{key}-busy",
             title="Utilisation, % of time with a request in flight",
-            says=f"Utilisation of {name} over time, in percent.",
+            description=f"Utilisation of {name} over time, in percent.",
             height=96,
             traces=[charts.area(busy, "--busy", "utilisation", "%")],
-            layout=layout | {"yaxis": charts.scale(105, tickvals=[0, 50, 100])},
+            layout=layout | {"yaxis": charts.zero_based_axis(105, tickvals=[0, 50, 100])},
             timed=True,
         ),
         Chart(
             name=f"chart-device-{key}-depth",
             title="Queue depth, requests in flight",
-            says=f"Requests that {name} had in flight over time.",
+            description=f"Requests that {name} had in flight over time.",
             height=96,
             traces=[charts.area(depth, "--work-one", "in flight", "requests")],
-            layout=layout | {"yaxis": charts.scale(nticks=3)},
+            layout=layout | {"yaxis": charts.zero_based_axis(nticks=3)},
             timed=True,
         ),
     ]
@@ -226,26 +228,26 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
 def _host(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     cpu, memory = _cpu(run, table), _memory(run, table)
     network, is_idle = _network(run, table)
-    parts = [tag("h3", "The machine"), cpu.element()]
+    parts = [tag("h3", "The machine"), cpu.figure()]
     if is_idle:
         summary = tag("summary", "Network: nothing was received or sent")
-        parts.append(tag("details", summary, network.element()))
+        parts.append(tag("details", summary, network.figure()))
     else:
-        parts.append(network.element())
-    return join([*parts, memory.element()]), [cpu, network, memory]
+        parts.append(network.figure())
+    return join([*parts, memory.figure()]), [cpu, network, memory]
 
 
 def _cpu(run: RunRecord, table: Table) -> Chart:
     cores = run.environment.cores
-    shape, annotation = charts.level(cores, f"{cores} cores")
-    layout = charts.over_time(run.seconds, run.phases)
-    layout["yaxis"] = charts.scale(cores * 1.18)
+    shape, annotation = charts.level_line(cores, f"{cores} cores")
+    layout = charts.time_layout(run.seconds, run.phases)
+    layout["yaxis"] = charts.zero_based_axis(cores * 1.18)
     layout["shapes"].append(shape)
     layout["annotations"].append(annotation)
     return Chart(
         name="chart-cpu",
         title="CPU of the whole machine, cores",
-        says=f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
+        description=f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
         height=150,
         traces=[
             charts.area(counters.rate(table, column), colour, name, "cores", stack="cpu")
@@ -265,10 +267,10 @@ def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
     chart = Chart(
         name="chart-network",
         title="Network, MB/s",
-        says="What the machine received and sent over time, in MB/s.",
+        description="What the machine received and sent over time, in MB/s.",
         height=110,
         traces=[charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
-        layout=charts.over_time(run.seconds, run.phases),
+        layout=charts.time_layout(run.seconds, run.phases),
         legend=[(colour, name) for _, name, colour in lines],
         timed=True,
     )
@@ -277,22 +279,24 @@ def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
 
 def _memory(run: RunRecord, table: Table) -> Chart:
     used = counters.gauge(table, "process_memory_bytes").scaled(1 / (1 << 20))
-    layout = charts.over_time(run.seconds, run.phases)
+    layout = charts.time_layout(run.seconds, run.phases)
     says = f"Memory of the process over time; at most {formatting.memory(run.peak_memory_bytes)}"
     budget = run.settings.get("memory_bytes")
     if budget:
         says += f", of a budget of {formatting.memory(budget)}"
-        shape, annotation = charts.level(
+        shape, annotation = charts.level_line(
             budget / (1 << 20), f"budget of the buffers: {formatting.memory(budget)}"
         )
         layout["shapes"].append(shape)
         layout["annotations"].append(annotation)
         # Room for the line's name above it.
-        layout["yaxis"] = charts.scale(1.25 * max(budget, run.peak_memory_bytes) / (1 << 20))
+        layout["yaxis"] = charts.zero_based_axis(
+            1.25 * max(budget, run.peak_memory_bytes) / (1 << 20)
+        )
     return Chart(
         name="chart-memory",
         title="Memory of the process, MiB",
-        says=f"{says}.",
+        description=f"{says}.",
         height=130,
         traces=[charts.area(used, "--work-two", "resident", "MiB")],
         layout=layout,
