@@ -71,7 +71,7 @@ def _candidate(
         placement=machine.placement,
         nodes=choice.nodes,
         seconds=_range(came.seconds_interval, came.seconds, at),
-        cost_usd=_range(came.usd_interval, came.usd, at),
+        cost_usd=_range(came.usd_interval, came.cost_usd, at),
         usd_per_hour=float(came.usd_per_hour[at]),
         phases=[_phase(phase, terms, at) for phase, terms in came.phases],
         capacity=SpaceFit(needed_bytes=needed, have_bytes=had),

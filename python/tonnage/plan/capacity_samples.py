@@ -78,11 +78,11 @@ class MedianCapacity:
     rates: CapacitySamples
     nodes: Sizes
 
-    def law(self, law: CapacityDistribution) -> Floats:
+    def slowest_rate(self, law: CapacityDistribution) -> Floats:
         """The rate of each fleet's slowest node."""
         return self.rates.medians_at(law, self.nodes)
 
-    def share(self, curve: ScalingCurve) -> Floats:
+    def network_share(self, curve: ScalingCurve) -> Floats:
         """The share of two nodes' bandwidth."""
         return curve.share(self.nodes)
 
@@ -94,11 +94,11 @@ class SampledCapacity:
     rates: CapacitySamples
     nodes: Sizes
 
-    def law(self, law: CapacityDistribution) -> Draws:
+    def slowest_rate(self, law: CapacityDistribution) -> Draws:
         """The rate of each fleet's slowest node."""
         return self.rates.draws_at(law, self.nodes)
 
-    def share(self, curve: ScalingCurve) -> Draws:
+    def network_share(self, curve: ScalingCurve) -> Draws:
         """The share of two nodes' bandwidth, as far as it is known."""
         return curve.shares(self.nodes, normal_quantiles(self.rates.fleets.uniform("curve")))
 

@@ -26,10 +26,10 @@ BillingUnit = Literal["seconds", "hours"]
 class Capacity(Protocol):
     """What fleets carry, broadcastable with their sizes: their middle, or each that is imagined."""
 
-    def law(self, law: CapacityDistribution, /) -> Array:
+    def slowest_rate(self, law: CapacityDistribution, /) -> Array:
         """The rate of the slowest node."""
 
-    def share(self, curve: ScalingCurve, /) -> Array:
+    def network_share(self, curve: ScalingCurve, /) -> Array:
         """The share of two nodes' bandwidth."""
 
 
@@ -57,9 +57,9 @@ def term_work(
     advertised: Any = 0.0
     moved: Any = 0.0
     for part in term.parts:
-        rate = carried.law(part.capacity)
+        rate = carried.slowest_rate(part.capacity)
         if part.curve:
-            rate = rate * carried.share(part.curve)
+            rate = rate * carried.network_share(part.curve)
         amount: Any = size * part.per_byte
         if part.remote_only:
             amount = amount * (1 - 1 / nodes)

@@ -29,7 +29,7 @@ class Outcome:
     nodes: Array
     seconds: Array
     """With every resource at its middle."""
-    usd: Array
+    cost_usd: Array
     usd_per_hour: Array
     """Of a node with its volumes."""
     sampled_seconds: Array
@@ -92,7 +92,7 @@ def sample_outcome(
     return Outcome(
         nodes=sizes,
         seconds=middle,
-        usd=paid,
+        cost_usd=paid,
         usd_per_hour=prices + volume_usd,
         sampled_seconds=drawn / fleet,
         seconds_interval=_between(drawn / fleet, middle),

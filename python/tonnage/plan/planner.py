@@ -181,12 +181,12 @@ def _sure(
             choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.billing_unit
         )
         share = came.in_time(limits.deadline_seconds)
-        good = np.flatnonzero((share >= SURE) & (came.usd <= limits.budget_usd))
+        good = np.flatnonzero((share >= SURE) & (came.cost_usd <= limits.budget_usd))
         if len(good):
-            least = came.usd[good].min()
-            at = good[np.argmax(came.usd[good] <= least * (1 + ROUNDING))]
-            if best is None or came.usd[at] < best[0] * (1 - ROUNDING):
-                best = float(came.usd[at]), dataclasses.replace(choice, nodes=int(nodes[at]))
+            least = came.cost_usd[good].min()
+            at = good[np.argmax(came.cost_usd[good] <= least * (1 + ROUNDING))]
+            if best is None or came.cost_usd[at] < best[0] * (1 - ROUNDING):
+                best = float(came.cost_usd[at]), dataclasses.replace(choice, nodes=int(nodes[at]))
     if best is None:
         return None
     return candidates(job, size, [best[1]], rates, limits)[0]

@@ -99,7 +99,7 @@ def emit_candidate(
         print(text, end="")
     placed = ", placed" if chosen.placement else ""
     print(f"{chosen.nodes} x {chosen.offer} ({chosen.layout}{placed})", file=sys.stderr)
-    for name, what in exported.placeholders.items():
+    for name, what in exported.replace.items():
         print(f"Replace {name}: {what}.", file=sys.stderr)
     for note in exported.notes:
         print(formatting.sentence(note), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``tonnage lab``."""
+"""``tonnage lab``: a small cluster emulated on this machine."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ STARTING_RAY = "starting Ray on nodes"
 
 Lab = Annotated[
     str | None,
-    typer.Option("--lab", metavar="NAME", help="Which lab, where several are up."),
+    typer.Option("--lab", metavar="NAME", help="Name of the lab, if several are up."),
 ]
-NodeName = Annotated[str, typer.Argument(metavar="NODE", help="Like fast-0: lab status lists all.")]
+NodeName = Annotated[
+    str, typer.Argument(metavar="NODE", help="A node, like fast-0; lab status lists all.")
+]
 
 
 def up(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the lab is, in TOML.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Description of the lab, in TOML.")],
     as_json: Json = False,
 ) -> None:
-    """Make the lab of a file: a small cluster on this machine. Needs root.
+    """Start the lab that a file describes: a small cluster on this machine. Needs root.
 
-    Nodes are network namespaces behind a switch, with links, disks and shares of cores as FILE has
-    them. One that is up already stays as it is; what a killed command left is undone first.
+    Nodes are network namespaces behind a switch, with the links, disks and shares of cores in FILE.
+    A running lab is left as it is; leftovers of a killed command are removed first.
+
+    Examples:
+        sudo tonnage lab up lab.toml
     """
     from tonnage.provision import lab
 
@@ -38,7 +43,11 @@ def up(
 
 
 def status(name: Lab = None, as_json: Json = False) -> None:
-    """Show a lab that is up: nodes, addresses, disks, prices, faults. Needs root."""
+    """Show a running lab: nodes, addresses, disks, prices, faults. Needs root.
+
+    Examples:
+        sudo tonnage lab status
+    """
     from tonnage.provision import lab
 
     _show(lab.status(name), as_json)
@@ -47,20 +56,23 @@ def status(name: Lab = None, as_json: Json = False) -> None:
 def execute(
     node: NodeName,
     command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="What to run there; after --.")
+        list[str], typer.Argument(metavar="-- COMMAND...", help="Command to run there, after --.")
     ],
     name: Lab = None,
 ) -> None:
     """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
 
-    Input, output, signals and exit code are the command's own; 126 and 127 as a shell has them. If
-    the lab has Ray, RAY_ADDRESS tells the command where.
+    The command keeps its input, output, signals and exit code; 126 and 127 mean what a shell means.
+    If the lab has Ray, RAY_ADDRESS is set.
+
+    Examples:
+        sudo tonnage lab exec fast-0 -- tonnage doctor
     """
     from tonnage.provision import lab
     from tonnage.provision.lab.ray_cluster import environment
 
     record = lab.require_up(lab.STATE_DIR, name)
-    known = record.description.name
+    known = record.config.name
     try:
         lab.exec_on_node(
             lab.find_node(record, node),
@@ -74,11 +86,13 @@ def execute(
 
 
 def ray(name: Lab = None, as_json: Json = False) -> None:
-    """Start Ray on all nodes of a lab, wait until all are up, print its address. Needs root.
+    """Start Ray on all nodes of a lab, wait until all are up, and print its address. Needs root.
 
-    Ray is the program that TONNAGE_RAY names, or the one beside Tonnage, or in PATH. It ends with
-    lab down. What is to use the cluster runs on its first node: lab exec NODE -- tonnage measure
-    ... --cluster auto.
+    The program is TONNAGE_RAY, or the ray next to tonnage, or the one in PATH. It ends with lab
+    down. Commands that use the cluster have to run on its first node, by lab exec.
+
+    Examples:
+        sudo tonnage lab ray
     """
     from tonnage.provision import lab
 
@@ -95,24 +109,27 @@ def fault(
     node: NodeName,
     what: Annotated[
         str,
-        typer.Argument(metavar="FAULT", help="cut-link, slow-disk, slow-link, fill-disk, or kill."),
+        typer.Argument(metavar="FAULT", help="cut-link, slow-disk, slow-link, fill-disk or kill."),
     ],
     factor: Annotated[
         float | None,
         typer.Option(
             "--factor",
             parser=number(1, 1e6),
-            metavar="F",
-            help="How many times slower; 4 if not given.",
+            metavar="X",
+            help="How many times slower. Default: 4.",
         ),
     ] = None,
     name: Lab = None,
     as_json: Json = False,
 ) -> None:
-    """Let something go wrong with a node, until lab heal. Needs root.
+    """Inject a fault into a node, until lab heal. Needs root.
 
-    cut-link: nothing gets through its link. slow-disk, slow-link: all its disks, or its link both
-    ways, F times slower. fill-disk: no space is left on its disks. kill: all its processes end.
+    cut-link: nothing passes its link. slow-disk, slow-link: all its disks, or its link both ways,
+    are slower by --factor. fill-disk: its disks have no space left. kill: its processes are killed.
+
+    Examples:
+        sudo tonnage lab fault slow-1 slow-disk --factor 10
     """
     from tonnage.provision import lab
 
@@ -120,10 +137,13 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Mend all that went wrong with a node; if Ray is gone from it, start it again. Needs root.
+    """Repair all faults of a node; if its Ray is gone, start it again. Needs root.
 
-    If it was Ray's head, all nodes get a new cluster, and what ran on them ends with the old one.
-    After a link was cut for over 20 s, wait first until Ray cannot give the node up any more.
+    If the node was Ray's head, all nodes join a new Ray cluster, and jobs of the old one end. If its
+    link was cut for more than 20 s, the command first waits until Ray has decided about the node.
+
+    Examples:
+        sudo tonnage lab heal slow-1
     """
     from tonnage.provision import lab
 
@@ -133,7 +153,11 @@ def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
 
 
 def down(name: Lab = None, as_json: Json = False) -> None:
-    """Undo a lab: all that it made is gone, also after a crash or a reboot. Needs root."""
+    """Stop a lab and remove everything it made, even after a crash or a reboot. Needs root.
+
+    Examples:
+        sudo tonnage lab down
+    """
     from tonnage.provision import lab
 
     undone = lab.down(name)
@@ -165,7 +189,7 @@ def _processes(number: int) -> str:
 
 
 def _node(node: dict[str, Any]) -> list[str]:
-    """A node in words: itself, its disks, what is wrong with it."""
+    """A node in lines: itself, its disks, its faults."""
     link, cpus = node["link_bytes_per_second"], node["cpus"]
     rate = (
         f"{formatting.significant(link / 1e6)} MB/s each way" if link else "a link without a limit"

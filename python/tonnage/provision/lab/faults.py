@@ -83,7 +83,7 @@ def inject_fault(
         record = dataclasses.replace(
             record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
         ).write(room)
-        _apply(kind, node, record.description.name, times or 1.0, partial(run_command, lock))
+        _apply(kind, node, record.config.name, times or 1.0, partial(run_command, lock))
         return record
 
 
@@ -105,7 +105,7 @@ def heal_node(
     with lab_lock(room) as lock:
         record = require_up(room, lab)
         node = find_node(record, name, room)
-        of_lab, run = record.description.name, partial(run_command, lock)
+        of_lab, run = record.config.name, partial(run_command, lock)
         _link(node, of_lab, "up", run)
         if node.machine.link_bytes_per_second is not None:
             _slow_link(node, of_lab, 1.0, run)

@@ -73,8 +73,8 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
     name = wanted.name
     with lab_lock(room) as lock:
         found = read_record(room, name)
-        if found and found.stands:
-            if found.description == wanted:
+        if found and found.is_up:
+            if found.config == wanted:
                 return found
             raise UsageError(
                 f"{file}: a lab {name} with other machines is up: end it with "
@@ -92,7 +92,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
         )
         try:
             journal.apply(_told(plan, count(nodes, known), on_step))
-            catalog.write(room / name, made.description)
+            catalog.write(room / name, made.config)
             return dataclasses.replace(made, is_whole=True).write(room)
         except BaseException:
             _clear(room, name, lock)
@@ -127,7 +127,7 @@ def find_node(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
     """
     nodes = {node.name: node for node in record.nodes(room)}
     if name not in nodes:
-        lab, meant = record.description.name, formatting.did_you_mean(name, nodes)
+        lab, meant = record.config.name, formatting.did_you_mean(name, nodes)
         raise UsageError(f"lab {lab} has no node {name}{meant}: there are {', '.join(nodes)}")
     return nodes[name]
 
@@ -163,7 +163,7 @@ def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
 
 def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
     """The same of a lab's record."""
-    lab = record.description.name
+    lab = record.config.name
     known, attached = controllers().values(), loop_devices()
     nodes = record.nodes(room)
     return {

@@ -115,7 +115,7 @@ def start_on_nodes(
     before = processes_in(_groups(all_nodes))
     made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
     if not there:
-        _draw_token(room / record.description.name / TOKEN)
+        _draw_token(room / record.config.name / TOKEN)
     try:
         with _on_all_cores(missing, run):
             _start([node for node in missing if node.number == 0], made, room)
@@ -138,7 +138,7 @@ def environment(record: LabRecord, room: Path = STATE_DIR) -> dict[str, str]:
         **ENVIRONMENT,
         "RAY_ADDRESS": record.ray_address,
         "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(room / record.description.name / TOKEN),
+        "RAY_AUTH_TOKEN_PATH": str(room / record.config.name / TOKEN),
     }
 
 
@@ -210,7 +210,7 @@ def _draw_token(file: Path) -> None:
 def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
     """Runs ``ray start`` on nodes, all at once."""
     program, address = record.ray_program or "", record.ray_address or ""
-    directory = room / record.description.name
+    directory = room / record.config.name
     started = [
         (
             node,

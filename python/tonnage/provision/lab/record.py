@@ -45,24 +45,24 @@ class LabRecord:
     ray_program: str | None = None
 
     @property
-    def description(self) -> LabConfig:
+    def config(self) -> LabConfig:
         """What it was made of."""
         return parse(self.text, RECORD)
 
     @property
-    def stands(self) -> bool:
+    def is_up(self) -> bool:
         """Whether all of it was made, and no reboot has come since."""
         return self.is_whole and self.boot == this_boot()
 
     def nodes(self, room: Path) -> list[Node]:
         """Its nodes."""
-        description = self.description
+        description = self.config
         return lab_nodes(description, self.network, room / description.name)
 
     def write(self, room: Path) -> LabRecord:
         """Puts it on file, in place of what was there."""
         values = {"schema": SCHEMA, **dataclasses.asdict(self)}
-        file = room / self.description.name / RECORD
+        file = room / self.config.name / RECORD
         write_atomically(file, json.dumps(values, indent=1).encode() + b"\n")
         return self
 
@@ -113,7 +113,7 @@ def require_up(room: Path, name: str | None) -> LabRecord:
     found = read_record(room, name)
     if found is None or not found.is_whole:
         raise UsageError(f"lab {name} is not whole: undo it with tonnage lab down --lab {name}")
-    if not found.stands:
+    if not found.is_up:
         raise UsageError(
             f"lab {name} went with a reboot: make it anew with tonnage lab up FILE, or undo what "
             f"is left with tonnage lab down --lab {name}"
