@@ -113,5 +113,5 @@ def asked(
         "checkpoint_seconds": 0.0,
     }
     if bucket is not None:
-        usual["volumes"] = ObjectStoreOptions(endpoint=bucket.endpoint, requests=4)
+        usual["object_store"] = ObjectStoreOptions(endpoint=bucket.endpoint, requests=4)
     return ReduceJob(reduction=reduction, inputs=inputs, **usual | more)

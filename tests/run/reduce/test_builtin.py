@@ -23,9 +23,9 @@ from tonnage.base import core
 from tonnage.run.formats import dtype_text, parse_dtype
 from tonnage.run.reduce.builtin.histogram import Histograms
 from tonnage.run.reduce.builtin.kmeans import KMeans, first_centres
+from tonnage.run.reduce.builtin.pagerank import PageRank, PageRanks, RankSums
 from tonnage.run.reduce.builtin.pca import PCA
 from tonnage.run.reduce.builtin.regression import Regression
-from tonnage.run.reduce.builtin.pagerank import PageRank, PageRanks, RankSums
 
 Points = npt.NDArray[np.float64]
 

@@ -70,7 +70,7 @@ def ran(
 ) -> tuple[LocalResult, LocalReducer]:
     """What a reduction comes to, in chunks of a few rows, and who has done it."""
     usual: dict[str, Any] = {"chunk_bytes": 4096, "range_bytes": 1000, "memory_bytes": 1 << 20}
-    usual |= {"workers": 2, "volumes": volumes or ObjectStoreOptions()} | more
+    usual |= {"workers": 2, "object_store": volumes or ObjectStoreOptions()} | more
     settings = ReduceSettings(**usual)
     sources = Sources(settings.object_store, 1)
     format = detect_chunk_format(files, None, DTYPE, sources)

@@ -41,11 +41,11 @@ class ChunkPool:
         self,
         chunks: Iterable[Chunk],
         assignment: str = SELECTIVE,
-        takers: int = 1,
-        beginning: Callable[[Chunk, int], Chunk] = lambda chunk, _: chunk,
+        workers: int = 1,
+        first_rows: Callable[[Chunk, int], Chunk] = lambda chunk, _: chunk,
     ) -> None:
         self.chunks = list(chunks)
-        self._takers, self._beginning = takers, beginning
+        self._workers, self._first_rows = workers, first_rows
         self._left_bytes = sum(chunk.bytes for chunk in self.chunks)
         self._left: dict[int, deque[int]] = {}
         for number, chunk in enumerate(self.chunks):
@@ -99,10 +99,10 @@ class ChunkPool:
     def _shorten(self, number: int) -> None:
         """Cuts a chunk that is long for what is left; its rest is a chunk that nobody has."""
         whole = self.chunks[number]
-        most = max(self._left_bytes // (LEFT_SHARE * self._takers), MIN_CHUNK_BYTES)
+        most = max(self._left_bytes // (LEFT_SHARE * self._workers), MIN_CHUNK_BYTES)
         if whole.rows is None or whole.bytes <= most:
             return
-        first = self._beginning(whole, max(whole.rows * most // whole.bytes, 1))
+        first = self._first_rows(whole, max(whole.rows * most // whole.bytes, 1))
         if first.rows is None or first.bytes == whole.bytes:
             return
         rest = whole._replace(

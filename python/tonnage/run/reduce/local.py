@@ -94,7 +94,7 @@ class _PoolSupply:
         number = self._pool.next()
         return None if number is None else (number, self._pool.chunks[number])
 
-    def came(self, number: int) -> None:
+    def retrieved(self, number: int) -> None:
         self._pool.done(number)
 
     @property

@@ -1,29 +1,28 @@
-"""A machine's part in a reduction: retrieval beside threads that reduce, round by round.
+"""One machine's part in a reduction: retrieval beside threads that reduce, round by round.
 
 ::
 
-    given ..> [ retrieve -chunks-> hand ] ..> local, local, ... -> merge
+    supply ..> [ retrieve -chunks-> hand over ] ..> local, local, ... -> merge
 
-Each worker, a thread, takes the next chunk that has come, whichever it is, and reduces it into an
-object of its own. Which chunk is next others say, while it runs: a pool here (`job`), or the driver
-of a fleet. So many are under way as keep all requests busy, and each worker: what waits longer
-takes memory, and is gone from the processor's cache when it is reduced. At the end of a round
-objects are merged in the order of workers, and all wait for that.
+Each worker is a thread. It takes any chunk that has arrived and reduces it into an object of its
+own. The supply decides the order of chunks while the round runs: a pool here (`local`), or a
+cluster's driver. As many chunks are in flight as keep all requests and workers busy; more would
+take memory and leave the processor's cache. At the end of a round all workers wait while their
+objects are merged, in the order of workers.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from tonnage.base import core
-from tonnage.run.formats import ChunkFormat
-from tonnage.run.formats.format import Chunk
+from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.reduce.chunk_pool import SELECTIVE
-from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.tuning import Tuner
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
@@ -32,22 +31,26 @@ from tonnage.run.thread_pool import WorkerThreads
 from tonnage.run.user_errors import CHANGED, call_reduction, describe_chunk, user_code
 
 ALIGNMENT = 4096
-"""Of a chunk's memory; it has so much room before it, too."""
+"""Of a chunk's memory, which has as much room before it."""
+CHUNKS_WAITING = 2
+"""Chunks for each worker beside those in flight: one that it reduces, and the next."""
+
+NumberedChunk = tuple[int, Chunk]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReduceSettings:
-    """How a reduction is done on a machine.
+    """The settings of a reduction on one machine.
 
     Attributes:
         chunk_bytes: The largest chunk.
-        range_bytes: What one request asks for.
-        memory_bytes: For chunks, and for what the reduction says that its objects take of it.
+        range_bytes: The size of a request.
+        memory_bytes: For chunks, and for what the reduction reserves for its objects.
         workers: Threads that reduce.
         assignment: ``selective`` or ``sequential``.
-        volumes: How stores are reached; its requests at once are the threads of retrieval, and
-            are found while it runs if it does not say.
-        measured: Requests at once that were enough when the store was measured.
+        object_store: How to reach object storage. Its number of requests is the number of
+            retrieval threads; without one it is tuned while the round runs.
+        measured: The number of requests that sufficed when the store was measured.
     """
 
     chunk_bytes: int
@@ -60,59 +63,80 @@ class ReduceSettings:
 
     @property
     def max_ahead(self) -> int:
-        """Chunks that memory holds."""
+        """Chunks that fit into memory."""
         return max(self.memory_bytes // self.buffer_bytes, 2)
 
     @property
     def buffer_bytes(self) -> int:
-        """What the largest chunk takes, as the core has it."""
+        """Memory of the largest chunk, as the core allocates it."""
         return (-(-self.chunk_bytes // ALIGNMENT) + 1) * ALIGNMENT
 
 
-NumberedChunk = tuple[int, Chunk]
-
-
 class ChunkSupply(Protocol):
-    """Where a round's chunks come from; one thread at a time uses it."""
+    """Where a round's chunks come from; used by one thread at a time."""
 
     def next(self) -> NumberedChunk | None:
-        """A chunk, with a number of its own; ``None`` if there is none now."""
+        """A chunk with a number; ``None`` if there is none now."""
 
-    def came(self, number: int) -> None:
-        """A chunk was retrieved."""
+    def retrieved(self, number: int) -> None:
+        """Note that a chunk has arrived."""
 
     @property
     def is_over(self) -> bool:
         """Whether there will be no more."""
 
 
-WAITING = 2
-"""Chunks for each worker, beside those that are fetched: one that it reduces, and the next."""
+class ComputeFlag:
+    """Whether any thread computes: a process that does moves no bytes, yet does not hang.
+
+    A user's function, or packing an object, may take any time. What hangs is a process that does
+    not answer, or a store that sends nothing while all wait for it.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._count, self._last = 0, float("-inf")
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Set the flag meanwhile."""
+        with self._lock:
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                self._last = self._clock()
+
+    @property
+    def last_active(self) -> float:
+        """When a thread last computed; now, if one does."""
+        with self._lock:
+            return self._clock() if self._count else self._last
 
 
 @dataclass
 class WorkerStats:
-    """What a thread did."""
+    """What a thread did, and how long it waited for chunks and for the other threads."""
 
     chunks: int = 0
     bytes: int = 0
     rows: int = 0
     retrieval_seconds: float = 0.0
-    """It waited for a chunk."""
     processing_seconds: float = 0.0
     synchronisation_seconds: float = 0.0
-    """It waited for the others, and objects were merged."""
 
 
 class LocalReducer:
-    """What this machine does in all rounds.
+    """The state of a reduction on this machine that all rounds share.
 
     Args:
         reduction: What to do.
-        files: What chunks are of, by their places.
-        format: What files are.
-        settings: How.
-        working: Who computes.
+        files: The files that chunks number.
+        format: Their format.
+        settings: The settings.
+        compute_flag: Set while a thread computes.
     """
 
     def __init__(
@@ -121,20 +145,20 @@ class LocalReducer:
         files: Sequence[InputFile],
         format: ChunkFormat,
         settings: ReduceSettings,
-        working: ComputeFlag | None = None,
+        compute_flag: ComputeFlag | None = None,
     ) -> None:
-        self.working = working or ComputeFlag()
+        self.compute_flag = compute_flag or ComputeFlag()
         self.reduction, self.files, self.format = reduction, files, format
         with user_code("allow", f"{settings.memory_bytes} bytes"):
             allowed = int(reduction.allow(settings.memory_bytes, settings.workers))
-        _refuse_long(settings, allowed, format)
+        _refuse_large_chunks(settings, allowed, format)
         self.settings = settings = replace(settings, memory_bytes=allowed)
         self.sources = Sources(settings.object_store, settings.workers)
         self.workers = [WorkerStats() for _ in range(settings.workers)]
         self.phases: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self._read: set[InputFile] = set()
-        self.clients = core.ConnectionPool()
+        self.connections = core.ConnectionPool()
         self.tuner: Tuner | None = None
         if settings.object_store.requests is None:
             of_stores = any(is_url(file.name) for file in files)
@@ -147,251 +171,245 @@ class LocalReducer:
 
     @property
     def done_bytes(self) -> int:
-        """Bytes reduced so far, of all rounds."""
+        """Bytes reduced so far, in all rounds."""
         return sum(worker.bytes for worker in self.workers)
 
-    def reads(self, file: InputFile) -> None:
-        """Notes that a file is read; of an object each request looks whether it was changed."""
+    def note_read(self, file: InputFile) -> None:
+        """Note that a file is read, to check it later; requests for objects check the etag."""
         if not is_url(file.name):
             self._read.add(file)
 
     def refuse_changed(self) -> None:
-        """Whether files are what they were when they were found.
+        """Check that files on disk are as they were when they were found.
 
         Raises:
-            RunError: One is not.
+            RunError: One has changed.
         """
         for file in self._read:
             if not is_unchanged(file):
-                said = f"input {file.name} was changed while it was read"
-                raise core.RunError(said, CHANGED, file.name, None)
+                raise core.RunError(
+                    f"input {file.name} was changed while it was read", CHANGED, file.name
+                )
 
     @property
     def tuned(self) -> tuple[int, str]:
-        """How many requests at once there were in the end, and why."""
+        """The final number of concurrent requests, and why."""
         if self.tuner is None:
             return self.settings.object_store.concurrency, "as given"
         return self.tuner.concurrency, self.tuner.why
 
     @property
-    def fetched(self) -> int:
+    def wanted_in_flight(self) -> int:
         """Chunks that keep all requests busy."""
         settings = self.settings
-        at_once = settings.object_store.concurrency if self.tuner is None else self.tuner.concurrency
-        return min(-(-at_once * settings.range_bytes // settings.chunk_bytes), settings.max_ahead)
+        requests = self.tuner.concurrency if self.tuner else settings.object_store.concurrency
+        return min(-(-requests * settings.range_bytes // settings.chunk_bytes), settings.max_ahead)
 
     @property
-    def ahead(self) -> int:
-        """Chunks that are asked for and not reduced yet."""
-        waiting = WAITING * self.settings.workers
-        return min(self.fetched + waiting, self.settings.max_ahead)
+    def wanted_ahead(self) -> int:
+        """Chunks to have requested and not reduced yet."""
+        waiting = CHUNKS_WAITING * self.settings.workers
+        return min(self.wanted_in_flight + waiting, self.settings.max_ahead)
 
     @property
     def object_store(self) -> ObjectStoreOptions:
-        """With as many requests at once as there may come to be."""
-        volumes = self.settings.object_store
-        return volumes if self.tuner is None else replace(volumes, requests=self.tuner.max_requests)
+        """How to reach object storage, with as many requests as the tuner may try."""
+        options = self.settings.object_store
+        return options if self.tuner is None else replace(options, requests=self.tuner.max_requests)
 
 
 class LocalRound:
-    """A round.
+    """One round.
 
     Args:
-        machine: Whose.
-        known: What the round before has finished with.
+        reducer: The reduction.
+        known: What the previous round finished with.
         supply: The chunks.
-        reduced: Called with a worker's place, the number of the chunk that it has reduced, and its
-            object, by its thread.
+        on_reduced: Called by a worker's thread with the worker's number, the number of the chunk
+            that it has reduced, and its object.
     """
 
     def __init__(
         self,
-        machine: LocalReducer,
+        reducer: LocalReducer,
         known: Any,
         supply: ChunkSupply,
-        reduced: Callable[[int, int, Any], None] = lambda *_: None,
+        on_reduced: Callable[[int, int, Any], None] = lambda *_: None,
     ) -> None:
-        self._machine, self._known = machine, known
-        self._supply, self._reduced = supply, reduced
-        self._retrieval = core.Retrieval(machine.clients)
-        self._crew = WorkerThreads(machine.settings.workers, self._stop)
-        self._under_way: dict[int, Chunk] = {}
-        self._seen: list[core.Chunk] = []  # Reduced chunks, of which there still were views.
+        self._reducer, self._known = reducer, known
+        self._supply, self._on_reduced = supply, on_reduced
+        self._retrieval = core.Retrieval(reducer.connections)
+        self._threads = WorkerThreads(reducer.settings.workers, self._stop)
+        self._in_flight: dict[int, Chunk] = {}
+        self._viewed: list[core.Chunk] = []  # Reduced chunks that still had views.
         self._lock, self._is_closed = threading.Lock(), False
-        self._wholes: dict[int, tuple[Any, float]] = {}
+        self._objects: dict[int, tuple[Any, float]] = {}
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that have come, of chunks that are not whole yet as well."""
+        """Bytes that have arrived, including parts of chunks."""
         return self._retrieval.received()
 
-    def ask(self) -> None:
-        """Asks for as many chunks as are to be under way; in any thread, when there may be more."""
+    def request_chunks(self) -> None:
+        """Request as many chunks as are wanted; called by any thread when there may be more."""
         with self._lock:
-            while len(self._under_way) < self._machine.ahead:
-                if (found := self._supply.next()) is None:
+            while len(self._in_flight) < self._reducer.wanted_ahead:
+                if (numbered := self._supply.next()) is None:
                     break
-                number, chunk = found
-                self._under_way[number] = chunk
-                self._machine.reads(self._machine.files[chunk.file])
+                number, chunk = numbered
+                self._in_flight[number] = chunk
+                self._reducer.note_read(self._reducer.files[chunk.file])
                 self._retrieval.ask(number, chunk.file, chunk.offset, chunk.bytes)
             if self._supply.is_over and not self._is_closed:
                 self._is_closed = True
                 self._retrieval.close()
-            if self._is_closed and not self._under_way:
-                self._retrieval.leave()  # What was given back need not come.
+            if self._is_closed and not self._in_flight:
+                self._retrieval.leave()  # Returned chunks need not arrive.
 
-    def give_back(self, count: int) -> list[int]:
-        """Leaves so many chunks, at most, that have not come to others: those asked for last."""
+    def return_chunks(self, count: int) -> list[int]:
+        """Give up to ``count`` chunks back that have not arrived, the last requested first."""
         with self._lock:
-            numbers = [*self._under_way][::-1][:count]
+            numbers = [*self._in_flight][::-1][:count]
             for number in numbers:
-                del self._under_way[number]
-        self.ask()
+                del self._in_flight[number]
+        self.request_chunks()
         return numbers
 
-    def run(self, look: Callable[[], None] = lambda: None) -> Any:
-        """Reduces chunks until there are no more; gives the objects of all workers, merged.
+    def run(self, on_tick: Callable[[], None] = lambda: None) -> Any:
+        """Reduce chunks until there are no more; gives the merged object of all workers.
 
-        Args:
-            look: Called twenty times a second; what it raises ends the round.
+        ``on_tick`` is called twenty times a second; its exceptions end the round.
 
         Raises:
-            RunError: What cannot be retrieved, or an object that was changed.
+            RunError: Input could not be retrieved, or has changed.
         """
-        machine = self._machine
+        reducer = self._reducer
         config = {
-            "sources": [_source(file) for file in machine.files],
-            "chunk_bytes": machine.settings.chunk_bytes,
-            "range_bytes": machine.settings.range_bytes,
-            "memory_bytes": machine.settings.memory_bytes,
-            "volumes": machine.object_store.to_json(),
+            "sources": [_source(file) for file in reducer.files],
+            "chunk_bytes": reducer.settings.chunk_bytes,
+            "range_bytes": reducer.settings.range_bytes,
+            "memory_bytes": reducer.settings.memory_bytes,
+            "volumes": reducer.object_store.to_json(),
         }
-        if machine.tuner is not None:
-            machine.tuner.begin(time.monotonic())
-            self._retrieval.set_at_once(machine.tuner.concurrency)
-        places, lock = iter(range(len(machine.workers))), threading.Lock()
+        if reducer.tuner is not None:
+            reducer.tuner.begin(time.monotonic())
+            self._retrieval.set_at_once(reducer.tuner.concurrency)
+        places, lock = iter(range(len(reducer.workers))), threading.Lock()
 
         def work() -> None:
             with lock:
                 place = next(places)
-            self._wholes[place] = self._reduce(place), time.monotonic()
+            self._objects[place] = self._reduce(place), time.monotonic()
 
         with core.BackgroundJob("retrieval", config, self._retrieval) as job:
-            self.ask()
-            self._crew.run(work, lambda: self._look(look))
-        if self._under_way:
-            raise core.RunError(
-                "retrieval ended before all chunks had come", "retrieve", None, None
-            )
-        machine.refuse_changed()
-        machine.phases += job.outcome["phases"]
-        machine.requests.append(job.outcome["requests"])
-        whole, *others = (self._wholes[place][0] for place in sorted(self._wholes))
-        with machine.working.computing(), user_code("merge", "the objects of this machine's workers"):
+            self.request_chunks()
+            self._threads.run(work, lambda: self._on_tick(on_tick))
+        if self._in_flight:
+            raise core.RunError("retrieval ended before all chunks had arrived", "retrieve")
+        reducer.refuse_changed()
+        reducer.phases += job.outcome["phases"]
+        reducer.requests.append(job.outcome["requests"])
+        whole, *others = (self._objects[place][0] for place in sorted(self._objects))
+        with (
+            reducer.compute_flag.computing(),
+            user_code("merge", "the objects of this node's workers"),
+        ):
             for other in others:
-                whole = call_reduction(machine.reduction.merge, whole, other)
+                whole = call_reduction(reducer.reduction.merge, whole, other)
         now = time.monotonic()
-        for place, (_, at) in self._wholes.items():
-            machine.workers[place].synchronisation_seconds += now - at
-        self._wholes = {}  # Whoever still has the round does not keep them.
+        for place, (_, at) in self._objects.items():
+            reducer.workers[place].synchronisation_seconds += now - at
+        self._objects = {}  # A round that is still referenced must not keep them.
         return whole
 
     def _reduce(self, place: int) -> Any:
-        """What one thread makes of the chunks that it gets."""
-        machine, worker = self._machine, self._machine.workers[place]
-        reduction = machine.reduction
-        with machine.working.computing(), user_code("begin", "a worker"):
+        reducer, worker = self._reducer, self._reducer.workers[place]
+        reduction = reducer.reduction
+        with reducer.compute_flag.computing(), user_code("begin", "a worker"):
             whole = reduction.begin(self._known)
         while True:
             began = time.monotonic()
             chunk = self._retrieval.take()
             taken = time.monotonic()
-            self._crew.check()
+            self._threads.check()
             worker.retrieval_seconds += taken - began
             if chunk is None:
                 return whole
             number = chunk.number
             with self._lock:
-                of = self._under_way.pop(number, None)
+                of = self._in_flight.pop(number, None)
                 if of is not None:
-                    self._supply.came(number)
-            self.ask()
-            if of is None:  # It was given back.
+                    self._supply.retrieved(number)
+            self.request_chunks()
+            if of is None:  # It was returned to the supply.
                 del chunk
                 continue
-            file = machine.files[of.file]
+            file = reducer.files[of.file]
             where = describe_chunk(file, of)
-            with machine.working.computing():
+            with reducer.compute_flag.computing():
                 with user_code("rows", where):
-                    rows = machine.format.decode(chunk, file, of, machine.sources)
+                    rows = reducer.format.decode(chunk, file, of, reducer.sources)
                 with user_code("local", where, rows):
                     whole = call_reduction(reduction.local, rows, whole)
             worker.chunks += 1
             worker.bytes += len(chunk)
             worker.rows += len(rows)
             worker.processing_seconds += time.monotonic() - taken
-            del rows  # Its memory is wanted.
+            del rows  # Frees its memory.
             if chunk.views:
                 with self._lock:
-                    self._seen.append(chunk)
+                    self._viewed.append(chunk)
             del chunk
-            with machine.working.computing():
-                self._reduced(place, number, whole)
+            with reducer.compute_flag.computing():
+                self._on_reduced(place, number, whole)
 
     def _stop(self) -> None:
-        """Has all come to an end who wait for a chunk, or for an object."""
         self._retrieval.shut()
-        self._machine.sources.stop()
+        self._reducer.sources.stop()
 
-    def _refuse_kept(self) -> None:
-        """With views of as many chunks as there is memory for nothing would ever come any more."""
+    def _refuse_views(self) -> None:
+        """Fail if views hold all memory, since then no chunk would ever arrive again."""
         with self._lock:
-            self._seen = [chunk for chunk in self._seen if chunk.views]
-            if len(self._seen) < self._machine.settings.max_ahead:
+            self._viewed = [chunk for chunk in self._viewed if chunk.views]
+            if len(self._viewed) < self._reducer.settings.max_ahead:
                 return
         raise core.RunError(
-            f"local has kept rows of {len(self._seen)} chunks, which is all that memory holds: "
-            "have it copy what it keeps of rows",
+            f"local has kept rows of {len(self._viewed)} chunks, which fill the memory: copy what it "
+            "keeps of rows",
             "local",
-            None,
-            None,
         )
 
-    def _look(self, look: Callable[[], None]) -> None:
-        look()
-        self._refuse_kept()
-        machine = self._machine
-        if tuner := machine.tuner:
-            waited = sum(worker.retrieval_seconds for worker in machine.workers)
+    def _on_tick(self, on_tick: Callable[[], None]) -> None:
+        on_tick()
+        self._refuse_views()
+        reducer = self._reducer
+        if tuner := reducer.tuner:
+            waited = sum(worker.retrieval_seconds for worker in reducer.workers)
             with self._lock:
-                under_way = len(self._under_way)
-            at_once = tuner.update(
+                in_flight = len(self._in_flight)
+            requests = tuner.update(
                 time.monotonic(),
                 self.received_bytes,
                 waited,
                 self._retrieval.first_byte_seconds(),
                 self._retrieval.throttled(),
-                is_full=under_way >= machine.fetched,
+                is_full=in_flight >= reducer.wanted_in_flight,
             )
-            self._retrieval.set_at_once(at_once)
-            self.ask()
+            self._retrieval.set_at_once(requests)
+            self.request_chunks()
 
 
-def _refuse_long(settings: ReduceSettings, allowed: int, format: ChunkFormat) -> None:
-    """Two chunks have to be there at once: one that comes, and one that is reduced.
-
-    Raises:
-        UsageError: Memory holds one at most.
-    """
+def _refuse_large_chunks(settings: ReduceSettings, allowed: int, format: ChunkFormat) -> None:
+    """Memory has to hold two chunks: one that arrives, and one that is reduced."""
     if allowed < (least := 2 * settings.buffer_bytes):
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
         raise core.UsageError(
-            f"--memory of {settings.memory_bytes} bytes holds no two chunks of "
-            f"{settings.chunk_bytes} bytes: give --memory {most}MiB, or {format.SMALLER_CHUNKS}"
+            f"{settings.memory_bytes} bytes do not hold two chunks of {settings.chunk_bytes} bytes: "
+            f"give {most}MiB, or {format.SMALLER_CHUNKS}",
+            setting="memory",
         )
 
 
 def _source(file: InputFile) -> dict[str, Any]:
-    """A file as the core takes it, which looks whether an object is what was found."""
+    """A file as the core takes it; requests for an object demand this etag."""
     return {"path": file.name, "etag": file.version if is_url(file.name) else None}

@@ -266,5 +266,7 @@ class Tuner:
             parts.append(f"{self._found} {self.noun} at once{rate}: {settled}")
         if self._refused:
             said = ", ".join(map(str, self._refused))
-            parts.append(f"the store said that there are too many of {said}: now {self.concurrency}")
+            parts.append(
+                f"the store said that there are too many of {said}: now {self.concurrency}"
+            )
         return "; ".join(parts)

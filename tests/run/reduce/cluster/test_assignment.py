@@ -14,7 +14,7 @@ from tonnage.cluster.step_worker import Heartbeat, StepResult
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.chunk_pool import SELECTIVE
-from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
+from tonnage.run.reduce.cluster.assignment import IN_TRANSIT, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.local_round import NumberedChunk
 
@@ -105,9 +105,9 @@ def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> l
 
     ledger = ChunkLedger(chunks, [None] * objects, SELECTIVE, len(rates), beginning)
     nodes = {f"node-{place}": Node(rate, at_once) for place, rate in enumerate(rates)}
-    crew, now = cast("WorkerPool", SimpleNamespace(members=nodes)), [0.0]
-    dealing = ChunkAssignment(crew, ledger, [*nodes], ON_THE_WAY, lambda: None, lambda: now[0])
-    for name, asked in dealing.asked(0, b"").items():
+    crew, now = cast("WorkerPool", SimpleNamespace(workers=nodes)), [0.0]
+    dealing = ChunkAssignment(crew, ledger, [*nodes], IN_TRANSIT, lambda: None, lambda: now[0])
+    for name, asked in dealing.first_steps(0, b"").items():
         nodes[name].more(0, 0, list(asked["chunks"]), asked["last"])
     while any(node.ended_at is None for node in nodes.values()):
         now[0] += TICK
@@ -117,8 +117,8 @@ def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> l
         for name, node in nodes.items():
             if node.ended_at is None:
                 node.goes_on(now[0])
-                dealing.told(name, node.tells())
-    assert ledger.is_whole and not ledger.left([*nodes])[0]
+                dealing.on_heartbeat(name, node.tells())
+    assert ledger.is_complete and not ledger.remaining([*nodes])[0]
     for name, node in nodes.items():
         assert dealing.numbers(name) == {*node.done}
     return [*nodes.values()]

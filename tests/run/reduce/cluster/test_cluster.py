@@ -192,9 +192,9 @@ class SlowSite(ReduceWorker):
 
     def learn(self, asked: Mapping[str, Any], on_progress: core.OnProgress) -> None:
         super().learn(asked, on_progress)
-        assert self._machine is not None
-        self._machine.format = SlowFormat(  # type: ignore[assignment]
-            self._machine.format, 2, self._has_given
+        assert self._reducer is not None
+        self._reducer.format = SlowFormat(  # type: ignore[assignment]
+            self._reducer.format, 2, self._has_given
         )
 
 
@@ -252,11 +252,11 @@ def test_a_ledger_counts_each_chunk_once(
         node = draw.choice(NODES)
         if draw.random() < 0.1:
             stays = [number for number in has[node] if draw.random() < 0.5]
-            ledger.kept(stays)
+            ledger.note_checkpointed(stays)
             kept += stays
-            lost = {ledger.out[number].chunk for number in has[node]}
-            lost -= {ledger.out[number].chunk for number in stays}
-            assert {*ledger.lost(node)} == lost
+            lost = {ledger.handed_out[number].chunk for number in has[node]}
+            lost -= {ledger.handed_out[number].chunk for number in stays}
+            assert {*ledger.note_lost(node)} == lost
             has[node].clear()
         elif (found := ledger.next(node)) is not None:
             number, chunk = found
@@ -264,12 +264,12 @@ def test_a_ledger_counts_each_chunk_once(
             assert holders is None or node in holders
             has[node].append(number)
             if draw.random() < 0.7:
-                ledger.came(number)
+                ledger.note_retrieved(number)
     numbers = [*kept, *(number for node in NODES for number in has[node])]
-    done = [ledger.out[number].chunk for number in numbers]
+    done = [ledger.handed_out[number].chunk for number in numbers]
     assert len(done) == len({*done})
-    there, unread = ledger.left(NODES)
-    assert unread == [] and ledger.is_whole == (not there) == (len(done) == len(of))
+    there, unread = ledger.remaining(NODES)
+    assert unread == [] and ledger.is_complete == (not there) == (len(done) == len(of))
 
 
 class InTurn(ReduceMachines):
@@ -309,11 +309,11 @@ def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = {"chunks": 1, "bytes": 1, "synchronisation_seconds": 0.0}
     answer = {"workers": [worker], "phases": [], "requests": {}, "threads": 1, "why": ""}
     for node in "ab":
-        told.note(node, StepResult(kind=None, reason="", value=answer), clock[0])
+        told.note_step(node, StepResult(kind=None, reason="", value=answer), clock[0])
     clock[0] = 1.0
-    told.waited()
-    told.lost("a")
+    told.note_waits()
+    told.note_lost("a")
     clock[0] = 5.0
-    told.waited()
+    told.note_waits()
     waits = {node: each["synchronisation_seconds"] for (node, _), each in told.workers.items()}
     assert waits == {"a": 1.0, "b": 5.0}

@@ -26,8 +26,8 @@ from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.cluster.tree_merge import ATTEMPTS_SECONDS, MAX_ATTEMPTS, MergeAttempts
 from tonnage.run.reduce.cluster.worker import ReduceConfig
 from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
-from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.index import build_index, to_bytes
+from tonnage.run.reduce.local_round import ComputeFlag
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -122,14 +122,14 @@ def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
     mergings = MergeAttempts(1)
     for _ in range(4 * MAX_ATTEMPTS):
         clock.now += ATTEMPTS_SECONDS / (4 * MAX_ATTEMPTS)
-        mergings.again("b")
+        mergings.note_failure("b")
     clock.now = 1.1 * ATTEMPTS_SECONDS
     with pytest.raises(core.RunError, match="what 0 rounds came to stays"):
-        mergings.again("b")
+        mergings.note_failure("b")
     few = MergeAttempts(1)
     for _ in range(MAX_ATTEMPTS - 1):
         clock.now += 10 * ATTEMPTS_SECONDS
-        few.again("b")
+        few.note_failure("b")
 
 
 class Unhurried(Checksum):
@@ -210,15 +210,15 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
 def test_at_work_is_who_computes_and_was_until_then() -> None:
     clock = [1.0]
     working = ComputeFlag(lambda: clock[0])
-    assert working.last < 0
+    assert working.last_active < 0
     with working.computing():
         clock[0] = 5.0
         with working.computing():
-            assert working.last == 5.0
+            assert working.last_active == 5.0
         clock[0] = 7.0
-        assert working.last == 7.0
+        assert working.last_active == 7.0
     clock[0] = 9.0
-    assert working.last == 7.0
+    assert working.last_active == 7.0
 
 
 def test_a_long_text_is_indexed_chunk_by_chunk(
@@ -255,9 +255,9 @@ def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch)
     at_it: list[bool] = []
 
     def indexed(*_: Any) -> None:
-        before = site.working.last
+        before = site.compute_flag.last_active
         time.sleep(0.001)
-        at_it.append(site.working.last > before)
+        at_it.append(site.compute_flag.last_active > before)
 
     monkeypatch.setattr(index_store, "indexed", indexed)
     url = f"s3://{BUCKET}/in/"

@@ -32,9 +32,9 @@ class HandedOut:
     node: str
     _pool: ChunkPool
     _number: int
-    came: bool = False
-    kept: bool = False
-    back: bool = False
+    retrieved: bool = False
+    checkpointed: bool = False
+    returned: bool = False
 
 
 class ChunkLedger:
@@ -53,8 +53,8 @@ class ChunkLedger:
         chunks: Iterable[Chunk],
         holders: Sequence[Collection[str] | None],
         assignment: str = SELECTIVE,
-        takers: int = 1,
-        beginning: Callable[[Chunk, int], Chunk] = lambda chunk, _: chunk,
+        workers: int = 1,
+        first_rows: Callable[[Chunk, int], Chunk] = lambda chunk, _: chunk,
     ) -> None:
         groups: dict[frozenset[str] | None, list[Chunk]] = {}
         for chunk in chunks:
@@ -62,13 +62,13 @@ class ChunkLedger:
             groups.setdefault(None if of is None else frozenset(of), []).append(chunk)
         self._bytes = sum(chunk.bytes for group in groups.values() for chunk in group)
         self._pools = [
-            (of, ChunkPool(groups[of], assignment, takers, beginning))
+            (of, ChunkPool(groups[of], assignment, workers, first_rows))
             for of in sorted(groups, key=lambda of: (of is None, len(of or ()), sorted(of or ())))
         ]
-        self.out: list[HandedOut] = []
+        self.handed_out: list[HandedOut] = []
         """All that were handed out, by the numbers that they have there."""
         self._of: dict[str, list[int]] = {}
-        self.came_bytes = 0
+        self.retrieved_bytes = 0
         """Of chunks that were retrieved, and are not to be again."""
 
     def has_for(self, node: str) -> bool:
@@ -82,9 +82,9 @@ class ChunkLedger:
                 continue
             if (number := pool.next()) is not None:
                 out = HandedOut(pool.chunks[number], node, pool, number)
-                self.out.append(out)
-                self._of.setdefault(node, []).append(len(self.out) - 1)
-                return len(self.out) - 1, out.chunk
+                self.handed_out.append(out)
+                self._of.setdefault(node, []).append(len(self.handed_out) - 1)
+                return len(self.handed_out) - 1, out.chunk
         return None
 
     @property
@@ -92,50 +92,50 @@ class ChunkLedger:
         """Of chunks that nobody has."""
         return sum(pool.left_bytes for _, pool in self._pools)
 
-    def came(self, number: int) -> None:
+    def note_retrieved(self, number: int) -> None:
         """A chunk was retrieved."""
-        out = self.out[number]
-        if not (out.came or out.back):
-            out.came = True
-            self.came_bytes += out.chunk.bytes
+        out = self.handed_out[number]
+        if not (out.retrieved or out.returned):
+            out.retrieved = True
+            self.retrieved_bytes += out.chunk.bytes
             out._pool.done(out._number)
 
-    def kept(self, numbers: Iterable[int]) -> None:
+    def note_checkpointed(self, numbers: Iterable[int]) -> None:
         """These chunks are in an object that outlives the machine that reduced them."""
         for number in numbers:
-            assert not self.out[number].back
-            self.out[number].kept = True
+            assert not self.handed_out[number].returned
+            self.handed_out[number].checkpointed = True
 
-    def given_back(self, number: int) -> None:
+    def note_returned(self, number: int) -> None:
         """A machine will not reduce this chunk, which has not come; twice is as good as once."""
-        out = self.out[number]
-        assert not (out.came or out.kept)
-        if not out.back:
+        out = self.handed_out[number]
+        assert not (out.retrieved or out.checkpointed)
+        if not out.returned:
             out._pool.done(out._number)
-            out.back = True
+            out.returned = True
             out._pool.put_back(out._number)
 
-    def lost(self, node: str) -> list[Chunk]:
+    def note_lost(self, node: str) -> list[Chunk]:
         """What a machine had that is lost is handed out again; gives it."""
         found = []
         for number in self._of.pop(node, []):
-            out = self.out[number]
-            if out.kept or out.back:
+            out = self.handed_out[number]
+            if out.checkpointed or out.returned:
                 continue
-            if out.came:
-                self.came_bytes -= out.chunk.bytes
+            if out.retrieved:
+                self.retrieved_bytes -= out.chunk.bytes
             else:
                 out._pool.done(out._number)
-            out.back = True
+            out.returned = True
             out._pool.put_back(out._number)
             found.append(out.chunk)
         return found
 
-    def had(self, node: str) -> list[int]:
+    def chunks_of(self, node: str) -> list[int]:
         """The numbers of the chunks that a machine has."""
-        return [number for number in self._of.get(node, ()) if not self.out[number].back]
+        return [number for number in self._of.get(node, ()) if not self.handed_out[number].returned]
 
-    def left(self, nodes: Collection[str]) -> tuple[bool, list[Chunk]]:
+    def remaining(self, nodes: Collection[str]) -> tuple[bool, list[Chunk]]:
         """Whether these machines have chunks to be handed out, and those that none can read."""
         there, unread = False, []
         for of, pool in self._pools:
@@ -146,6 +146,6 @@ class ChunkLedger:
         return there, unread
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether each byte of the input is with a machine, or in an object that is kept, once."""
-        return sum(out.chunk.bytes for out in self.out if not out.back) == self._bytes
+        return sum(out.chunk.bytes for out in self.handed_out if not out.returned) == self._bytes

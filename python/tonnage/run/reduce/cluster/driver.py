@@ -28,7 +28,7 @@ from tonnage.base.records import ReductionRecord
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, StepResult, StepWorker
 from tonnage.cluster.worker_pool import LOST, WorkerPool, raise_refusal
-from tonnage.run.reduce.cluster.assignment import ON_THE_WAY, ChunkAssignment
+from tonnage.run.reduce.cluster.assignment import IN_TRANSIT, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.inputs import ClusterInput, find_input, input_from_json
 from tonnage.run.reduce.cluster.job_dir import INDEX, ROUND, SAMPLE, ReduceJobDir, open_job_dir
@@ -101,63 +101,63 @@ class _Driver:
         asked: ReduceJob,
         on_round: OnRound,
     ) -> None:
-        self._home, self._crew, self._asked = home, crew, asked
+        self._job_dir, self._pool, self._job = home, crew, asked
         self._on_round = on_round
         self._code = asked.code
-        self._told = NodeReports()
+        self._reports = NodeReports()
         self._lost: dict[str, str] = {}
         self._renewed: dict[str, int] = {}
         """Bytes that all had reduced when a node was given a new agent."""
         self._orphans: list[bytes] = []
         """Objects of nodes that were lost, of this round."""
-        self._dealings: list[ChunkAssignment] = []
+        self._assignments: list[ChunkAssignment] = []
         """Of this round: what nodes have sent is wanted until it ends."""
         self._attempt = 0
 
     def run(self) -> tuple[Any, ReductionRecord]:
         """Does what there is left to do."""
-        self._crew.ready(self._asked.place)
-        self._found = self._look()
-        self._reduction = self._made()
-        self._learn(self._crew.nodes)
-        codec = _codec(self._asked, self._reduction)
-        before = self._home.read_state(ROUND, codec)
+        self._pool.ready(self._job.place)
+        self._input = self._load_input()
+        self._reduction = self._load_reduction()
+        self._learn(self._pool.nodes)
+        codec = _codec(self._job, self._reduction)
+        before = self._job_dir.read_state(ROUND, codec)
         rounds, known, over = before or (0, None, False)
         reduction, began, here = self._reduction, time.monotonic(), 0
         while not over:
             whole = self._round(rounds, known)
-            with _over("finish", f"round {rounds + 1}"):
+            with _fatal("finish", f"round {rounds + 1}"):
                 result = reduction.finish(whole, known)
             rounds, here = rounds + 1, here + 1
-            with _over("until", f"round {rounds}"):
+            with _fatal("until", f"round {rounds}"):
                 over = reduction.until(result, known, rounds)
             known = result
-            self._home.write_state(ROUND, codec, (rounds, known, over))
-        with _over("summary", "the result"):
+            self._job_dir.write_state(ROUND, codec, (rounds, known, over))
+        with _fatal("summary", "the result"):
             told = summary(reduction, known)
         record = make_record(
-            self._asked,
-            self._home.began_at,
-            self._found.index,
-            self._told,
+            self._job,
+            self._job_dir.began_at,
+            self._input.index,
+            self._reports,
             rounds=rounds,
             rounds_here=here,
             seconds=time.monotonic() - began,
             result=told,
             lost=self._lost,
-            labels=self._crew.labels,
+            labels=self._pool.labels,
         )
-        record.write(self._home.record)
+        record.write(self._job_dir.record)
         return known, record
 
-    def _look(self) -> ClusterInput:
+    def _load_input(self) -> ClusterInput:
         """The chunks there are, and who can read them: as they were when the job began."""
-        found, plan = find_input(self._crew, self._asked), self._home.plan
+        found, plan = find_input(self._pool, self._job), self._job_dir.plan
         if plan is None:
-            self._home.write(INDEX, to_bytes(found.index))
-            self._home.begin(found.to_json())
+            self._job_dir.write(INDEX, to_bytes(found.index))
+            self._job_dir.begin(found.to_json())
             return found
-        before = input_from_json(plan, self._home.read(INDEX) or b"")
+        before = input_from_json(plan, self._job_dir.read(INDEX) or b"")
         known = {*before.files}
         if missing := [each for each in found.files if each not in known]:
             raise FatalJobError(
@@ -166,16 +166,16 @@ class _Driver:
             )
         return replace(before, workers=found.workers)
 
-    def _made(self) -> Reduction[Any]:
+    def _load_reduction(self) -> Reduction[Any]:
         """The reduction; if it is made of sampled rows, of those of the job's first command."""
-        made = self._asked.reduction
+        made = self._job.reduction
         if not isinstance(made, FromSample):
             return made
         codec = RoundStateCodec([])
-        rows = self._home.read_state(SAMPLE, codec)
+        rows = self._job_dir.read_state(SAMPLE, codec)
         if rows is None:
-            node, index = self._found.node_with_most(self._crew.nodes)
-            ended = self._crew.run_step(
+            node, index = self._input.node_with_most(self._pool.nodes)
+            ended = self._pool.run_step(
                 "sample", {node: {"index": to_bytes(index), "rows": made.rows}}
             )
             raise_refusal(ended, REFUSED)
@@ -183,19 +183,19 @@ class _Driver:
                 failed = FatalJobError if kind == DETERMINISTIC else core.RunError
                 raise failed(f"{node}: {ended[node].reason}")
             rows = ended[node].value
-            self._home.write_state(SAMPLE, codec, rows)
-        with _over("sample", "the rows that are looked at first"):
+            self._job_dir.write_state(SAMPLE, codec, rows)
+        with _fatal("sample", "the rows that are looked at first"):
             return made.make(rows)
 
     def _learn(self, nodes: Collection[str]) -> None:
         """Tells nodes what stays the same in all rounds."""
         asked = {
             "reduction": self._code.pickled(self._reduction),
-            "index": to_bytes(self._found.index),
-            "chunk_bytes": self._found.chunk_bytes,
-            "keep_bytes": CHECKPOINT_BYTES // max(self._found.workers, 1),
+            "index": to_bytes(self._input.index),
+            "chunk_bytes": self._input.chunk_bytes,
+            "keep_bytes": CHECKPOINT_BYTES // max(self._input.workers, 1),
         }
-        for node, end in self._crew.run_step("learn", dict.fromkeys(nodes, asked)).items():
+        for node, end in self._pool.run_step("learn", dict.fromkeys(nodes, asked)).items():
             if end.kind is not None:
                 self._lose(node, end, None)
 
@@ -205,65 +205,65 @@ class _Driver:
         Raises:
             RunError: There are chunks that nobody can read any more, or nobody is left.
         """
-        found, packed = self._found, self._code.pickled(known)
+        found, packed = self._input, self._code.pickled(known)
         ledger = ChunkLedger(
             found.index.chunks,
             found.holders,
-            self._asked.assignment,
+            self._job.assignment,
             found.workers,
             found.index.format.first_rows,
         )
-        self._orphans, self._dealings = [], []
+        self._orphans, self._assignments = [], []
         mergings = MergeAttempts(number + 1)
         while True:
-            there, unread = ledger.left(self._crew.nodes)
-            if (unread or not self._crew.nodes) and not self._renew(ledger):
+            there, unread = ledger.remaining(self._pool.nodes)
+            if (unread or not self._pool.nodes) and not self._renew(ledger):
                 raise core.RunError(self._why(unread))
             if there:
-                self._deal(number, packed, ledger)
+                self._reduce_chunks(number, packed, ledger)
                 self._renew(ledger)
             elif not unread and (whole := self._merged(ledger, known, mergings)) is not None:
-                assert ledger.is_whole
+                assert ledger.is_complete
                 return whole[0]
 
-    def _deal(self, number: int, known: bytes, ledger: ChunkLedger) -> None:
+    def _reduce_chunks(self, number: int, known: bytes, ledger: ChunkLedger) -> None:
         """Has all nodes reduce what nobody has, until it is done or somebody is lost."""
-        crew, found = self._crew, self._found
+        crew, found = self._pool, self._input
         dealing = ChunkAssignment(
             crew,
             ledger,
             crew.nodes,
-            ahead=ON_THE_WAY,
-            on_came=lambda: self._on_round(number + 1, ledger.came_bytes, found.index.bytes),
+            ahead=IN_TRANSIT,
+            on_came=lambda: self._on_round(number + 1, ledger.retrieved_bytes, found.index.bytes),
         )
-        self._dealings.append(dealing)
-        ended = crew.run_step("reduce", dealing.asked(number, known), dealing.told)
+        self._assignments.append(dealing)
+        ended = crew.run_step("reduce", dealing.first_steps(number, known), dealing.on_heartbeat)
         for node, end in sorted(ended.items()):
             if end.kind is None:
                 if {*end.value["chunks"]} != dealing.numbers(node):
                     raise core.RunError(
                         f"{node} has reduced other chunks than it was given: nothing is called done"
                     )
-                self._told.note(node, end, dealing.ended_at.get(node))
+                self._reports.note_step(node, end, dealing.ended_at.get(node))
             else:
                 self._lose(node, end, ledger)
-        self._told.waited()
+        self._reports.note_waits()
 
     def _merged(
         self, ledger: ChunkLedger, known: Any, mergings: MergeAttempts
     ) -> tuple[Any] | None:
         """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
-        nodes = [node for node in self._crew.nodes if ledger.had(node)]
+        nodes = [node for node in self._pool.nodes if ledger.chunks_of(node)]
         if not nodes:
             return (self._merged_here(known),)
         self._attempt += 1
-        whole = tree_merge(self._crew, nodes, self._orphans, self._attempt)
-        self._told.waited()
+        whole = tree_merge(self._pool, nodes, self._orphans, self._attempt)
+        self._reports.note_waits()
         if isinstance(whole, bytes):
             return (pickle.loads(whole),)
         for node, end in whole.items():
             self._lose(node, end, ledger)
-        mergings.again(
+        mergings.note_failure(
             formatting.listing(f"{node}, which {end.reason}" for node, end in whole.items())
         )
         self._renew(ledger)
@@ -271,9 +271,9 @@ class _Driver:
 
     def _merged_here(self, known: Any) -> Any:
         """What lost nodes have left of a round of which there is nothing else."""
-        with _over("begin", "a round without rows"):
+        with _fatal("begin", "a round without rows"):
             whole = self._reduction.begin(known)
-        with _over("merge", "objects of machines that were lost"):
+        with _fatal("merge", "objects of machines that were lost"):
             for each in self._orphans:
                 whole = call_reduction(self._reduction.merge, whole, pickle.loads(each))
         return whole
@@ -290,27 +290,27 @@ class _Driver:
             raise FatalJobError(f"{node}: {end.reason}")
         if end.kind == REFUSED:
             raise core.UsageError(f"{node}: {end.reason}")
-        self._crew.lose(node, end.reason)
-        self._told.lost(node)
+        self._pool.lose(node, end.reason)
+        self._reports.note_lost(node)
         self._lost[node] = end.reason
         if end.kind != LOST:
             self._renewed[node] = -1  # Its machine is there, and it failed.
         if ledger is not None:
             # In the steps before, too: it may have done others of this round to their ends.
-            for dealing in self._dealings:
-                self._orphans += dealing.kept(node)
-            ledger.lost(node)
+            for dealing in self._assignments:
+                self._orphans += dealing.take_checkpoints(node)
+            ledger.note_lost(node)
 
     def _renew(self, ledger: ChunkLedger) -> bool:
         """Gives machines whose agents are gone new ones; tells whether one has one.
 
         Again and again, as long as some chunk was reduced since the last time.
         """
-        done = self._told.bytes + ledger.came_bytes
+        done = self._reports.bytes + ledger.retrieved_bytes
         nodes = [node for node in sorted(self._lost) if self._renewed.get(node) not in (-1, done)]
         for node in nodes:
             self._renewed[node] = done
-        there = self._crew.restart(nodes, self._asked.place)
+        there = self._pool.restart(nodes, self._job.place)
         for node in nodes:
             if node in there:
                 del self._lost[node]
@@ -327,7 +327,7 @@ class _Driver:
         first = unread[0]
         return (
             f"{formatting.several(len(unread), 'chunk')} of input nobody can read any more, first "
-            f"{first.bytes} bytes of {self._found.index.files[first.file].name} at offset "
+            f"{first.bytes} bytes of {self._input.index.files[first.file].name} at offset "
             f"{first.offset}{because}"
         )
 
@@ -338,7 +338,7 @@ def _codec(asked: ReduceJob, reduction: object) -> RoundStateCodec:
 
 
 @contextmanager
-def _over(stage: str, where: str) -> Iterator[None]:
+def _fatal(stage: str, where: str) -> Iterator[None]:
     """What a user's function raises here it would raise again.
 
     Raises:

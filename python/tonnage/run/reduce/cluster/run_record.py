@@ -31,7 +31,7 @@ class NodeReports:
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
 
-    def note(self, node: str, end: StepResult, ended_at: float | None) -> None:
+    def note_step(self, node: str, end: StepResult, ended_at: float | None) -> None:
         """A node has done a step, at some moment."""
         for place, worker in enumerate(end.value["workers"]):
             before = self.workers.setdefault((node, place), dict.fromkeys(worker, 0))
@@ -44,11 +44,11 @@ class NodeReports:
         self.tuned[node] = end.value["threads"], end.value["why"]
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
-    def lost(self, node: str) -> None:
+    def note_lost(self, node: str) -> None:
         """A node waits for nobody any more."""
         self._waits.pop(node, None)
 
-    def waited(self) -> None:
+    def note_waits(self) -> None:
         """Nodes have waited until now for others."""
         now = time.monotonic()
         for node, since in self._waits.items():

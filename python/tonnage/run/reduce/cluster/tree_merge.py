@@ -62,7 +62,9 @@ def tree_merge(
 def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult]:
     """Those who are not there any more."""
     gone = {node: crew.workers[node].gone for node in nodes}
-    return {node: StepResult(kind=LOST, reason=why) for node, why in gone.items() if why is not None}
+    return {
+        node: StepResult(kind=LOST, reason=why) for node, why in gone.items() if why is not None
+    }
 
 
 @dataclass
@@ -77,7 +79,7 @@ class MergeAttempts:
     failed: list[float] = field(default_factory=list)
     """When."""
 
-    def again(self, lost: str) -> None:
+    def note_failure(self, lost: str) -> None:
         """Merging is to begin anew.
 
         Args:

@@ -20,9 +20,9 @@ from typing import Any
 from tonnage.base import core
 from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.run.reduce import index_store, tuning
-from tonnage.run.reduce.compute_flag import ComputeFlag
 from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.local_round import (
+    ComputeFlag,
     LocalReducer,
     LocalRound,
     NumberedChunk,
@@ -82,21 +82,21 @@ class ReduceWorker:
         self._place = place
         self.on_news: Callable[[], None] = lambda: None
         self._workers = place.workers or core.workers()
-        self._machine: LocalReducer | None = None
+        self._reducer: LocalReducer | None = None
         self._round = -1
-        self._own: list[bytes] = []
-        self._keep_bytes = 0
+        self._objects: list[bytes] = []
+        self._checkpoint_bytes = 0
         self._attempt, self._joined = -1, list[bytes]()
         self._merged: bytes | None = None
         """What it came to have in this attempt."""
-        self.working = ComputeFlag()
+        self.compute_flag = ComputeFlag()
         self._lock = threading.Lock()
         self.begin()
 
     def begin(self) -> None:
         """A step begins: nothing is given yet."""
-        self._dealt = _ChunkQueue(self._note, lambda: self._machine.ahead if self._machine else 0)
-        self._one: LocalRound | None = None
+        self._queue = _ChunkQueue(self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0)
+        self._running: LocalRound | None = None
         self._lines: list[Mapping[str, Any]] = []
         self._told = 0
 
@@ -121,7 +121,7 @@ class ReduceWorker:
         index = None
         if inputs := [*here, *asked["urls"]]:
             # What is asked of a store comes to its end by itself, as the list of a large folder.
-            with self.working.computing() if asked["urls"] else nullcontext():
+            with self.compute_flag.computing() if asked["urls"] else nullcontext():
                 index = index_store.find_chunks(
                     inputs,
                     place.object_store,
@@ -158,7 +158,7 @@ class ReduceWorker:
             on_progress: Not called.
         """
         place = self._place
-        with self.working.computing():
+        with self.compute_flag.computing():
             reduction: Reduction[Any] = pickle.loads(asked["reduction"])
         index = from_bytes(asked["index"], "the index")
         settings = ReduceSettings(
@@ -170,11 +170,11 @@ class ReduceWorker:
             measured=place.measured,
         )
         with _of_user():
-            self._machine = LocalReducer(
-                reduction, index.files, index.format, settings, self.working
+            self._reducer = LocalReducer(
+                reduction, index.files, index.format, settings, self.compute_flag
             )
-        self._round, self._own = -1, []
-        self._keep_bytes = asked["keep_bytes"]
+        self._round, self._objects = -1, []
+        self._checkpoint_bytes = asked["keep_bytes"]
 
     def reduce(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         """Reduces the chunks that it is given while it does so (`more`).
@@ -184,26 +184,26 @@ class ReduceWorker:
                 whether they are the ``last``.
             on_progress: Called with bytes received.
         """
-        assert self._machine is not None
-        machine = self._machine
+        assert self._reducer is not None
+        machine = self._reducer
         if asked["round"] != self._round:
-            self._round, self._own = asked["round"], []
+            self._round, self._objects = asked["round"], []
         self._begin_attempt(-1)
         machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
         keeping = _Checkpoints(
-            self, self._place.checkpoint_seconds, self._keep_bytes, done, self._lock
+            self, self._place.checkpoint_seconds, self._checkpoint_bytes, done, self._lock
         )
         with _of_user():
-            dealt = self._dealt
+            dealt = self._queue
             dealt.more(0, asked["chunks"], asked["last"])
-            self._one = one = LocalRound(
+            self._running = one = LocalRound(
                 machine, pickle.loads(asked["known"]), dealt, keeping.reduced
             )
             whole = one.run(lambda: on_progress(one.received_bytes))
-        with self.working.computing(), _of_user(), user_code("local", "the object, to be sent"):
-            self._own.append(pickle_with_modules(whole, ()))
+        with self.compute_flag.computing(), _of_user(), user_code("local", "the object, to be sent"):
+            self._objects.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
         return {
             "chunks": done,
@@ -222,14 +222,14 @@ class ReduceWorker:
             chunks: With their numbers.
             last: Whether no more are given.
         """
-        if self._one is not None and self._dealt.more(start, chunks, last):
-            self._one.ask()
+        if self._running is not None and self._queue.more(start, chunks, last):
+            self._running.request_chunks()
 
     def give_back(self, chunks: int) -> None:
         """Gives back so many chunks, at most, that have not come to be reduced, the last first."""
-        numbers = self._dealt.give_back(chunks)
-        if self._one is not None:
-            numbers += self._one.give_back(chunks - len(numbers))
+        numbers = self._queue.give_back(chunks)
+        if self._running is not None:
+            numbers += self._running.return_chunks(chunks - len(numbers))
         self._note({"back": numbers})
 
     def join(self, attempt: int, other: bytes) -> None:
@@ -244,14 +244,14 @@ class ReduceWorker:
             asked: Which ``attempt`` it is; its first step is of its own objects.
             on_progress: Not called.
         """
-        assert self._machine is not None
+        assert self._reducer is not None
         self._begin_attempt(asked["attempt"])
-        own = self._own if self._merged is None else [self._merged]
+        own = self._objects if self._merged is None else [self._merged]
         packs, self._joined = [*own, *self._joined], []
-        with self.working.computing():
+        with self.compute_flag.computing():
             if len(packs) > 1:
                 with _of_user(), user_code("merge", "the objects of several machines"):
-                    whole, merge = pickle.loads(packs[0]), self._machine.reduction.merge
+                    whole, merge = pickle.loads(packs[0]), self._reducer.reduction.merge
                     for other in packs[1:]:
                         whole = call_reduction(merge, whole, pickle.loads(other))
                     packs = [pickle_with_modules(whole, ())]
@@ -303,7 +303,7 @@ class _ChunkQueue:
             count = min(chunks, len(self._chunks))
             return [self._chunks.pop()[0] for _ in range(count)]
 
-    def came(self, number: int) -> None:
+    def retrieved(self, number: int) -> None:
         self._note({"came": number, "ahead": self._ahead()})
 
     @property

@@ -18,7 +18,7 @@ class ReduceStepWorker(StepWorker):
 
     def tell(self, known: int, seconds: float) -> Heartbeat:
         """How far it is (`Sorter.tell`); it moves as long as somebody computes."""
-        self._moved = max(self._moved, self._part.working.last)
+        self._moved = max(self._moved, self._part.compute_flag.last_active)
         return super().tell(known, seconds)
 
     def more(self, step: int, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
