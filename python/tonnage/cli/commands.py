@@ -127,8 +127,8 @@ SECTIONS: dict[str, dict[str, Family | Place]] = {
     },
     "Data": {
         "gensort": Place("data.gensort", "gensort", "Generate records of the sort benchmark."),
-        "valsort": Place("data.gensort", "valsort", "Check that records are sorted."),
-        "index": Place("run.reduce", "index", "Index data in chunks for run reduce."),
+        "valsort": Place("data.valsort", "valsort", "Check that records are sorted."),
+        "index": Place("data.index", "index", "Index data in chunks for run reduce."),
         "split": Place("data.split", "split", "Split a file into parts of whole rows."),
     },
     "Setup": {
@@ -257,7 +257,7 @@ def call(arguments: list[str]) -> tuple[int, str]:
 def _usage_error(error: Any) -> str:
     """The parser's error in one line that says how to fix it."""
     kind, message = type(error).__name__, str(error.format_message())
-    command = error.ctx.command if error.ctx else None
+    command: Any = error.ctx.command if error.ctx else None
     if kind == "NoArgsIsHelpError":
         return f"give a command: {', '.join(command.list_commands(error.ctx))} (see --help)"
     if kind == "NoSuchOption":

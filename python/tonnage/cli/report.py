@@ -12,22 +12,25 @@ from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, ReductionRecord, RunRecord
 from tonnage.base.records.discovery import has_schema, measurement_bytes
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
-from tonnage.cli.options.extras import refuse_without
-from tonnage.cli.options.inputs import measured_places, read_all, read_fleets
+from tonnage.cli.options.extras import refuse_missing_extra
+from tonnage.cli.options.inputs import load_all, load_clusters, measurement_files
 from tonnage.cli.options.types import Json, whole_number
+from tonnage.cli.options.validate import refuse_suffix
+from tonnage.cli.output.run_comparison import comparison_lines
+from tonnage.cli.output.run_record import lost_lines
 
 JOB, RUN = "job.json", "run.json"
-"""What tells the directory of a job on a fleet, and its record."""
+"""The files by which a job directory, and its record, are recognized."""
 
 
 def report(
+    *,
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="MEASUREMENT_OR_DIR...",
-            help="Measurements, or directories that hold some, at any depth; or the --job-dir of a job "
-            "on a fleet, or its run.json; or records of reductions, or a directory of them; or "
-            "plans, as tonnage plan --json printed them.",
+            metavar="PATH...",
+            help="Measurements, or directories of them at any depth; or one job on a cluster (its "
+            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json).",
         ),
     ],
     price: Annotated[
@@ -35,7 +38,7 @@ def report(
         typer.Option(
             "--price",
             metavar="HOST_OR_TYPE=USD_PER_HOUR...",
-            help="What a machine costs, by its name or its type's; or HOST=TYPE of the catalog.",
+            help="Price of a host or of a machine type; or HOST=TYPE, a type of the catalog.",
         ),
     ] = None,
     catalog: Annotated[
@@ -43,7 +46,7 @@ def report(
         typer.Option(
             "--catalog",
             metavar="NAME",
-            help="What machine types cost: a catalog's name or CSV file.",
+            help="Prices of machine types: a catalog's name or CSV file.",
         ),
     ] = None,
     out: Annotated[
@@ -51,7 +54,7 @@ def report(
         typer.Option(
             "--output",
             metavar="FILE.html",
-            help="Where the page goes; its figures are put beside it, in FILE.json.",
+            help="File of the page; its figures go next to it, into FILE.json.",
         ),
     ] = Path("report.html"),
     seed: Annotated[
@@ -60,28 +63,32 @@ def report(
             "--seed",
             parser=whole_number(0, 1 << 62),
             metavar="N",
-            help="Of all random draws. Default: 0.",
+            help="Seed of everything that is random. Default: 0.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Analyse measurements of one machine or of a fleet, and write a page to look at.
+    """Analyse measurements of one machine or of a cluster, and write a page.
 
-    Of a job on a fleet, a sort or a MapReduce: its phases beside their limits and its plan, node
-    by node. Of reductions: what chunks and threads made of them. Of plans: what each machine type
-    costs and takes, side by side.
+    For a sort or MapReduce on a cluster the page compares phases with their limits and plan, node
+    by node; for reductions it shows the effect of chunks and requests; for plans it compares
+    machine types by cost and time.
+
+    Examples:
+        tonnage report results --price i4i.large=0.172 --output report.html
+        tonnage report job --output run.html
     """
-    refuse_without("report", "tonnage report")
+    refuse_missing_extra("report", "tonnage report")
     from tonnage.cli.options.prices import prices
     from tonnage.model.analysis.analyse import analyse
     from tonnage.report.analysis import write_analysis
 
-    _refuse_out(out)
+    refuse_suffix(out, ".html")
     for path in paths:
         if not path.exists():
             raise core.UsageError(
-                f"{path}: there is no such file or directory: give what a measurement or a job was "
-                "written to, its --output or --job-dir"
+                f"{path}: there is no such file or directory: give the --output of a "
+                "measurement, or the --job-dir of a job"
             )
     flags = {"--price": price, "--catalog": catalog, "--seed": seed}
     if plans := [path for path in paths if path.is_file() and has_schema(path, Plan)]:
@@ -95,51 +102,53 @@ def report(
     if runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
-            raise core.UsageError(f"{runs[0].parent} is a job on a fleet: give it alone")
+            raise core.UsageError(f"{runs[0].parent} is a job on a cluster: give it alone")
         _report_run(runs[0], out, as_json)
         return
     costs = prices(price or [], catalog)
-    found = measured_places(paths)
-    measurements = read_all(found)
+    found = measurement_files(paths)
+    measurements = load_all(found)
     total = sum(map(measurement_bytes, found))
     with core.Progress("analysing", total) as progress:
         analysis = analyse(
             measurements,
             costs,
             seed or 0,
-            fleets=read_fleets(paths),
+            fleets=load_clusters(paths),
             on_share=lambda share: progress(int(share * total)),
         )
     page = write_analysis(analysis, out)
     if as_json:
         print(json.dumps(analysis.to_json()))
         return
-    for said in (*analysis.findings, *analysis.warnings):
-        print(said)
+    for line in (*analysis.findings, *analysis.warnings):
+        print(line)
     for rule in analysis.scorecard:
         print(f"{formatting.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
     print(f"Report: {page}")
 
 
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
-    """Refuses what is for measurements alone."""
+    """Refuses options that only a report of measurements has."""
     for flag, given in flags.items():
         if given is not None:
-            raise core.UsageError(f"{flag}: it is for measurements, and {what}: leave it out")
+            raise core.UsageError(f"{flag} is for measurements, and {what}: leave it out")
 
 
 def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
     from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
-        raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is none: give plans alone")
+        raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is not: give only plans")
     beside = out.with_suffix(".json")
     if beside.resolve() in {path.resolve() for path in plans}:
         raise core.UsageError(
-            f"--output {out}: {beside} is a plan, and would be written over: give another"
+            f"--output {out}: {beside} is a plan and would be overwritten: give another"
         )
     if len(plans) > MOST_PLANS:
-        raise core.UsageError(f"{len(plans)} plans are more than can be told apart: {MOST_PLANS}")
+        raise core.UsageError(
+            f"{len(plans)} plans are too many to compare: give at most {MOST_PLANS}"
+        )
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
@@ -151,8 +160,8 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
                 for name, path in zip(names, plans, strict=True)
             ]
         )
-    except RecordError as why:
-        raise core.UsageError(str(why)) from None
+    except RecordError as error:
+        raise core.UsageError(str(error)) from None
     page = write_plans(found, out)
     if as_json:
         print(json.dumps(found.to_json()))
@@ -163,66 +172,58 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
 
 
 def _reductions_at(path: Path) -> list[Path]:
-    """Records of reductions: a file itself, or those right in a directory."""
+    """Records of reductions: a file itself, or the files of a directory."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     return [each for each in files if each.is_file() and has_schema(each, ReductionRecord)]
 
 
 def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
-    from tonnage.cli.output.run_comparison import lines
     from tonnage.model.analysis.reduction_sweep import summarise_sweep
     from tonnage.report.reductions import found_in_words, name_of, write_sweep
 
     try:
-        put_together = summarise_sweep([ReductionRecord.read(place) for place in places])
-    except RecordError as why:
-        raise core.UsageError(str(why)) from None
-    page = write_sweep(put_together, out)
+        sweep = summarise_sweep([ReductionRecord.read(place) for place in places])
+    except RecordError as error:
+        raise core.UsageError(str(error)) from None
+    page = write_sweep(sweep, out)
     if as_json:
-        print(json.dumps(put_together.to_json()))
+        print(json.dumps(sweep.to_json()))
         return
-    for swept in put_together.swept:
+    for swept in sweep.swept:
         print(f"{name_of(swept)}. {found_in_words(swept)}")
-    for each in put_together.compared:
-        for said in lines(each, each.phase_seconds):
-            print(said)
+    for each in sweep.compared:
+        for line in comparison_lines(each, each.phase_seconds):
+            print(line)
     print(f"Report: {page}")
 
 
 def _run_at(path: Path) -> Path | None:
-    """The record of a job on a fleet: a file itself, or that of the job's own directory."""
+    """The record of a job on a cluster: a file itself, or the one in its job directory."""
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
         raise core.UsageError(
-            f"{path} is of a job that has not finished: the same command goes on, with --job-dir {path}"
+            f"{path}: the job has not finished: its command with --job-dir {path} resumes it"
         )
     return place if place.is_file() and has_schema(place, RunRecord) else None
 
 
 def _report_run(place: Path, out: Path, as_json: bool) -> None:
-    from tonnage.cli.output.run_comparison import lines
-    from tonnage.cli.run.cluster import lost
     from tonnage.report.cluster_run import write_run
 
     try:
         record = RunRecord.read(place)
-    except RecordError as why:
-        raise core.UsageError(str(why)) from None
+    except RecordError as error:
+        raise core.UsageError(str(error)) from None
     if not record.nodes:
         raise core.UsageError(
-            f"{place}: a {record.job} on one machine: give a job on a fleet; of sorts on one "
-            "machine tonnage study reports"
+            f"{place}: a {record.job} on one machine: give a job on a cluster, or use tonnage study "
+            "for sorts on one machine"
         )
     page = write_run(record, out)
     if as_json:
         print(json.dumps(record.to_json()))
         return
-    compared = lines(record.compared, record.seconds) if record.compared else ()
-    for said in (*compared, *lost(record)):
-        print(said)
+    compared = comparison_lines(record.compared, record.seconds) if record.compared else ()
+    for line in (*compared, *lost_lines(record)):
+        print(line)
     print(f"Report: {page}")
-
-
-def _refuse_out(out: Path) -> None:
-    if out.suffix != ".html" or out.is_dir():
-        raise core.UsageError(f"--output {out}: name a file that ends in .html")

@@ -1,4 +1,4 @@
-"""``tonnage catalog``: what can be rented, where its figures are from, and how they change."""
+"""``tonnage catalog``: offers of providers, the source of their figures, and their changes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
-from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Json, number, parse_size, parse_usd
-from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.options.validate import refuse_suffix, refuse_unknown
 
 if TYPE_CHECKING:
     from tonnage.catalog import Catalog, Offer
 
 REFRESHABLE = ("aws",)
 FIRST_AFTER_SECONDS, EVERY_SECONDS = 1.0, 5.0
-"""When, and how often then, a refresh says how far it is."""
+"""When a refresh first reports progress, and how often after that."""
 
 SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
     "price": lambda offer: (
@@ -39,47 +39,43 @@ SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
     "local-disk": lambda offer: _most_first(offer.local_bytes),
     "network": lambda offer: _most_first(offer.network.baseline_bytes_per_second),
 }
-"""What offers can be sorted by; what is unknown comes last."""
+"""Sort orders of offers; unknown figures come last."""
 LEAST_CAPACITY = 1_000_000
-"""Bytes. What is below was meant in another unit."""
+"""A smaller capacity probably lacks its unit."""
 
 
 def parse_capacity(text: str) -> int:
-    """What a machine has of memory or disks, in bytes; a number without its unit is no such."""
-    found = parse_size(text)
-    if found < LEAST_CAPACITY:
+    """A machine's memory or disks, in bytes; refuses a number without its unit."""
+    size = parse_size(text)
+    if size < LEAST_CAPACITY:
         raise typer.BadParameter(f"{text!r} is less than any machine has: write it like 64GiB")
-    return found
+    return size
 
 
 def ls(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="CATALOG",
-            help="Catalogs by name or as CSV files. Default: the newest of each provider, if "
-            "anything is asked of their offers; else the catalogs are listed.",
+            metavar="[CATALOG...]",
+            help="Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
+            "is given; otherwise the catalogs themselves are listed.",
         ),
     ] = None,
     provider: Annotated[
         str | None,
-        typer.Option("--provider", metavar="NAME", help="One of aws, azure, gcp and lab."),
+        typer.Option("--provider", metavar="NAME", help="aws, azure, gcp or lab."),
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option("--arch", metavar="NAME", help="Like x86_64 or arm64."),
+        typer.Option("--arch", metavar="NAME", help="x86_64 or arm64."),
     ] = None,
     min_vcpus: Annotated[
         float | None,
-        typer.Option(
-            "--min-vcpus", parser=number(0, 1_000_000), metavar="N", help="At least so many."
-        ),
+        typer.Option("--min-vcpus", parser=number(0, 1_000_000), metavar="N", help="Fewest vCPUs."),
     ] = None,
     min_memory: Annotated[
         int | None,
-        typer.Option(
-            "--min-memory", parser=parse_capacity, metavar="SIZE", help="At least, like 64GiB."
-        ),
+        typer.Option("--min-memory", parser=parse_capacity, metavar="SIZE", help="Least memory."),
     ] = None,
     min_local_disk: Annotated[
         int | None,
@@ -87,7 +83,7 @@ def ls(
             "--min-local-disk",
             parser=parse_capacity,
             metavar="SIZE",
-            help="All local disks together at least, like 1TB.",
+            help="Least total size of local disks.",
         ),
     ] = None,
     min_network: Annotated[
@@ -96,7 +92,7 @@ def ls(
             "--min-network",
             parser=parse_rate,
             metavar="RATE",
-            help="What the network lastingly has at least, like 10Gbit; bursts do not count.",
+            help="Least sustained bandwidth of the network, like 10Gbit; bursts do not count.",
         ),
     ] = None,
     max_price: Annotated[
@@ -105,24 +101,28 @@ def ls(
             "--max-price",
             parser=parse_usd,
             metavar="USD",
-            help="At most by the hour, on demand, like 0.5 or 0.5USD.",
+            help="Highest on-demand price per hour.",
         ),
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="BY", help=f"One of {', '.join(SORTS)}. Default: price."),
+        typer.Option("--sort", metavar="BY", help=f"Order: {', '.join(SORTS)}. Default: price."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the catalogs, or those of their offers that are as wanted.
+    """List catalogs, or the offers that pass all filters.
 
-    An offer is left out where a figure that decides is unknown, and the last line counts those.
+    Offers with an unknown figure that a filter needs are left out; the last line counts them.
+
+    Examples:
+        tonnage catalog ls
+        tonnage catalog ls --provider aws --min-local-disk 1TB --max-price 1USD
     """
     from tonnage.catalog import OfferFilter, load_catalog
     from tonnage.catalog import catalog_names as shipped
     from tonnage.cli.output.offers import print_catalogs, print_offers
 
-    refuse_unknown("--sort", [sort] if sort else [], SORTS)
+    refuse_unknown("--sort", [sort], SORTS)
     wanted = OfferFilter(
         provider=provider,
         arch=arch,
@@ -133,7 +133,7 @@ def ls(
         most_usd_per_hour=max_price,
     )
     if not names and not sort and wanted == OfferFilter():
-        with _refusing():
+        with _catalog_errors():
             print_catalogs([load_catalog(name) for name in shipped()], as_json)
         return
     catalogs = _catalogs(names or [])
@@ -148,25 +148,29 @@ def ls(
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="OFFER", help="A machine type: TYPE, or PROVIDER/TYPE.")
+        str, typer.Argument(metavar="OFFER", help="Machine type: TYPE, or PROVIDER/TYPE.")
     ],
     catalog: Annotated[
         str | None,
         typer.Option(
             "--catalog",
-            metavar="CATALOG",
-            help="Its catalog, by name or as a CSV file. Default: the newest of each provider.",
+            metavar="NAME",
+            help="Its catalog, by name or as a CSV file. Default: each provider's newest.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show all that is known of an offer, where it is from, and what is unknown."""
+    """Show everything known about an offer, the sources, and what is unknown.
+
+    Examples:
+        tonnage catalog show aws/i4i.4xlarge
+    """
     from tonnage.catalog import catalogs_with, find_offer
-    from tonnage.cli.options.planning import catalogs_of
+    from tonnage.cli.options.planning import load_catalogs
     from tonnage.cli.output.offers import print_offer, told
 
-    with _refusing():
-        where, offer = find_offer(catalogs_of([] if catalog is None else [catalog], ()), name)
+    with _catalog_errors():
+        where, offer = find_offer(load_catalogs([] if catalog is None else [catalog]), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
         del about["offers"]
@@ -177,15 +181,23 @@ def show(
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A catalog's name, or a CSV.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another of the same provider.")],
+    before: Annotated[
+        str, typer.Argument(metavar="BEFORE", help="A catalog's name, or a CSV file.")
+    ],
+    after: Annotated[
+        str, typer.Argument(metavar="AFTER", help="Another one of the same provider.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """Tell what is new, gone, dearer, cheaper or changed from one catalog to another, by type."""
+    """Compare two catalogs: types that are new, gone, cheaper, more expensive or changed.
+
+    Examples:
+        tonnage catalog diff aws-us-east-1-2014 aws-us-east-1-2026
+    """
     from tonnage.catalog import compare_catalogs, load_catalog
     from tonnage.cli.output.offers import print_difference
 
-    with _refusing():
+    with _catalog_errors():
         found = compare_catalogs(load_catalog(before), load_catalog(after))
     if as_json:
         print(json.dumps(dataclasses.asdict(found)))
@@ -194,89 +206,91 @@ def diff(
 
 
 def refresh(
-    provider: Annotated[
-        str, typer.Argument(metavar="PROVIDER", help=f"One of {', '.join(REFRESHABLE)}.")
-    ],
+    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help=f"{', '.join(REFRESHABLE)}.")],
     region: Annotated[
-        str, typer.Option("--region", metavar="NAME", help="The provider's region.")
+        str, typer.Option("--region", metavar="NAME", help="Region of the provider.")
     ] = "us-east-1",
     out: Annotated[
         Path | None,
         typer.Option(
             "--output",
             metavar="FILE.csv",
-            help="Where it goes. Default: named after provider, region and day, here.",
+            help="File of the catalog. Default: named by provider, region and day, here.",
         ),
     ] = None,
     endpoint_url: Annotated[
         str | None,
         typer.Option(
-            "--endpoint-url", metavar="URL", help="What to ask in place of AWS, as for tests."
+            "--endpoint-url",
+            metavar="URL",
+            help="Address of a server to ask instead of AWS, for tests.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a provider for its offers, volumes and prices of today, and write a catalog.
+    """Fetch a provider's current offers, volumes and prices, and write a catalog.
 
-    It takes credentials from where AWS' own tools do, and has to be allowed DescribeInstanceTypes,
-    DescribeSpotPriceHistory and GetProducts. What is not told stays unknown.
+    Credentials are those of the AWS tools; they need DescribeInstanceTypes,
+    DescribeSpotPriceHistory and GetProducts. What AWS does not say stays unknown.
+
+    Examples:
+        tonnage catalog refresh aws --region us-east-1
     """
-    refuse_without("aws", "tonnage catalog refresh")
+    refuse_missing_extra("aws", "tonnage catalog refresh")
     from tonnage.catalog.providers.aws_fetch import RefreshError, connect, refresh_aws
 
     if provider not in REFRESHABLE:
-        raise core.UsageError(f"{provider}: only {', '.join(REFRESHABLE)} can be refreshed so far")
+        raise core.UsageError(f"{provider}: only {', '.join(REFRESHABLE)} can be refreshed")
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d+", region):
         raise core.UsageError(f"--region {region}: write it like us-east-1")
     now = datetime.now(UTC)
     path = out or Path(f"{provider}-{region}-{now.date().isoformat()}.csv")
-    if path.suffix != ".csv" or path.is_dir():
-        raise core.UsageError(f"--output {path}: name a file that ends in .csv")
+    refuse_suffix(path, ".csv")
     try:
-        done = refresh_aws(path, region, connect(region, endpoint_url), now, _tell())
-    except RefreshError as why:
-        raise core.RunError(str(why)) from None
+        done = refresh_aws(path, region, connect(region, endpoint_url), now, _reporter())
+    except RefreshError as error:
+        raise core.RunError(str(error)) from None
     if as_json:
         print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
         return
-    stored = "has prices" if done.objects_priced else "has none"
+    stored = "has prices" if done.objects_priced else "has no prices"
     print(
         f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with a price on "
         f"demand, {formatting.count(done.spot_priced)} with a spot price. Of {done.volumes} kinds of "
-        f"volumes {done.volumes_priced} have a price; S3 {stored}. The rest of the prices stay "
-        f"unknown; limits of volumes are those of {done.limits_from}. Catalog: {done.path}"
+        f"volumes {done.volumes_priced} have a price; S3 {stored}. Other prices are unknown; limits of "
+        f"volumes come from {done.limits_from}. Catalog: {done.path}"
     )
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _catalog_errors() -> Iterator[None]:
     from tonnage.catalog import CatalogError
 
     try:
         yield
-    except CatalogError as why:
-        raise core.UsageError(str(why)) from None
+    except CatalogError as error:
+        raise core.UsageError(str(error)) from None
 
 
 def _catalogs(names: list[str]) -> list[Catalog]:
-    """The catalogs of these names; without any the newest of each provider."""
+    """The catalogs of these names, or each provider's newest."""
     from tonnage.catalog import load_catalog, newest_catalogs
 
-    with _refusing():
+    with _catalog_errors():
         return [load_catalog(name) for name in dict.fromkeys(names)] if names else newest_catalogs()
 
 
-def _tell() -> Callable[[str, int], None]:
-    """Says on standard error how far a refresh is, now and then."""
+def _reporter() -> Callable[[str, int], None]:
+    """Reports the progress of a refresh on standard error, now and then."""
     due = time.monotonic() + FIRST_AFTER_SECONDS
 
-    def tell(what: str, count: int) -> None:
+    def report(what: str, count: int) -> None:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + EVERY_SECONDS
             print(f"asking AWS: {formatting.count(count)} {what} so far", file=sys.stderr)
 
-    return tell
+    return report
 
 
 def _most_first(value: float | None) -> tuple[bool, float]:

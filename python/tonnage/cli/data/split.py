@@ -9,26 +9,27 @@ from typing import Annotated
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.object_store import Endpoint, divided, refuse_endpoint
+from tonnage.cli.options.chunks import Dtype, InputFormat
+from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
 from tonnage.cli.options.types import Json, whole_number
-from tonnage.cli.run.reduce import Dtype, Format
 from tonnage.run.storage.object_store import is_url
 
 MOST = 99_999
-"""Parts, whose numbers have five digits."""
+"""Numbers of parts have five digits."""
 
 
 def split(
+    *,
     source: Annotated[
         str, typer.Argument(metavar="FILE", help="A file, or an object: s3://BUCKET/KEY.")
     ],
     output: Annotated[
         str,
-        typer.Option("--output", metavar="DIR", help="A new directory, for the parts."),
+        typer.Option("--output", metavar="DIR", help="New directory for the parts."),
     ],
     parts: Annotated[
         int | None,
-        typer.Option("--parts", parser=whole_number(1, MOST), metavar="N", help="How many."),
+        typer.Option("--parts", parser=whole_number(1, MOST), metavar="N", help="Number of parts."),
     ] = None,
     workers: Annotated[
         int | None,
@@ -36,17 +37,20 @@ def split(
             "--workers",
             parser=whole_number(1, MOST),
             metavar="N",
-            help="As many parts as come out even for so many, of 256 MiB at most.",
+            help="Make as many parts, of at most 256 MiB, as this many workers can share evenly.",
         ),
     ] = None,
-    format: Format = None,
+    format: InputFormat = None,
     dtype: Dtype = None,
-    endpoint: Endpoint = None,
+    endpoint: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Lay a large file out as several of whole rows: as many as workers can share evenly.
+    """Split a large file into parts of whole rows, as many as workers can share evenly.
 
-    The file stays as it is. All parts are in the directory at the end, or it is not there.
+    The file is not changed. At the end the directory has all parts, or it does not exist.
+
+    Examples:
+        tonnage split points.bin --output points --workers 16 --dtype 8f8
     """
     from tonnage.run.reduce.split import parts_for
     from tonnage.run.reduce.split import split as split_file
@@ -54,22 +58,21 @@ def split(
     from tonnage.run.storage.sources import Sources
 
     if (parts is None) == (workers is None):
-        raise core.UsageError("--parts, or --workers: say how many parts, or who they are for")
+        raise core.UsageError("give --parts or --workers")
     if is_url(output):
         raise core.UsageError(
-            f"--output {output}: parts are written to a directory here: give one, and copy that to "
-            "the store"
+            f"--output {output}: parts go to a local directory: give one, and copy it to the store"
         )
     refuse_endpoint(endpoint)
-    divided([source])
+    locations([source])
     sources = Sources(ObjectStoreOptions(endpoint=endpoint), 1)
     files = list(sources.find(source))
     if len(files) != 1 or Path(source).is_dir() or source.endswith("/"):
-        raise core.UsageError(f"input {source}: give one file or object, to be cut in several")
+        raise core.UsageError(f"input {source}: give one file or object")
     (file,) = files
     count = parts or parts_for(workers or 1, file.bytes)
     if count > MOST:
-        raise core.UsageError(f"{count} parts: there are {MOST} at most; give --parts")
+        raise core.UsageError(f"{count} parts are more than {MOST}: give fewer --parts")
     done = 0
     with core.Progress("splitting", file.bytes) as progress:
 

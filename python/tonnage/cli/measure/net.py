@@ -23,8 +23,8 @@ from tonnage.cli.output.trials import Details, print_trials
 from tonnage.model.analysis.cpu_cost import network_cost
 
 if TYPE_CHECKING:
-    from tonnage.measure.net import NetSettings
     from tonnage.measure.net.cluster import ClusterNetSettings
+    from tonnage.measure.net.local import NetSettings
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
@@ -163,7 +163,7 @@ def measure_net(
         )
         _measure_on_cluster(of_cluster, options)
         return
-    from tonnage.measure.net import NetSettings
+    from tonnage.measure.net.local import NetSettings
 
     refuse_without("--cluster", {"--sizes": sizes})
     if connections and len(connections) > 1:
@@ -185,7 +185,7 @@ def measure_net(
 
 
 def _measure_here(settings: NetSettings, options: ClusterOptions) -> None:
-    from tonnage.measure.net import measure_net as measure
+    from tonnage.measure.net.local import measure_net as measure
 
     refuse_memory(
         f"--block {formatting.memory(settings.block_bytes)} for that many connections needs "

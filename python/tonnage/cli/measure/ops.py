@@ -9,28 +9,23 @@ import typer
 
 from tonnage.cli.measure.options import (
     ENGINES,
-    MOST_ROUNDS,
-    ROUNDS,
+    MOST_REPETITIONS,
+    REPETITIONS,
     Directory,
     EngineName,
     FileSize,
-    FleetAddress,
-    Instances,
-    Labels,
-    OneAtATime,
+    MeasureOptions,
     Operations,
-    Out,
-    Patience,
-    Rounds,
+    RepetitionOptions,
     Seed,
-    UntilConfidence,
-    carry_out,
-    in_directory,
     refuse_directories,
-    refuse_outstanding,
-    where,
+    refuse_queue_depth,
+    settings_in,
+    work_in,
 )
-from tonnage.cli.options.types import Json, number, whole_number
+from tonnage.cli.measure.suite import Suite, run_suite
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.types import duration, whole_number
 from tonnage.cli.options.validate import refuse_unknown
 
 SUBMISSIONS = ("single", "batched")
@@ -38,6 +33,7 @@ SECONDS = {"explore": 5.0, "steady": 120.0}
 
 
 def measure_ops(
+    *,
     directory: Directory = Path(),
     operation: Operations = None,
     suite: Annotated[
@@ -45,71 +41,73 @@ def measure_ops(
         typer.Option(
             "--suite",
             metavar="SUITE",
-            help="explore: short trials of each operation with so many at once; steady: that once, "
-            "then long trials at the smallest number within 5 % of the best.",
+            help="explore: short trials at several queue depths; steady: the same, then long "
+            "trials at the smallest queue depth within 5 % of the best.",
         ),
     ] = "explore",
-    outstanding: Annotated[
+    queue_depth: Annotated[
         list[int] | None,
         typer.Option(
             "--queue-depth",
             parser=whole_number(1, 4096),
             metavar="N...",
-            help="Operations at once. Default: each operation's own sweep.",
+            help="Operations in flight. Default: several, depending on the operation.",
         ),
     ] = None,
-    rounds: Rounds = None,
-    until_confidence: UntilConfidence = None,
     seconds: Annotated[
         float | None,
         typer.Option(
             "--seconds",
-            parser=number(0.2, 1_000_000),
-            metavar="SECONDS",
-            help="Length of a trial. Default: 5 to explore, 120 for steady.",
+            parser=duration(0.2, 1_000_000),
+            metavar="TIME",
+            help="Duration of a trial. Default: 5s for explore, 120s for steady.",
         ),
     ] = None,
-    file_size: FileSize = "4GB",  # type: ignore[assignment]
+    file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",
     submission: Annotated[
         str,
         typer.Option(
             "--submission",
             metavar="HOW",
-            help="single: each operation is submitted alone, at once; batched: all that were found "
-            "done are replaced with one system call (less CPU, somewhat later).",
+            help="single: submit each operation at once; batched: replace all finished operations "
+            "with one system call (less CPU, slightly later).",
         ),
     ] = "single",
-    seed: Seed = "1",  # type: ignore[assignment]
-    fleet: FleetAddress = None,
-    instances: Instances = None,
-    one_at_a_time: OneAtATime = False,
-    patience: Patience = "60s",  # type: ignore[assignment]
-    label: Labels = None,
-    out: Out = None,
-    as_json: Json = False,
+    seed: Seed = default("1"),
+    repetition: RepetitionOptions,
+    options: MeasureOptions,
 ) -> None:
-    """Measure single operations at random places of a file: their rate, CPU and every latency.
+    """Measure random I/O on a file: rate, CPU and the latency of every operation.
 
-    Writes go to a file that is made for it; nothing else is touched.
+    Writes go to a file made for the test; nothing else is touched.
+
+    Examples:
+        tonnage measure ops --dir /mnt/nvme0 --operation read4k --until-confidence 2%
+        tonnage measure ops --suite steady --queue-depth 1 8 32 --output ops
     """
-    from tonnage.measure.random_io.suite import SUITES, RandomIoSettings, max_duration_seconds
-    from tonnage.measure.random_io.suite import measure_random_io as measure
+    from tonnage.measure.random_io.suite import (
+        SUITES,
+        RandomIoSettings,
+        max_duration_seconds,
+        measure_random_io,
+    )
     from tonnage.measure.random_io.trial import OPERATIONS
 
     refuse_unknown("--suite", [suite], SUITES)
     refuse_unknown("--operation", operation or [], OPERATIONS)
     refuse_unknown("--engine", [engine_name], ENGINES)
     refuse_unknown("--submission", [submission], SUBMISSIONS)
-    at = where(fleet, instances, one_at_a_time, patience, label)
-    refuse_directories(at, [directory])
-    confident = until_confidence is not None
+    refuse_directories(options, [directory])
+    usual = 1 if suite == "steady" else REPETITIONS
+    if repetition.until_confidence:
+        usual = MOST_REPETITIONS
     settings = RandomIoSettings(
         suite=suite,
         operations=tuple(operation or OPERATIONS),
-        outstanding=tuple(outstanding) if outstanding else None,
-        rounds=rounds or (MOST_ROUNDS if confident else 1 if suite == "steady" else ROUNDS),
-        until_confidence=until_confidence,
+        outstanding=tuple(queue_depth) if queue_depth else None,
+        rounds=repetition.repetitions or usual,
+        until_confidence=repetition.until_confidence,
         explore_seconds=min(SECONDS["explore"], seconds or SECONDS["explore"]),
         seconds=seconds or SECONDS[suite],
         file_bytes=file_size,
@@ -117,14 +115,13 @@ def measure_ops(
         batched=submission == "batched",
         seed=seed,
     )
-    if at.fleet is None:
-        refuse_outstanding(settings.memory_bytes)
-    carry_out(
-        "ops",
-        *in_directory(directory, measure, settings),
-        at,
-        out,
-        as_json,
+    if options.cluster is None:
+        refuse_queue_depth(settings.memory_bytes)
+    whole = Suite(
+        kind="ops",
+        work=work_in(directory, measure_random_io, settings),
+        settings=settings_in(directory, settings),
         total_bytes=file_size,
         total_seconds=max_duration_seconds(settings),
     )
+    run_suite(whole, options)

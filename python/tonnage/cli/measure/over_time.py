@@ -13,66 +13,64 @@ from tonnage.cli.measure.options import (
     Directory,
     EngineName,
     FileSize,
-    FleetAddress,
-    Instances,
-    Labels,
-    OneAtATime,
+    MeasureOptions,
     Operations,
-    Out,
-    Patience,
     Seed,
-    carry_out,
-    in_directory,
     refuse_directories,
-    refuse_outstanding,
-    where,
+    refuse_queue_depth,
+    settings_in,
+    work_in,
 )
-from tonnage.cli.options.types import Json, number, parse_duration, whole_number
+from tonnage.cli.measure.suite import Suite, run_suite
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.types import duration, parse_duration, whole_number
 from tonnage.cli.options.validate import refuse_unknown
 
 
 def measure_over_time(
+    *,
     directory: Directory = Path(),
     operation: Operations = None,
-    outstanding: Annotated[
+    queue_depth: Annotated[
         int,
         typer.Option(
-            "--queue-depth", parser=whole_number(1, 4096), metavar="N", help="Operations at once."
+            "--queue-depth",
+            parser=whole_number(1, 4096),
+            metavar="N",
+            help="Operations in flight.",
         ),
-    ] = "8",  # type: ignore[assignment]
+    ] = default("8"),
     every: Annotated[
         float,
         typer.Option(
-            "--every", parser=parse_duration, metavar="TIME", help="From one slot to the next."
+            "--every", parser=parse_duration, metavar="TIME", help="Interval between measurements."
         ),
-    ] = "10min",  # type: ignore[assignment]
+    ] = default("10min"),
     lasting: Annotated[
         float,
-        typer.Option("--for", parser=parse_duration, metavar="TIME", help="How long in all."),
-    ] = "24h",  # type: ignore[assignment]
+        typer.Option("--for", parser=parse_duration, metavar="TIME", help="Duration of it all."),
+    ] = default("24h"),
     seconds: Annotated[
         float,
         typer.Option(
             "--seconds",
-            parser=number(0.2, 1_000_000),
-            metavar="SECONDS",
-            help="How long each operation is tried in a slot.",
+            parser=duration(0.2, 1_000_000),
+            metavar="TIME",
+            help="Duration of each operation's trial.",
         ),
-    ] = "5",  # type: ignore[assignment]
-    file_size: FileSize = "4GB",  # type: ignore[assignment]
+    ] = default("5"),
+    file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",
-    seed: Seed = "1",  # type: ignore[assignment]
-    fleet: FleetAddress = None,
-    instances: Instances = None,
-    one_at_a_time: OneAtATime = False,
-    patience: Patience = "60s",  # type: ignore[assignment]
-    label: Labels = None,
-    out: Out = None,
-    as_json: Json = False,
+    seed: Seed = default("1"),
+    options: MeasureOptions,
 ) -> None:
-    """Measure the same at fixed intervals, for minutes or days; between them nothing is done.
+    """Repeat the same trials at fixed intervals, for minutes or days; in between, do nothing.
 
-    Given the same --output, it goes on after a kill or a reboot; what was missed stays a gap.
+    With the same --output the measurement resumes after a kill or a reboot; missed intervals stay
+    empty.
+
+    Examples:
+        tonnage measure over-time --dir /mnt/nvme0 --operation read4m --every 10min --for 24h
     """
     from tonnage.measure.over_time import OverTimeSettings
     from tonnage.measure.over_time import measure_over_time as measure
@@ -80,17 +78,16 @@ def measure_over_time(
 
     refuse_unknown("--operation", operation or [], OPERATIONS)
     refuse_unknown("--engine", [engine_name], ENGINES)
-    at = where(fleet, instances, one_at_a_time, patience, label)
-    refuse_directories(at, [directory])
+    refuse_directories(options, [directory])
     names = tuple(operation or OPERATIONS)
     if len(names) * seconds >= every:
         raise core.UsageError(
             f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give "
-            "more, or fewer of --operation, or a lower --seconds"
+            "more, or fewer operations with --operation, or a lower --seconds"
         )
     settings = OverTimeSettings(
         operations=names,
-        outstanding=outstanding,
+        outstanding=queue_depth,
         every_seconds=every,
         for_seconds=lasting,
         seconds=seconds,
@@ -98,15 +95,14 @@ def measure_over_time(
         blocking=engine_name == "sync",
         seed=seed,
     )
-    if at.fleet is None:
-        refuse_outstanding(settings.memory_bytes)
-    carry_out(
-        "over-time",
-        *in_directory(directory, measure, settings),
-        at,
-        out,
-        as_json,
+    if options.cluster is None:
+        refuse_queue_depth(settings.memory_bytes)
+    suite = Suite(
+        kind="over-time",
+        work=work_in(directory, measure, settings),
+        settings=settings_in(directory, settings),
         total_bytes=file_size,
         total_seconds=settings.slots * every,
         pause_seconds=every,
     )
+    run_suite(suite, options)

@@ -110,8 +110,8 @@ def measure_stream(
         tonnage measure stream --dir /mnt/nvme0 --processes 4 --block 512MiB
         tonnage measure stream --cluster auto --dir /mnt/shared --shared-dir --shared
     """
-    from tonnage.measure.stream.trial import OPERATIONS, StreamSettings
     from tonnage.measure.stream.suite import measure_stream as measure
+    from tonnage.measure.stream.trial import OPERATIONS, StreamSettings
 
     refuse_unknown("--operation", operation or [], OPERATIONS)
     refuse_directories(options, [directory])

@@ -1,34 +1,79 @@
-"""Flags of jobs that run on a fleet."""
+"""Options of commands that can run on a cluster, here or as a job of its own."""
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from tonnage.base import core
+from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import parse_duration, whole_number
+from tonnage.cli.options.validate import refuse_without
 
 CONNECTIONS = 1
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
+DURABILITIES = ("none", "replicated", "volumes")
+NODE = "{node}"
+"""In a path on a cluster, the node's name."""
 
-Fleet = Annotated[
+ClusterAddress = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="ADDRESS",
-        help="Do it on every machine of the Ray cluster at HOST:PORT, or, with auto, of the one "
-        "that this machine is in; TYPE@auto: on those of this machine type. Paths are the "
-        "machines' own, --memory is of each; {node} in a path is its name.",
+        help="Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
+        "TYPE@ADDRESS uses its nodes of one machine type. Paths are each node's own; {node} in a "
+        "path is the node's name.",
     ),
 ]
-Out = Annotated[
+Nodes = Annotated[
+    int | None,
+    typer.Option(
+        "--nodes",
+        parser=whole_number(1, 10_000),
+        metavar="N",
+        help="With --cluster: how many nodes. Default: all.",
+    ),
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        parser=parse_duration,
+        metavar="TIME",
+        help="With --cluster: a node that sends no report for this long is lost, and so is one that "
+        f"holds up all others for twice as long. Default: {TIMEOUT_SECONDS:g}s.",
+    ),
+]
+JobDirectory = Annotated[
     Path | None,
     typer.Option(
         "--job-dir",
         metavar="DIR",
-        help="With --cluster: where what befell is kept; what was begun there goes on. Default: a "
-        "new directory here.",
+        help="With --cluster: directory for the job's state and results. An existing job is "
+        "resumed. Default: a new one here.",
+    ),
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
+        "nodes and the durability, and the result is compared with it.",
+    ),
+]
+CandidateNumber = Annotated[
+    int | None,
+    typer.Option(
+        "--candidate",
+        parser=whole_number(1, 1_000_000),
+        metavar="N",
+        help="Which candidate of the plan, 1 being the best. Default: 1.",
     ),
 ]
 Connections = Annotated[
@@ -37,45 +82,8 @@ Connections = Annotated[
         "--connections",
         parser=whole_number(1, 64),
         metavar="N",
-        help=f"With --cluster: connections from each machine to each other. Default: {CONNECTIONS}.",
-    ),
-]
-Patience = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        parser=parse_duration,
-        metavar="TIME",
-        help="With --cluster: a machine that says nothing for so long is lost (at most 3s, if others "
-        "find its connections broken), as is one for which nobody has moved anything for twice as "
-        f"long. Default: {PATIENCE_SECONDS:g}s.",
-    ),
-]
-Instances = Annotated[
-    int | None,
-    typer.Option(
-        "--nodes",
-        parser=whole_number(1, 10_000),
-        metavar="N",
-        help="With --cluster: on so many machines. Default: all.",
-    ),
-]
-Plan = Annotated[
-    Path | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="With --cluster: what tonnage plan --json printed of such a job; so many machines, and "
-        "what is promised, are as planned, and the plan stands beside what came.",
-    ),
-]
-Candidate = Annotated[
-    int | None,
-    typer.Option(
-        "--candidate",
-        parser=whole_number(1, 1_000_000),
-        metavar="N",
-        help="With --plan: not the best but the N-th.",
+        help="With --cluster: TCP connections from each node to each other. Default: "
+        f"{CONNECTIONS}.",
     ),
 ]
 Capacities = Annotated[
@@ -83,7 +91,63 @@ Capacities = Annotated[
     typer.Option(
         "--capacities",
         metavar="DIR...",
-        help="With --cluster: what tonnage measure disk, net and object --cluster kept: the limit of "
-        "each phase is told; a machine with slower disks gets less. Default: all get the same.",
+        help="With --cluster: measurements of these nodes (tonnage measure disk, net and object "
+        "--cluster). Each phase is compared with its limit, and nodes with slower disks get less "
+        "data. Default: all nodes get the same.",
     ),
 ]
+Durability = Annotated[
+    str | None,
+    typer.Option(
+        "--durability",
+        metavar="none|replicated|volumes",
+        help="With --cluster: what protects the output when a node is lost. none: its part is "
+        "computed again while the job runs; replicated: another node keeps a copy of each file; "
+        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """Options of any job on a cluster."""
+
+    cluster: ClusterAddress = None
+    job_dir: JobDirectory = None
+    nodes: Nodes = None
+    timeout: Timeout = None
+    plan: PlanFile = None
+    candidate: CandidateNumber = None
+
+    def refuse_without_cluster(self) -> None:
+        """Refuses all of them on one machine."""
+        if self.cluster is None:
+            names = [field.name for field in dataclasses.fields(self)]
+            refuse_without("--cluster", {_flag(name): getattr(self, name) for name in names})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShuffleOptions(JobOptions):
+    """Options of a job that shuffles data between nodes."""
+
+    connections: Connections = None
+    capacities: Capacities = None
+    durability: Durability = None
+
+
+def refuse_without_ray() -> None:
+    """Refuses where Ray is not installed."""
+    refuse_missing_extra("cluster", "--cluster")
+
+
+def refuse_node_in_urls(urls: list[str]) -> None:
+    """Refuses URLs that would differ from node to node."""
+    for url in urls:
+        if NODE in url:
+            raise core.UsageError(
+                f"{url}: a URL is the same for all nodes: write it without {NODE}"
+            )
+
+
+def _flag(name: str) -> Any:
+    return f"--{name.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""What is installed only where it is asked for, and what is said where it is not there."""
+"""Optional dependencies: what each extra of the package brings, and who is refused without it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ import importlib.util
 from tonnage.base import core
 
 EXTRAS = {"aws": ("boto3", "boto3"), "cluster": ("ray", "Ray"), "report": ("plotly", "Plotly")}
-"""Of each extra of the package: the module that it brings, and that one's name."""
+"""For each extra: the module that it installs, and its name."""
 
 
-def refuse_without(extra: str, what: str) -> None:
-    """Refuses what needs an extra that is not installed, before anything is done.
-
-    Args:
-        extra: One of `EXTRAS`.
-        what: The flag or the command that needs it.
+def refuse_missing_extra(extra: str, needed_by: str) -> None:
+    """Refuses a flag or a command whose extra is not installed, before anything is done.
 
     Raises:
-        UsageError: It is not there; the message says what to install.
+        UsageError: The message says what to install.
     """
     module, name = EXTRAS[extra]
     if importlib.util.find_spec(module) is None:
-        raise core.UsageError(f"{what} needs {name}: pip install 'tonnage[{extra}]'")
+        raise core.UsageError(f"{needed_by} needs {name}: pip install 'tonnage[{extra}]'")

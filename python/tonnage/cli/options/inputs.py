@@ -1,4 +1,4 @@
-"""Measurements that a command is given: found, and read with progress; none of them twice."""
+"""Measurements and records given to a command: found, and read with progress, each once."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ from tonnage.base.records.discovery import (
 )
 
 
-def measured_places(paths: list[Path]) -> list[Path]:
-    """Where measurements are, each once, under whatever names it was given."""
+def measurement_files(paths: list[Path]) -> list[Path]:
+    """Files of measurements, each once, under whatever names they were given."""
     found: dict[Path, Path] = {}
     for path in paths:
         try:
             for place in find_measurements(path):
                 found.setdefault(place.resolve(), place)
-        except RecordError as why:
-            raise core.UsageError(f"{why}: give what tonnage measure or import wrote") from None
-        except OSError as why:
-            raise core.UsageError(f"{path}: {why.strerror}") from None
+        except RecordError as error:
+            raise core.UsageError(
+                f"{error}: give results of tonnage measure or tonnage import"
+            ) from None
+        except OSError as error:
+            raise core.UsageError(f"{path}: {error.strerror}") from None
     return list(found.values())
 
 
-def runs_among(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], list[Path]]:
-    """Records of finished jobs, each once, and the paths that hold measurements."""
+def load_run_records(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecord], list[Path]]:
+    """Records of finished jobs, each once; and the paths with measurements."""
     found: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
     others: list[Path] = []
     for path in paths:
         try:
             runs = load_runs(path)
             measured = not runs or (path.is_dir() and _has_measurements(path))
-        except RecordError as why:
-            raise core.UsageError(str(why)) from None
-        except OSError as why:
-            raise core.UsageError(f"{path}: {why.strerror}") from None
+        except RecordError as error:
+            raise core.UsageError(str(error)) from None
+        except OSError as error:
+            raise core.UsageError(f"{path}: {error.strerror}") from None
         found |= {(each.job, each.began_at): each for each in runs}
         others += [path] if measured else []
     return list(found.values()), others
@@ -59,40 +61,40 @@ def _has_measurements(path: Path) -> bool:
         return False
 
 
-def read_fleets(paths: list[Path]) -> list[ClusterMeasurement]:
-    """How it went on the machines of fleets, each fleet once, under whatever names it was given."""
+def load_clusters(paths: list[Path]) -> list[ClusterMeasurement]:
+    """Measurements of clusters, each once, under whatever names they were given."""
     found: dict[str, ClusterMeasurement] = {}
     for path in paths:
         try:
             found |= {each.id: each for each in load_cluster_measurements(path)}
-        except RecordError as why:
-            raise core.UsageError(str(why)) from None
-        except OSError as why:
-            raise core.UsageError(f"{path}: {why.strerror}") from None
+        except RecordError as error:
+            raise core.UsageError(str(error)) from None
+        except OSError as error:
+            raise core.UsageError(f"{path}: {error.strerror}") from None
     return list(found.values())
 
 
-def read_all(found: list[Path]) -> list[Measurement]:
-    """The measurements, none of them twice.
+def load_all(files: list[Path]) -> list[Measurement]:
+    """The measurements in these files.
 
     Raises:
-        UsageError: One is there twice, or there is none; or they cannot be read.
+        UsageError: One is there twice, there is none, or one cannot be read.
     """
     measurements: list[Measurement] = []
     holders: dict[str, Path] = {}
     done = 0
-    with core.Progress("reading", sum(map(measurement_bytes, found))) as progress:
-        for place in found:
+    with core.Progress("reading", sum(map(measurement_bytes, files))) as progress:
+        for place in files:
             try:
                 of_place = load_measurements(place)
-            except RecordError as why:
-                raise core.UsageError(str(why)) from None
-            except OSError as why:
-                raise core.UsageError(f"{place}: {why.strerror}") from None
+            except RecordError as error:
+                raise core.UsageError(str(error)) from None
+            except OSError as error:
+                raise core.UsageError(f"{place}: {error.strerror}") from None
             for each in of_place:
                 if each.id in holders:
                     raise core.UsageError(
-                        f"{place} and {holders[each.id]} are both {each.id}: give it once"
+                        f"{place} and {holders[each.id]} both hold {each.id}: give it once"
                     )
                 holders[each.id] = place
             measurements += of_place
@@ -100,6 +102,6 @@ def read_all(found: list[Path]) -> list[Measurement]:
             progress(done)
     if not measurements:
         raise core.UsageError(
-            f"{formatting.listing(map(str, found))}: nothing was measured there, by any machine"
+            f"{formatting.listing(map(str, files))}: no machine has measured anything there"
         )
     return measurements

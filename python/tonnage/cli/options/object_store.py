@@ -1,16 +1,16 @@
-"""Object storage in commands: urls among paths, and how stores are reached."""
+"""Object storage in commands: URLs among paths, and how stores are reached."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from tonnage.base import core
-from tonnage.cli.measure.options import NODE
 from tonnage.cli.options.files import bytes_in
 from tonnage.cli.options.types import whole_number
 from tonnage.run.storage.object_store import is_url, parse_url
@@ -18,12 +18,13 @@ from tonnage.run.storage.object_store import is_url, parse_url
 if TYPE_CHECKING:
     from tonnage.run.storage.object_store import ObjectStoreOptions
 
-Endpoint = Annotated[
+EndpointUrl = Annotated[
     str | None,
     typer.Option(
         "--endpoint-url",
         metavar="URL",
-        help="The store's address, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, or AWS.",
+        help="Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
+        "or AWS.",
     ),
 ]
 Requests = Annotated[
@@ -32,60 +33,59 @@ Requests = Annotated[
         "--requests",
         parser=whole_number(1, 1024),
         metavar="N",
-        help="Requests to object storage at once. Default: 16.",
+        help="Concurrent requests to object storage. Default: 16.",
     ),
 ]
 
 
-def divided(places: Iterable[str]) -> tuple[list[Path], list[str]]:
-    """The paths among places, and the urls."""
-    paths, urls = [], []
-    for place in places:
-        if is_url(place):
-            parse_url(place)
-            urls.append(place)
+@dataclass(frozen=True, kw_only=True)
+class StoreOptions:
+    """How object storage is reached."""
+
+    endpoint_url: EndpointUrl = None
+    requests: Requests = None
+
+    @property
+    def store(self) -> ObjectStoreOptions:
+        """For the job."""
+        from tonnage.run.storage.object_store import ObjectStoreOptions
+
+        refuse_endpoint(self.endpoint_url)
+        return ObjectStoreOptions(endpoint=self.endpoint_url, requests=self.requests)
+
+
+class Locations(NamedTuple):
+    """Where data is: files and directories, and URLs of objects."""
+
+    paths: list[Path]
+    urls: list[str]
+
+
+def locations(given: Iterable[str]) -> Locations:
+    """The paths and the URLs among what was given."""
+    result = Locations([], [])
+    for each in given:
+        if is_url(each):
+            parse_url(each)
+            result.urls.append(each)
         else:
-            paths.append(Path(place))
-    return paths, urls
+            result.paths.append(Path(each))
+    return result
 
 
-def reached(endpoint: str | None, requests: int | None) -> ObjectStoreOptions:
-    """How stores are reached, as the flags say."""
-    from tonnage.run.storage.object_store import ObjectStoreOptions
-
-    refuse_endpoint(endpoint)
-    return ObjectStoreOptions(endpoint=endpoint, requests=requests)
-
-
-def asked_of_stores(requests: Mapping[str, Any]) -> str:
-    """What a record's requests to object storage were, in words."""
-    said = f"{requests['requests']} requests to object storage, {requests['retries']} of them "
-    hedged = requests.get("hedged")
-    return said + "repetitions" + (f", {hedged} beside one that was slow" if hedged else "")
-
-
-def bytes_to_read(paths: Iterable[Path], urls: list[str], volumes: ObjectStoreOptions) -> int:
+def bytes_to_read(inputs: Locations, store: ObjectStoreOptions) -> int:
     """Bytes of files and objects, for progress only.
 
     Raises:
-        UsageError: A url means nothing that is there, or the store does not answer.
+        UsageError: There is nothing at a URL, or the store does not answer.
     """
     from tonnage.run.storage.object_store import find_objects
 
-    found = find_objects(urls, volumes) if urls else []
-    return bytes_in(paths) + sum(each.bytes for each in found)
+    objects = find_objects(inputs.urls, store) if inputs.urls else []
+    return bytes_in(inputs.paths) + sum(each.bytes for each in objects)
 
 
 def refuse_endpoint(endpoint: str | None) -> None:
     """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
         raise core.UsageError(f"--endpoint-url {endpoint}: write it like http://127.0.0.1:9000")
-
-
-def refuse_of_nodes(urls: Iterable[str]) -> None:
-    """Refuses urls that mean something else on each machine of a fleet."""
-    for url in urls:
-        if NODE in url:
-            raise core.UsageError(
-                f"{url}: a url is the same for all nodes: write it without {NODE}"
-            )

@@ -63,7 +63,9 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What follows the command's name in its usage line: all that is required, in order."""
         options = [each for each in self.params if each.param_type_name == "option"]
-        arguments = [each.metavar for each in self.params if each.param_type_name == "argument"]
+        arguments = [
+            str(each.metavar) for each in self.params if each.param_type_name == "argument"
+        ]
         return [
             *(each for each in arguments if "-- " not in each),
             *(f"{each.opts[0]} {each.metavar}" for each in options if each.required),

@@ -1,7 +1,7 @@
-"""``--plan`` of ``tonnage run JOB --cluster``: what a plan decides, and whether this is its fleet.
+"""``--plan`` of ``tonnage run JOB --cluster``: what a plan decides, and whether the cluster fits it.
 
-A plan says how many machines, of which type, and what is promised of the output. Where things lie
-on them the paths say, and memory no plan has decided yet: both are the command's own.
+A plan decides how many nodes of which machine type run the job, and its durability. Paths and
+memory stay the command's own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from tonnage.base import core, formatting
 from tonnage.base.records import RecordError
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Candidate, Plan
+from tonnage.cli.options.cluster import JobOptions
 
-PROMISES = {"none": "none", "replicated": "replicated", "volumes": "none"}
-"""What a job promises by itself where a plan does: volumes keep what is on them."""
+DURABILITY_OF_PLAN = {"none": "none", "replicated": "replicated", "volumes": "none"}
+"""What a job has to do for a plan's durability: block storage keeps data by itself."""
 
 
 @dataclass(frozen=True)
-class Followed:
-    """A plan, and the candidate of it that a run follows."""
+class SelectedPlan:
+    """A plan, and the candidate that a run follows."""
 
     path: Path
     plan: Plan
@@ -29,22 +30,22 @@ class Followed:
 
     @property
     def nodes(self) -> int:
-        """How many machines do it."""
+        """How many nodes run the job."""
         return self.candidate.nodes
 
     @property
     def durability(self) -> str:
-        """What the run promises of its output."""
-        return PROMISES[str(self.plan.job.settings.get("durability", "none"))]
+        """What the run has to do for its output."""
+        return DURABILITY_OF_PLAN[str(self.plan.job.settings.get("durability", "none"))]
 
     @property
     def on_objects(self) -> bool:
-        """Whether input and output were planned to be objects in a store."""
+        """Whether input and output were planned to be in object storage."""
         return bool(self.plan.job.settings.get("objects"))
 
     @property
-    def said(self) -> str:
-        """The candidate, and what is planned of it."""
+    def summary(self) -> str:
+        """The candidate, and its predicted time."""
         each = self.candidate
         return (
             f"{each.nodes} x {each.offer} ({each.layout}), {formatting.size(self.plan.bytes)} in "
@@ -53,125 +54,111 @@ class Followed:
         )
 
 
-def follow(
-    job: str, path: Path | None, number: int | None, instances: int | None, durability: str | None
-) -> Followed | None:
-    """The plan at ``path``, which flags do not contradict; ``None`` if none was given.
-
-    Args:
-        job: Whose plan it has to be: sort, mapreduce or reduce.
-        path: What ``tonnage plan JOB --json`` printed.
-        number: Which of its candidates, from 1; ``None`` for the best.
-        instances: ``--nodes``, if it was given.
-        durability: ``--durability``, if it was given.
+def selected_plan(
+    job: str, options: JobOptions, durability: str | None = None
+) -> SelectedPlan | None:
+    """The plan that the options give, which no other option contradicts; ``None`` without one.
 
     Raises:
-        UsageError: It is no plan of this job, or a flag says otherwise than it does.
+        UsageError: It is no plan of this job, or an option says something else.
     """
-    if path is None:
-        if number is None:
+    if options.plan is None:
+        if options.candidate is None:
             return None
-        raise core.UsageError(f"--candidate {number}: it is one of a plan's: give --plan too")
-    flag = f"--plan {path}"
-    plan, chosen = chosen_of(flag, path, number, job)
-    found = Followed(path, plan, chosen)
-    nodes = found.nodes
-    if instances not in (None, nodes):
+        raise core.UsageError(f"--candidate {options.candidate} needs --plan: give --plan too")
+    flag = f"--plan {options.plan}"
+    selected = SelectedPlan(
+        options.plan, *select_candidate(flag, options.plan, options.candidate, job)
+    )
+    nodes = selected.nodes
+    if options.nodes not in (None, nodes):
         raise core.UsageError(
-            f"--nodes {instances}: {flag} is of {formatting.several(nodes, 'node')}: give one of "
+            f"--nodes {options.nodes}: {flag} has {formatting.several(nodes, 'node')}: give one of "
             "the two"
         )
-    planned = str(plan.job.settings.get("durability", found.durability))
-    if durability not in (None, planned, found.durability):
+    planned = str(selected.plan.job.settings.get("durability", selected.durability))
+    if durability not in (None, planned, selected.durability):
         raise core.UsageError(
-            f"--durability {durability}: {flag} is of {planned}: give one of the two"
+            f"--durability {durability}: {flag} has {planned}: give one of the two"
         )
-    return found
+    return selected
 
 
-def chosen_of(
+def select_candidate(
     flag: str, path: Path, number: int | None, job: str | None = None
 ) -> tuple[Plan, Candidate]:
-    """The plan at ``path``, and its ``number``-th candidate, from 1; ``None`` for the best.
-
-    Args:
-        flag: What gave it.
-        path: What ``tonnage plan JOB --json`` printed.
-        number: Which candidate.
-        job: Whose plan it has to be; ``None``: anyone's.
+    """The plan at ``path``, and its ``number``-th candidate; the best without a number.
 
     Raises:
         UsageError: It is no plan, not of this job, or has no such candidate.
     """
-    wants = f"give what tonnage plan {job or 'JOB'} --json printed"
+    hint = f"give the output of tonnage plan {job or 'JOB'} --json"
     try:
         plan = Plan.read(path)
-    except RecordError as why:
-        raise core.UsageError(f"{flag}: {why}: {wants}") from None
-    except OSError as why:
-        raise core.UsageError(f"{flag}: {why.strerror}") from None
+    except RecordError as error:
+        raise core.UsageError(f"{flag}: {error}: {hint}") from None
+    except OSError as error:
+        raise core.UsageError(f"{flag}: {error.strerror}") from None
     if job not in (None, plan.job.name):
-        raise core.UsageError(f"{flag}: it is of {plan.job.name}: {wants}")
+        raise core.UsageError(f"{flag}: it is a plan of {plan.job.name}: {hint}")
     if not plan.candidates:
         raise core.UsageError(f"{flag}: it has no candidate: plan with other limits")
-    wanted = number or 1
-    if wanted > len(plan.candidates):
+    if (number or 1) > len(plan.candidates):
         raise core.UsageError(
-            f"--candidate {wanted}: {flag} has {formatting.several(len(plan.candidates), 'candidate')}"
+            f"--candidate {number}: {flag} has "
+            f"{formatting.several(len(plan.candidates), 'candidate')}"
         )
-    return plan, plan.candidates[wanted - 1]
+    return plan, plan.candidates[(number or 1) - 1]
 
 
-def durability_of(
-    followed: Followed | None, durability: str | None, folders: Sequence[str]
+def planned_durability(
+    selected: SelectedPlan | None, durability: str | None, urls: Sequence[str]
 ) -> str | None:
-    """What is asked to be promised of an output: by the flag, else by the plan, if there is one.
-
-    Where a plan promises nothing it is left to the output: what goes to object storage is kept.
+    """The durability of a run: the flag's, else the plan's; ``None`` leaves it to the output.
 
     Raises:
         UsageError: The plan is of copies, and the output goes to object storage.
     """
-    if durability is not None or followed is None or followed.durability == "none":
+    if durability is not None or selected is None or selected.durability == "none":
         return durability
-    if folders:
+    if urls:
         raise core.UsageError(
-            f"--plan {followed.path}: it is of {followed.durability}, and --output {folders[0]} is "
-            "in object storage: plan with --objects, or give --output directories"
+            f"--plan {selected.path}: it has durability {selected.durability}, but --output {urls[0]} "
+            "is in object storage: plan with --objects, or give --output directories"
         )
-    return followed.durability
+    return selected.durability
 
 
-def refuse_other_fleet(
-    followed: Followed, machines: Sequence[tuple[str, Mapping[str, str]]]
+def refuse_other_cluster(
+    selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
 ) -> str | None:
-    """Refuses a fleet that is not the planned one; gives what is not known of it, if anything.
+    """Refuses a cluster that is not the planned one; returns what cannot be checked, if anything.
 
     Args:
-        followed: The plan.
-        machines: Names and labels, in the order in which they are taken.
+        selected: The plan.
+        nodes: Names and labels, in the order in which nodes are used.
     """
-    candidate, flag = followed.candidate, f"--plan {followed.path}"
-    if len(machines) < candidate.nodes:
+    candidate, flag = selected.candidate, f"--plan {selected.path}"
+    if len(nodes) < candidate.nodes:
         raise core.UsageError(
-            f"{flag} is of {formatting.several(candidate.nodes, 'node')}, and the fleet has "
-            f"{formatting.several(len(machines), 'machine')}: start more, or plan with "
-            f"--nodes {len(machines)}"
+            f"{flag} needs {formatting.several(candidate.nodes, 'node')}, and the cluster has "
+            f"{len(nodes)}: start more, or plan with --nodes {len(nodes)}"
         )
-    silent = []
+    unlabelled = []
     wanted = {PROVIDER: candidate.provider, MACHINE_TYPE: candidate.offer}
-    for name, labels in machines[: candidate.nodes]:
+    for name, labels in nodes[: candidate.nodes]:
         for label, planned in wanted.items():
             if labels.get(label, planned) != planned:
                 raise core.UsageError(
-                    f"{flag} is of {candidate.provider}/{candidate.offer}, and {name} is labelled "
-                    f"{label}={labels[label]}: start machines as planned, or plan with these"
+                    f"{flag} is for {candidate.provider}/{candidate.offer}, and {name} is labelled "
+                    f"{label}={labels[label]}: start nodes as planned, or plan with these"
                 )
         if MACHINE_TYPE not in labels:
-            silent.append(name)
-    if not silent:
+            unlabelled.append(name)
+    if not unlabelled:
         return None
+    verb = "is" if len(unlabelled) == 1 else "are"
     return (
-        f"whether {formatting.listing(silent)} {'is' if len(silent) == 1 else 'are'} "
-        f"{candidate.offer}, as planned, no label tells"
+        f"{formatting.listing(unlabelled)} {verb} not labelled with a machine type, so whether "
+        f"{'it is' if verb == 'is' else 'they are'} {candidate.offer} as planned is unknown"
     )

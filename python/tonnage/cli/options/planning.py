@@ -17,7 +17,7 @@ from tonnage.cli.options.validate import refuse_unknown
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog, Offer
-    from tonnage.model.profiles import AdvertisedRates
+    from tonnage.model.profiles.build import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
 
 BUILT_IN = "themis-2014"

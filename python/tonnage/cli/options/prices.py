@@ -1,4 +1,4 @@
-"""What machines cost: prices as they are given, and those on demand of a catalog."""
+"""Prices of machines: those of ``--price``, and the on-demand prices of a catalog."""
 
 from __future__ import annotations
 
@@ -16,29 +16,26 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
     """Prices by host or by machine type.
 
     Args:
-        given: ``NAME=USD_PER_HOUR``, or ``HOST=TYPE`` of a type in the catalog.
-        catalog: The name of a catalog that comes with the package, or a CSV file.
-
-    Raises:
-        UsageError: One cannot be read.
+        given: ``NAME=USD_PER_HOUR``, or ``HOST=TYPE`` with a type of the catalog.
+        catalog: A catalog's name, or a CSV file.
     """
     try:
         known = None if catalog is None else load_catalog(catalog)
-    except CatalogError as why:
-        raise core.UsageError(f"--catalog: {why}") from None
+    except CatalogError as error:
+        raise core.UsageError(f"--catalog: {error}") from None
     found = _listed(known) if known else {}
     for each in given:
-        name, separator, said = each.rpartition("=")
-        if not separator or not name or not said:
+        name, separator, value = each.rpartition("=")
+        if not separator or not name or not value:
             raise core.UsageError(
                 f"--price {each}: write HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
             )
-        found[name] = found[said] if said in found else Price(_usd(each, said, known), GIVEN)
+        found[name] = found[value] if value in found else Price(_usd(each, value, known), GIVEN)
     return found
 
 
 def _listed(catalog: Catalog) -> dict[str, Price]:
-    """The types that have a price on demand, with the catalog's name before its source."""
+    """On-demand prices by type, with the catalog's name before their source."""
     return {
         offer.type: Price(
             price.usd_per_hour,
@@ -49,18 +46,18 @@ def _listed(catalog: Catalog) -> dict[str, Price]:
     }
 
 
-def _usd(given: str, said: str, catalog: Catalog | None) -> float:
-    """What was said as an amount above zero."""
+def _usd(given: str, value: str, catalog: Catalog | None) -> float:
+    """A positive amount of US dollars."""
     try:
-        usd = float(said)
+        usd = float(value)
     except ValueError:
         usd = math.nan
     if math.isfinite(usd) and usd > 0:
         return usd
     types = [offer.type for offer in catalog.offers] if catalog else []
-    if catalog and said in types:
-        raise core.UsageError(f"--price {given}: {said} has no price in {catalog.name}")
-    of = f"{catalog.name}{formatting.did_you_mean(said, types)}" if catalog else "the --catalog"
+    if catalog and value in types:
+        raise core.UsageError(f"--price {given}: {value} has no price in {catalog.name}")
+    of = f"{catalog.name}{formatting.did_you_mean(value, types)}" if catalog else "the --catalog"
     raise core.UsageError(
-        f"--price {given}: {said} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
+        f"--price {given}: {value} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
     )

@@ -1,4 +1,4 @@
-"""One's own code, as ``MODULE:NAME`` names it."""
+"""A user's own code, named as ``MODULE:NAME``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from tonnage.base import core
 
 
-def held_by(place: str, kind: type, called: str) -> Any:
-    """What ``MODULE:NAME`` says: one of a kind, or a class of it.
+def load_object(place: str, kind: type, title: str) -> Any:
+    """What ``MODULE:NAME`` names: an instance of ``kind``, or a subclass of it.
 
     Args:
-        place: A module's name and what it holds, or a file ``x.py`` and that.
+        place: A module, or a file ``x.py``; a colon; a name in it.
         kind: What it has to be.
-        called: What users know that as.
+        title: What users call that kind.
 
     Raises:
         UsageError: There is none; the message says what is there.
@@ -26,22 +26,22 @@ def held_by(place: str, kind: type, called: str) -> Any:
     if not separator or not name:
         raise core.UsageError(f"{place}: write MODULE:NAME, like words.py:COUNT")
     try:
-        held = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
-    except Exception as why:
-        raise core.UsageError(f"{module} cannot be loaded: {type(why).__name__}: {why}") from why
-    plain = called.rpartition(".")[2]
-    if not hasattr(held, name):
-        own = [each for each, value in vars(held).items() if _is(value, kind)]
-        there = f"it has {', '.join(own)}" if own else f"nor any other {plain}"
+        loaded = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
+    except Exception as error:
+        message = f"{module} cannot be loaded: {type(error).__name__}: {error}"
+        raise core.UsageError(message) from error
+    if not hasattr(loaded, name):
+        others = [each for each, value in vars(loaded).items() if _is(value, kind)]
+        plain = title.rpartition(".")[2]
+        there = f"it has {', '.join(others)}" if others else f"nor any other {plain}"
         raise core.UsageError(f"{module} has no {name}; {there}")
-    found = getattr(held, name)
+    found = getattr(loaded, name)
     if not _is(found, kind):
-        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {called}")
+        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {title}")
     return found
 
 
 def _is(value: Any, kind: type) -> bool:
-    """Whether it is one, or a class of them that somebody wrote."""
     if isinstance(value, type):
         return issubclass(value, kind) and value is not kind
     return isinstance(value, kind)

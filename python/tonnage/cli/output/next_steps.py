@@ -1,6 +1,6 @@
-"""What to do next: commands that lead from what was measured to a plan for data of one's own.
+"""Next steps: commands that lead from a study to a plan for your own data.
 
-None is suggested that would be refused: what a plan would be told is read before.
+A command that would be refused is not suggested.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tonnage.base import core
-from tonnage.cli.options.planning import BUILT_IN, catalogs_of, known_of
+from tonnage.cli.options.planning import BUILT_IN, load_catalogs, load_profiles
 
 NAME = "tonnage"
 PLAN = ("plan", "sort", "--data", "20TB", "--deadline", "2h")
-"""A size and a deadline to put one's own in place of."""
+"""With an example size and deadline."""
 
 
 def program() -> str:
-    """What a shell has to be told to run the program that runs."""
+    """The running program, as a shell would call it."""
     called, found = sys.argv[0], shutil.which(NAME)
     if Path(called).name != NAME or (found and os.path.realpath(found) == os.path.realpath(called)):
         return NAME
@@ -34,21 +34,21 @@ def from_study(out: Path) -> Iterator[str]:
     Args:
         out: Where its results are.
     """
-    profiles = [BUILT_IN, str(out)]  # The former tells of networks, which a study has none of.
+    profiles = [BUILT_IN, str(out)]  # The first has networks, which a study does not measure.
     if is_known(profiles):
         given = [each for name in profiles for each in ("--profile", name)]
-        yield f"Next, for data of your own: {shlex.join([program(), *PLAN, *given])}"
+        yield f"Next, plan for your own data: {shlex.join([program(), *PLAN, *given])}"
         return
-    yield f"Next, for data of your own: {shlex.join([program(), *PLAN])}"
+    yield f"Next, plan for your own data: {shlex.join([program(), *PLAN])}"
     of = [program(), "profile", str(out), "--offer", "PROVIDER/TYPE", "--output", "mine.json"]
     yield (
-        f"It does not say what machine this was rented as. If you know: {shlex.join(of)}, which "
-        f"tonnage plan takes by --profile {BUILT_IN} --profile mine.json"
+        f"The machine type of this machine is unknown. If you know it: {shlex.join(of)}, then "
+        f"tonnage plan ... --profile {BUILT_IN} mine.json"
     )
 
 
-def from_fleet_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
-    """Lines that follow a study of a fleet.
+def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
+    """Lines that follow a study of a cluster.
 
     Args:
         out: Where its results are.
@@ -59,15 +59,15 @@ def from_fleet_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterato
     given = [part for name in catalogs for part in ("--catalog", name)]
     if is_known([profile], catalogs):
         given += ["--profile", profile]
-        yield f"Next, for data of your own: {shlex.join([program(), *PLAN, *given])}"
+        yield f"Next, plan for your own data: {shlex.join([program(), *PLAN, *given])}"
         page = [program(), "explore", *given, "--output", str(out / "explore.html")]
-        yield f"Or a page that plans: {shlex.join(page)}"
+        yield f"Or as a page: {shlex.join(page)}"
 
 
 def is_known(profiles: list[str], catalogs: list[str] | None = None) -> bool:
     """Whether a plan can be made with these."""
     try:
-        known_of(profiles, catalogs_of(catalogs, ()))
+        load_profiles(profiles, load_catalogs(catalogs))
     except core.UsageError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""A job on a fleet in words: each phase beside its limit and its plan."""
+"""A job on a cluster compared with its limits and its plan, phase by phase."""
 
 from __future__ import annotations
 
@@ -8,27 +8,22 @@ from tonnage.base import formatting
 from tonnage.base.records import PhaseComparison, RunComparison
 
 
-def lines(compared: RunComparison, seconds: float) -> Iterator[str]:
-    """All that there is to say, line by line.
-
-    Args:
-        compared: The run.
-        seconds: Of the run, from beginning to end.
-    """
+def comparison_lines(compared: RunComparison, seconds: float) -> Iterator[str]:
+    """The comparison of a run that took so long, line by line."""
     for phase in compared.phases:
         yield _phase(phase)
     limit = compared.limit
     if limit and compared.phase_efficiency is not None:
-        said = (
+        line = (
             f"all phases: {formatting.seconds(compared.phase_seconds)}, limit "
             f"{formatting.seconds(limit.seconds)}, {formatting.percent(compared.phase_efficiency)}"
         )
         if compared.other_seconds is not None:
-            said += (
-                f"; with beginning and end {formatting.seconds(seconds)}, "
+            line += (
+                f"; with start and end {formatting.seconds(seconds)}, "
                 f"{formatting.percent(limit.efficiency)}"
             )
-        yield said
+        yield line
     if planned := compared.planned:
         each, of = planned.seconds, planned.candidate
         yield (
@@ -41,7 +36,7 @@ def lines(compared: RunComparison, seconds: float) -> Iterator[str]:
 
 
 def _phase(phase: PhaseComparison) -> str:
-    """A phase on the node that took longest for it."""
+    """A phase, on its slowest node."""
     parts = [
         f"{formatting.phase(phase.name)}: {formatting.seconds(phase.seconds)} on {phase.slowest_node}, the "
         f"slowest (median {formatting.seconds(phase.median_seconds)})"
@@ -51,10 +46,10 @@ def _phase(phase: PhaseComparison) -> str:
             f"limit {formatting.seconds(phase.limit_seconds)} ({formatting.resource(phase.limit)}), "
             f"{formatting.percent(phase.efficiency)}"
         )
-    foreseen = {None: "", True: ", as foreseen", False: ", which was not foreseen"}
+    foreseen = {None: "", True: ", as expected", False: ", unexpectedly"}
     parts.append(f"limited by {formatting.resource(phase.bottleneck)}{foreseen[phase.as_limited]}")
     if phase.planned_seconds is not None and phase.planned_bottleneck:
-        found = "as found" if phase.as_planned else "unlike found"
+        found = "the same bottleneck" if phase.as_planned else "another bottleneck"
         if phase.came_seconds is not None and phase.came_seconds > phase.seconds:
             found += f", with copies {formatting.seconds(phase.came_seconds)}"
         parts.append(

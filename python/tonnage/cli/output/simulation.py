@@ -1,4 +1,4 @@
-"""How a simulated sort is shown: its steps, what a loss costs, and what breaks first."""
+"""A simulated sort on the terminal: its steps, the cost of losses, and what breaks first."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from tonnage.simulate.sort import SimulatedSort
 
 
-def lines(told: ScenarioResult) -> list[str]:
-    """All that is told, line by line."""
-    sort = told.undisturbed
-    over = formatting.percent(sort.seconds / told.bound_seconds - 1)
-    said = [
+def simulation_lines(result: ScenarioResult) -> list[str]:
+    """The result of a simulation, line by line."""
+    sort = result.undisturbed
+    over = formatting.percent(sort.seconds / result.bound_seconds - 1)
+    lines = [
         f"{sort.nodes} nodes, {formatting.size(sort.bytes_in)}: {formatting.seconds(sort.seconds)}, "
-        f"{over} more than the slowest node's share takes at least "
-        f"({formatting.seconds(told.bound_seconds)})",
+        f"{over} above the lower bound, the slowest node's share "
+        f"({formatting.seconds(result.bound_seconds)})",
         f"{formatting.count(sort.splits)} splits, {formatting.count(sort.partitions)} partitions, blocks of "
         f"{formatting.memory(sort.block_bytes)}, {formatting.significant(sort.keys_per_partition)} sampled "
         "keys a partition",
@@ -28,45 +28,45 @@ def lines(told: ScenarioResult) -> list[str]:
     ]
     if sort.repartitioned_bytes:
         again = formatting.size(sort.repartitioned_bytes)
-        said.append(f"{again} in partitions that do not fit in memory: divided once more")
-    if told.warning:
-        said.append(formatting.sentence(told.warning))
-    if told.disturbed:
-        said += _lost(told, told.disturbed)
-    driver = (told.disturbed or sort).driver_cpu_seconds
-    said += [
-        f"The driver's schedule took {formatting.seconds(driver)} of a core here; all was simulated in "
-        f"{formatting.seconds(told.took_seconds)}.",
+        lines.append(f"{again} in partitions that do not fit in memory: partitioned once more")
+    if result.warning:
+        lines.append(formatting.sentence(result.warning))
+    if result.disturbed:
+        lines += _lost(result, result.disturbed)
+    driver = (result.disturbed or sort).driver_cpu_seconds
+    lines += [
+        f"The driver's schedule took {formatting.seconds(driver)} of a core here; the simulation "
+        f"took {formatting.seconds(result.took_seconds)}.",
         "",
-        f"Limits of {told.here.nodes} nodes",
-        *_limits(told.here),
+        f"Limits of {result.here.nodes} nodes",
+        *_limits(result.here),
         "",
-        "What breaks, fleet by fleet",
-        *(_row(each) for each in told.rows),
+        "What breaks, by cluster size",
+        *(_row(each) for each in result.rows),
     ]
-    if told.first:
-        nodes, names = told.first
-        said.append(f"First, of the fleets above: {formatting.listing(names)}, with {nodes} nodes.")
+    if result.first:
+        nodes, names = result.first
+        lines.append(f"First limit in this table: {formatting.listing(names)}, with {nodes} nodes.")
     else:
-        said.append("None of these fleets hits a limit.")
-    return said
+        lines.append("None of these clusters reaches a limit.")
+    return lines
 
 
 def _steps(sort: SimulatedSort) -> Iterator[str]:
     for step in sort.steps:
-        lost = f"; {formatting.listing(step.lost)} died" if step.lost else ""
+        lost = f"; {formatting.listing(step.lost)} lost" if step.lost else ""
         what = f"{formatting.count(step.partitions)} partitions"
         if step.splits:
             what = f"{formatting.count(step.splits)} splits to {what}"
         yield f"  {formatting.phase(step.name)}: {formatting.seconds(step.seconds)}, {what}{lost}"
 
 
-def _lost(told: ScenarioResult, sort: SimulatedSort) -> list[str]:
-    undisturbed = told.undisturbed
-    died = [formatting.seconds(at) for at in sorted(told.deaths.values())]
+def _lost(result: ScenarioResult, sort: SimulatedSort) -> list[str]:
+    undisturbed = result.undisturbed
+    died = [formatting.seconds(at) for at in sorted(result.deaths.values())]
     more = sort.carried_bytes - undisturbed.carried_bytes
     return [
-        f"With {formatting.several(len(died), 'node')} that died after {formatting.listing(died)}: "
+        f"With {formatting.several(len(died), 'node')} lost after {formatting.listing(died)}: "
         f"{formatting.seconds(sort.seconds)}, {formatting.seconds(sort.seconds - undisturbed.seconds)} more; "
         f"{formatting.size(more)} more read, sent and written",
         *_steps(sort),
@@ -82,8 +82,8 @@ def _limits(row: ClusterLimits) -> Iterator[str]:
             yield value
             continue
         which = "at least" if each.least else "at most"
-        said = f"{value}, {which} {_amount(each, each.bound)}"
-        yield f"{said}: HIT, {each.means}" if each.hit else said
+        bound = f"{value}, {which} {_amount(each, each.bound)}"
+        yield f"{bound}: EXCEEDED, {each.means}" if each.hit else bound
 
 
 def _row(row: ClusterLimits) -> str:

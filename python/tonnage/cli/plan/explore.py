@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,109 +10,85 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import (
-    FLAGS,
-    Catalogs,
-    Chunk,
-    CoreSeconds,
-    LocalShare,
-    MapShare,
-    Objects,
-    Passes,
-    Profiles,
-    ReduceShare,
-    catalogs_of,
-    job_of,
-    known_of,
+    FLAGS_OF_JOB,
+    JobDescription,
+    JobName,
+    PlanSources,
+    job_from,
+    load_catalogs,
+    load_profiles,
 )
 from tonnage.cli.options.types import Json
+from tonnage.cli.options.validate import refuse_suffix
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
 
 
 def explore(
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB",
-            help="sort, mapreduce, reduce, or a job's JSON file; the record of a run is one.",
-        ),
-    ] = "sort",
-    catalog: Catalogs = None,
-    profiles: Profiles = None,
-    objects: Objects = None,
-    map_share: MapShare = None,
-    reduce_share: ReduceShare = None,
-    passes: Passes = None,
-    chunk: Chunk = None,
-    local_share: LocalShare = None,
-    core_seconds: CoreSeconds = None,
+    *,
+    job: JobName = "sort",
+    sources: PlanSources,
+    description: JobDescription,
     out: Annotated[
-        Path, typer.Option("--output", metavar="FILE.html", help="Where the page goes.")
+        Path, typer.Option("--output", metavar="FILE.html", help="File of the page.")
     ] = Path("explore.html"),
     as_json: Json = False,
 ) -> None:
-    """Write a page that plans: how much, by when, and it says what to rent.
+    """Write a page that plans: choose size and deadline, and see what to rent.
 
-    The page needs no network and no Tonnage; it gives the answers of tonnage plan, each with the
-    command that gives it too. A link keeps what was asked: explore.html#data=20TB&deadline=2h.
+    The page works offline and without Tonnage; it gives the same answers as tonnage plan, each with
+    the command. Its link keeps your choices: explore.html#data=20TB&deadline=2h.
+
+    Examples:
+        tonnage explore --output explore.html
+        tonnage explore reduce --passes 10 --chunk-size 8MiB
     """
     from tonnage.report.explorer import page_data, write_explorer
 
-    if out.suffix != ".html" or out.is_dir():
-        raise core.UsageError(f"--output {out}: name a file that ends in .html")
-    about: dict[str, Any] = {
-        "--objects": objects,
-        "--map-share": map_share,
-        "--reduce-share": reduce_share,
-        "--passes": passes,
-        "--chunk-size": chunk,
-        "--local-share": local_share,
-        "--core-seconds": core_seconds,
-    }
-    with core.Progress("gathering what can be planned with") as progress:
-        catalogs = catalogs_of(catalog, ())
+    refuse_suffix(out, ".html")
+    given = description.given
+    with core.Progress("collecting offers and profiles") as progress:
+        catalogs = load_catalogs(sources.catalog)
         progress(1, 4)
-        known = known_of(profiles, catalogs)
+        profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
-        held = page_data(_jobs(job, about), catalogs, known)
-        if not held.offers:
-            raise core.UsageError("nothing can be planned with: tonnage plan says why")
+        data = page_data(_jobs(job, given), catalogs, profiles)
+        if not data.offers:
+            raise core.UsageError("no offer can be planned with: tonnage plan says why")
         progress(3, 4)
-        flags = [part for flag, value in about.items() for part in _given(flag, value)]
-        flags += [part for name in catalog or () for part in ("--catalog", name)]
-        flags += [part for name in profiles or () for part in ("--profile", name)]
-        page = write_explorer(held, job, flags, out)
+        flags = [part for flag, value in given.items() for part in _typed(flag, value)]
+        flags += [part for name in sources.catalog or () for part in ("--catalog", name)]
+        flags += [part for name in sources.profile or () for part in ("--profile", name)]
+        page = write_explorer(data, job, flags, out)
     if as_json:
-        found = {
+        values = {
             "page": str(page),
             "bytes": page.stat().st_size,
             "job": job,
             "catalogs": [each.name for each in catalogs],
-            "profiles": list(known.names),
-            "machines": held.offers,
+            "profiles": list(profiles.names),
+            "machines": data.offers,
         }
-        print(json.dumps(found))
+        print(json.dumps(values))
         return
     print(
-        f"{formatting.several(held.offers, 'machine')} that can be planned with, of "
+        f"{formatting.several(data.offers, 'offer')} to plan with, from "
         f"{formatting.listing(each.name for each in catalogs)}.\nPage: {page}"
     )
 
 
-def _jobs(name: str, about: Mapping[str, Any]) -> dict[str, Job]:
-    """The job in every durability that there is of it."""
+def _jobs(name: str, given: dict[str, Any]) -> dict[str, Job]:
+    """The job with each durability that it can have."""
     from tonnage.model.jobs.mapreduce import DURABILITIES
 
-    if "--durability" in FLAGS.get(name, ()) and not about["--objects"]:
-        return {how: job_of(name, {**about, "--durability": how}, None) for how in DURABILITIES}
-    return {"": job_of(name, about, None)}
+    if "--durability" in FLAGS_OF_JOB.get(name, ()) and not given.get("--objects"):
+        return {each: job_from(name, {**given, "--durability": each}) for each in DURABILITIES}
+    return {"": job_from(name, given)}
 
 
-def _given(flag: str, value: Any) -> list[str]:
-    """A flag as it is typed; nothing if it was not given."""
-    if value is None or value is False:
-        return []
+def _typed(flag: str, value: Any) -> list[str]:
+    """A flag as it is typed."""
     if value is True:
         return [flag]
     return [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]

@@ -152,7 +152,9 @@ def _lines(made: Profile) -> list[str]:
         if law.resource.startswith("cpu "):
             lines.append(f"{law.resource}, per vCPU of any offer: {_distribution(law)}")
         else:
-            lines.append(f"{law.resource}, of what is advertised: {_distribution(law, formatting.percent)}")
+            lines.append(
+                f"{law.resource}, of what is advertised: {_distribution(law, formatting.percent)}"
+            )
     for out in made.left_out:
         these = formatting.several(len(out.measurements), "record")
         some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")
@@ -173,7 +175,9 @@ def _calibration(runs: Calibration) -> str:
     )
 
 
-def _distribution(law: CapacityDistribution, figure: Callable[[float], str] = formatting.rate) -> str:
+def _distribution(
+    law: CapacityDistribution, figure: Callable[[float], str] = formatting.rate
+) -> str:
     """A distribution: each mode, its spread, and its source."""
     kinds = [
         f"{figure(mode.median)} (spread {formatting.percent(mode.spread)}, "

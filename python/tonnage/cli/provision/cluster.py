@@ -1,4 +1,4 @@
-"""``tonnage cluster``: what was launched, what it costs, and its end."""
+"""``tonnage cluster``: launched clusters, what they cost, and how they end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Json
 
 if TYPE_CHECKING:
@@ -23,25 +23,31 @@ if TYPE_CHECKING:
 
 Which = Annotated[
     str | None,
-    typer.Argument(metavar="LAUNCH", help="The directory of a launch's record, or its name."),
+    typer.Argument(metavar="[LAUNCH]", help="Directory of a launch's record, or its name."),
 ]
 Region = Annotated[
     str | None,
     typer.Option(
-        "--region", metavar="NAME", help="Where, without a record. Default: as AWS' settings say."
+        "--region",
+        metavar="NAME",
+        help="AWS region, without a record. Default: that of your AWS settings.",
     ),
 ]
 
 
 def status(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """Show what is rented, and what it has cost until now: of one launch, or of all in a region.
+    """Show what a launch rents, and what it has cost so far; or all launches in a region.
 
-    AWS is asked, by the tag that all that is rented has; nothing but that is needed.
+    The answer comes from AWS, by the tag of everything rented; no record is needed.
+
+    Examples:
+        tonnage cluster status tonnage-launch-1
+        tonnage cluster status --region us-east-1
     """
     from tonnage.provision.aws.status import launch_statuses
 
-    with _asked():
-        ec2, name, record, _ = _found(which, region)
+    with _aws_errors():
+        ec2, name, record, _ = _find(which, region)
         found = launch_statuses(ec2, name, record)
     if as_json:
         print(json.dumps([dataclasses.asdict(each) for each in found]))
@@ -53,22 +59,25 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """End all that was rented for a launch, whoever launched it, and say what it has cost.
+    """End everything that a launch rents, whoever launched it, and say what it has cost.
 
-    Without LAUNCH, the only one in the region.
+    Without LAUNCH, end the only one in the region.
+
+    Examples:
+        tonnage cluster down tonnage-launch-1
     """
     from tonnage.base.system.signals import signals_deferred
     from tonnage.provision.aws.requests import TARIFF_TAG, tariff_of
-    from tonnage.provision.aws.teardown import LaunchRecordFile, tear_down, describe_resources, now
+    from tonnage.provision.aws.teardown import LaunchRecordFile, describe_resources, now, tear_down
     from tonnage.provision.cost import cost_usd
 
-    with _asked():
-        ec2, name, record, file = _found(which, region)
+    with _aws_errors():
+        ec2, name, record, file = _find(which, region)
         standing = ec2.find_resources(name)
         if name is None:
             if len(standing) > 1:
                 raise core.UsageError(
-                    f"{formatting.listing(sorted(standing))} are rented: say which"
+                    f"{formatting.listing(sorted(standing))} are rented: name one"
                 )
             name = next(iter(standing), None)
         if name is None:
@@ -77,7 +86,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         kept = LaunchRecordFile(record, file) if record else None
         before = standing.get(name)
         with signals_deferred():
-            tear_down(ec2, name, kept, lambda said: print(said, file=sys.stderr, flush=True))
+            tear_down(ec2, name, kept, lambda line: print(line, file=sys.stderr, flush=True))
     if kept:
         cost: float | None = kept.record.cost_usd
     else:
@@ -95,46 +104,42 @@ def _show_down(
     elif name is None:
         print(f"Nothing is rented in {region}.")
     else:
-        costs = (
-            "what it has cost nothing tells"
-            if cost is None
-            else f"it has cost {formatting.cents(cost)}"
-        )
+        costs = "its cost is unknown" if cost is None else f"it has cost {formatting.cents(cost)}"
         print(f"{name} {'is down' if was else 'was down'}: {costs}.")
 
 
 @contextmanager
-def _asked() -> Iterator[None]:
-    """Says in one line what AWS refuses."""
+def _aws_errors() -> Iterator[None]:
+    """Turns errors of AWS into one line."""
     from tonnage.provision.aws.ec2 import AwsError
 
     try:
         yield
-    except AwsError as why:
-        raise core.RunError(f"{why}; what is rented stands, until it ends by itself") from why
+    except AwsError as error:
+        raise core.RunError(f"{error}; everything rented stays, until it ends itself") from error
 
 
-def _found(
+def _find(
     which: str | None, region: str | None
 ) -> tuple[Ec2, str | None, Launch | None, Path | None]:
-    """Where to look, for which launch, and its record, if that is known."""
-    refuse_without("aws", "tonnage cluster")
+    """Where to look, for which launch, and its record, if there is one."""
+    refuse_missing_extra("aws", "tonnage cluster")
     from tonnage.base.records import RecordError
     from tonnage.provision.aws.ec2 import Ec2, default_region
     from tonnage.provision.aws.status import read_launch_record
 
     try:
         known = read_launch_record(which) if which else None
-    except RecordError as why:
-        raise core.UsageError(f"{why}: give the launch's name, and --region") from why
+    except RecordError as error:
+        raise core.UsageError(f"{error}: give the launch's name, and --region") from error
     if known:
         record, file = known
         return Ec2(record.region), record.name, record, file
     if which and (Path(which).exists() or "/" in which):
-        raise core.UsageError(f"{which}: no record of a launch is there: give its name")
+        raise core.UsageError(f"{which}: there is no launch record: give its name")
     where = region or default_region()
     if not where:
-        raise core.UsageError("give --region, like us-east-1: AWS' settings have none")
+        raise core.UsageError("give --region, like us-east-1: your AWS settings have none")
     return Ec2(where), which, None, None
 
 
@@ -149,14 +154,14 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
         return
     yield f"{each.name} in {each.region}{step}: {each.standing}"
     if each.cost_usd is None or each.usd_per_hour is None:
-        yield "  what it costs nothing tells"
+        yield "  cost unknown"
     else:
         yield (
-            f"  {formatting.cents(each.cost_usd)} until now, "
+            f"  {formatting.cents(each.cost_usd)} so far, "
             f"{formatting.usd(round(each.usd_per_hour, 4))} an hour"
         )
     if each.ends_at and rented:
-        yield f"  ends by itself {formatting.moment(each.ends_at)}"
+        yield f"  ends itself {formatting.moment(each.ends_at)}"
     for node in rented:
         where = ", ".join(filter(None, (node.inside, node.outside)))
         yield f"  {node.instance}: {where}, since {formatting.moment(node.began_at)}"

@@ -55,9 +55,7 @@ class RetrievalOptions:
 
     requests: Annotated[
         str,
-        typer.Option(
-            "--requests", metavar="N|auto", help="Concurrent requests to object storage."
-        ),
+        typer.Option("--requests", metavar="N|auto", help="Concurrent requests to object storage."),
     ] = "auto"
     capacities: Annotated[
         list[Path] | None,
@@ -90,8 +88,7 @@ class RetrievalOptions:
     @property
     def at_once(self) -> int | None:
         """Concurrent requests; ``None`` for auto."""
-        number: int | None = auto_or("--requests", self.requests, whole_number(1, 1024))
-        return number
+        return auto_or("--requests", self.requests, whole_number(1, 1024))
 
 
 def run_reduce(

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage.base import core, formatting
-from tonnage.base.records import Phase, RunRecord
+from tonnage.base import core
 from tonnage.cli.options.cluster import (
-    Candidate,
-    Capacities,
-    Connections,
-    Fleet,
-    Instances,
-    Out,
-    Patience,
-    Plan,
+    CONNECTIONS,
+    DURABILITIES,
+    TIMEOUT_SECONDS,
+    ShuffleOptions,
+    refuse_node_in_urls,
+    refuse_without_ray,
 )
 from tonnage.cli.options.files import command_line
-from tonnage.cli.options.object_store import (
-    Endpoint,
-    Requests,
-    asked_of_stores,
-    bytes_to_read,
-    divided,
-    reached,
-)
-from tonnage.cli.options.parser import Command
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
+from tonnage.cli.options.plan_file import planned_durability, selected_plan
 from tonnage.cli.options.types import Json, Key, Memory, RecordBytes, parse_layout
 from tonnage.cli.options.validate import (
     refuse_files,
@@ -39,27 +30,22 @@ from tonnage.cli.options.validate import (
     refuse_repeated_inputs,
     refuse_unknown,
 )
-from tonnage.model.study_findings import disk_warnings
+from tonnage.cli.output.run_record import print_record_json, sort_lines
+from tonnage.cli.run.cluster import cluster_run, load_capacities, run_on_cluster, weights
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
+    from tonnage.base.records import RunRecord
     from tonnage.run.sort.local import Layout
 
 
-class InputsFirst(Command):
-    """A command whose usage line shows the order that `spread` asks for."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """What follows the command's name in its usage line."""
-        return ["INPUT...", "--output DIR...", "--scratch DIR...", "[OPTIONS]"]
-
-
 def run_sort(
+    *,
     inputs: Annotated[
         list[str],
         typer.Argument(
             metavar="INPUT...",
-            help="Files or directories, or s3://BUCKET/PREFIX; before the flags.",
+            help="Files or directories, or s3://BUCKET/PREFIX; before the options.",
         ),
     ],
     output: Annotated[
@@ -67,8 +53,8 @@ def run_sort(
         typer.Option(
             "--output",
             metavar="DIR...",
-            help="Where the output goes: an empty or new directory on each device, or one "
-            "s3://BUCKET/PREFIX under which nothing is.",
+            help="Directory for the output, empty or new, one on each device; or an empty "
+            "s3://BUCKET/PREFIX.",
         ),
     ],
     scratch: Annotated[
@@ -76,160 +62,126 @@ def run_sort(
         typer.Option(
             "--scratch",
             metavar="DIR...",
-            help="Where scratch goes: a directory on each device.",
+            help="Directory for temporary data, one on each device.",
         ),
     ],
-    record_bytes: RecordBytes = "100",  # type: ignore[assignment]
+    record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
-    memory: Memory = "1GiB",  # type: ignore[assignment]
-    fleet: Fleet = None,
-    out: Out = None,
-    connections: Connections = None,
-    patience: Patience = None,
-    instances: Instances = None,
-    capacities: Capacities = None,
-    plan: Plan = None,
-    candidate: Candidate = None,
-    durability: Annotated[
-        str | None,
-        typer.Option(
-            "--durability",
-            metavar="none|replicated|volumes",
-            help="With --cluster: what becomes of the output when a machine is lost. With none its "
-            "share is sorted again while the sort runs, and gone afterwards; with replicated "
-            "another machine has a copy of each file; with volumes, which is the default if "
-            "--output is a url, it is in object storage. Default: none.",
-        ),
-    ] = None,
-    endpoint: Endpoint = None,
-    requests: Requests = None,
+    memory: Memory = default("1GiB"),
+    options: ShuffleOptions,
+    store: StoreOptions,
     faults: Annotated[
         Path | None,
         typer.Option("--faults", help="A JSON file of faults to inject, for tests.", hidden=True),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Sort fixed-length records by their key, in two passes over the disks.
+    """Sort fixed-length records by key, in two passes over the disks.
 
-    With --cluster on many machines, going on although machines are lost.
+    With --cluster on many nodes; lost nodes' work is done again by others.
 
-    The output is files part-00000, part-00001, ... in key order and a list of them, _tonnage.json.
-    Records with equal keys come out in no particular order. Inputs are not changed.
+    The output is files part-00000, part-00001, ... in key order, and a list of them, _tonnage.json.
+    The order of equal keys is undefined. Inputs are not changed.
+
+    Examples:
+        tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
+        tonnage run sort /mnt/in --output /mnt/out --scratch /mnt/tmp --cluster auto
     """
     layout = parse_layout(record_bytes, key)
-    if durability is not None:
-        refuse_unknown("--durability", [durability], ("none", "replicated", "volumes"))
-    of_fleet = {
-        "--job-dir": out,
-        "--connections": connections,
-        "--timeout": patience,
-        "--nodes": instances,
-        "--capacities": capacities,
-        "--plan": plan,
-        "--candidate": candidate,
-        "--durability": durability,
-    }
-    if fleet is not None:
+    refuse_unknown("--durability", [options.durability], DURABILITIES)
+    options.refuse_without_cluster()
+    read, written = locations(inputs), locations(output)
+    if options.cluster is not None:
         if faults is not None:
             raise core.UsageError("--faults is for one machine")
-        from tonnage.cli.run.cluster import sort_on_fleet
-
-        sort_on_fleet(
-            fleet,
-            inputs,
-            output,
-            scratch,
-            reached(endpoint, requests),
-            layout,
-            memory,
-            as_json,
-            out,
-            connections,
-            patience,
-            instances,
-            capacities or (),
-            durability,
-            plan,
-            candidate,
-        )
-        return
-    for flag, given in of_fleet.items():
-        if given is not None:
-            raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
-    _sort_here(inputs, output, scratch, layout, memory, endpoint, requests, faults, as_json)
+        record = _sort_on_cluster(read, written, scratch, layout, memory, options, store)
+    else:
+        record = _sort_here(read, written, scratch, layout, memory, store, faults)
+    if as_json:
+        print_record_json(record)
+    else:
+        print("\n".join(sort_lines(record)))
 
 
-def _sort_here(
-    inputs: list[str],
-    output: list[str],
+def _sort_on_cluster(
+    read: Locations,
+    written: Locations,
     scratch: list[Path],
     layout: Layout,
     memory: int,
-    endpoint: str | None,
-    requests: int | None,
+    options: ShuffleOptions,
+    store: StoreOptions,
+) -> RunRecord:
+    from tonnage.run.two_pass.job_spec import check_node_paths, durability_of
+
+    places = (("input", read.paths), ("--output", written.paths), ("--scratch", scratch))
+    for flag, paths in places:
+        check_node_paths(flag, map(str, paths))
+    refuse_node_in_urls([*read.urls, *written.urls])
+    refuse_overlapping_inputs(read.urls)
+    refuse_output_in_input(written.urls, read.urls)
+    if written.urls and len(written.urls) + len(written.paths) > 1:
+        raise core.UsageError("--output: give directories, or one URL")
+    selected = selected_plan("sort", options, options.durability)
+    measured = load_capacities(options.capacities or ())
+    refuse_without_ray()
+    from tonnage.run.sort.cluster import SortJob
+
+    durability = planned_durability(selected, options.durability, written.urls)
+    job = SortJob(
+        inputs=[str(each) for each in (*read.paths, *read.urls)],
+        output=[str(each) for each in (*written.paths, *written.urls)],
+        scratch=[str(each) for each in scratch],
+        layout=layout,
+        memory_bytes=memory,
+        connections=options.connections or CONNECTIONS,
+        patience_seconds=options.timeout or TIMEOUT_SECONDS,
+        command=command_line(),
+        instances=selected.nodes if selected else options.nodes,
+        weights=weights(measured),
+        durability=durability_of(durability, written.urls),
+        volumes=store.store,
+    )
+    return run_on_cluster(job, cluster_run("sort", options, measured, selected), "sorting")
+
+
+def _sort_here(
+    read: Locations,
+    written: Locations,
+    scratch: list[Path],
+    layout: Layout,
+    memory: int,
+    store: StoreOptions,
     faults: Path | None,
-    as_json: bool,
-) -> None:
+) -> RunRecord:
     from tonnage.measure.trial import environment
     from tonnage.measure.trial.trial import utc_now
     from tonnage.run.sort.local import sort
 
-    (paths, urls), (directories, folders) = divided(inputs), divided(output)
-    volumes = reached(endpoint, requests)
-    refuse_repeated_inputs(paths)
-    refuse_overlapping_inputs(urls)
-    refuse_output_in_input(folders, urls)
-    for flag, places in (("--output", directories), ("--scratch", scratch)):
-        refuse_files(flag, places)
-        refuse_repeated(flag, places)
-    refuse_non_empty("--output", directories)
-    refuse_inside("--output", directories, [*paths, *directories])
-    refuse_inside("--scratch", scratch, [*paths, *directories])
+    refuse_repeated_inputs(read.paths)
+    refuse_overlapping_inputs(read.urls)
+    refuse_output_in_input(written.urls, read.urls)
+    for flag, paths in (("--output", written.paths), ("--scratch", scratch)):
+        refuse_files(flag, paths)
+        refuse_repeated(flag, paths)
+    refuse_non_empty("--output", written.paths)
+    refuse_inside("--output", written.paths, [*read.paths, *written.paths])
+    refuse_inside("--scratch", scratch, [*read.paths, *written.paths])
     began_at = utc_now()
-    used = [path if path.exists() else path.parent for path in (*directories, *scratch)]
-    known = environment.capture(path for path in used if path.exists())
-    with core.Progress("sorting", bytes_to_read(paths, urls, volumes)) as progress:
+    used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
+    captured = environment.capture(path for path in used if path.exists())
+    with core.Progress("sorting", bytes_to_read(read, store.store)) as progress:
         done = sort(
-            [*paths, *urls],
-            [*directories, *folders],
+            [*read.paths, *read.urls],
+            [*written.paths, *written.urls],
             scratch,
             layout=layout,
             memory_bytes=memory,
-            environment=known,
+            environment=captured,
             began_at=began_at,
             command=command_line(),
-            volumes=volumes,
+            volumes=store.store,
             faults=json.loads(faults.read_text()) if faults else None,
             on_progress=progress,
         )
-    if as_json:
-        print(json.dumps(done.record.to_json()))
-        return
-    for line in in_words(done.record):
-        print(line)
-
-
-def in_words(record: RunRecord) -> list[str]:
-    """What a sort did, line by line; phases that were done several times in one."""
-    seconds, rate = (
-        formatting.seconds(record.seconds),
-        formatting.rate(record.bytes / record.seconds),
-    )
-    said = [
-        f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}",
-        f"{seconds}, {rate} sorted, {formatting.significant(record.cpu_seconds)} core seconds",
-    ]
-    by_name: dict[str, list[Phase]] = {}
-    for phase in record.phases:
-        by_name.setdefault(phase.name, []).append(phase)
-    for name, phases in by_name.items():
-        times = f"{len(phases)} times, " if len(phases) > 1 else ""
-        bottlenecks = formatting.listing(dict.fromkeys(phase.bottleneck for phase in phases))
-        spent = formatting.seconds(sum(phase.seconds for phase in phases))
-        said.append(f"{name}: {times}{spent}, limited by {bottlenecks}")
-    if record.requests.get("requests"):
-        said.append(asked_of_stores(record.requests))
-    if record.repartitioned_bytes:
-        again = formatting.size(record.repartitioned_bytes)
-        said.append(f"{again} were divided once more, since --memory is small for them: give more")
-    return [*said, *disk_warnings(record.phases)]
+    return done.record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from typer.completion import completion_init, get_completion_script
+from typer import completion as typer_completion
 
 from tonnage.cli.commands import COMPLETE
 from tonnage.cli.options.validate import refuse_unknown
@@ -26,9 +26,12 @@ def completion(
         tonnage completion fish > ~/.config/fish/completions/tonnage.fish
     """
     refuse_unknown("SHELL", [shell], SHELLS)
-    print(get_completion_script(prog_name="tonnage", complete_var=COMPLETE, shell=shell))
+    script = typer_completion.get_completion_script(  # type: ignore[attr-defined]
+        prog_name="tonnage", complete_var=COMPLETE, shell=shell
+    )
+    print(script)
 
 
 def prepare() -> None:
     """Lets the parser answer a shell that asks for completions."""
-    completion_init()
+    typer_completion.completion_init()  # type: ignore[attr-defined]

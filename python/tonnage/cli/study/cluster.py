@@ -1,102 +1,123 @@
-"""``tonnage study --cluster``: the loop on a fleet, and how near its plan came."""
+"""``tonnage study --cluster``: the loop on a cluster, and how accurate its plan was."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from tonnage.base import core, formatting
-from tonnage.base.records.cluster_study import STEPS, ClusterStudy
-from tonnage.cli.measure.cluster import refuse_without_ray
+import typer
+
+from tonnage.base import core
+from tonnage.base.records.cluster_study import STEPS
+from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.validate import refuse_files
-from tonnage.cli.output.next_steps import from_fleet_study
+from tonnage.cli.options.planning import CatalogNames
+from tonnage.cli.options.types import parse_duration
+from tonnage.cli.options.validate import refuse_files, refuse_without
+from tonnage.cli.output.cluster_study import study_lines
+from tonnage.cli.output.next_steps import from_cluster_study
+
+DURABILITIES = ("none", "replicated")
 
 
-def study_on_fleet(
-    address: str,
+@dataclass(frozen=True, kw_only=True)
+class ClusterStudyOptions:
+    """A study of a cluster."""
+
+    cluster: ClusterAddress = None
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability",
+            metavar="none|replicated",
+            help="With --cluster: what protects the output when a node is lost. Default: none.",
+        ),
+    ] = None
+    deadline: Annotated[
+        float | None,
+        typer.Option(
+            "--deadline",
+            parser=parse_duration,
+            metavar="TIME",
+            help="With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
+            "Default: as fast as possible.",
+        ),
+    ] = None
+    catalog: CatalogNames = None
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="STEP",
+            help=f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
+            "continues from there.",
+        ),
+    ] = None
+
+    def refuse_without_cluster(self) -> None:
+        """Refuses all of them on one machine."""
+        names = [field.name for field in dataclasses.fields(self)]
+        refuse_without("--cluster", {f"--{name}": getattr(self, name) for name in names})
+
+
+def study_on_cluster(
+    options: ClusterStudyOptions,
     directories: Sequence[Path],
-    size_bytes: int | None,
+    data_bytes: int | None,
     memory_bytes: int,
-    durability: str,
-    deadline_seconds: float | None,
-    catalogs: list[str],
     out: Path | None,
-    until: str,
     as_json: bool,
 ) -> None:
-    """Does the steps up to ``until`` that are left, and shows what came.
+    """Does the remaining steps up to ``--until``, and prints the result.
 
     Raises:
-        UsageError: Ray is not there, or arguments, or machines, cannot be used.
-        RunError: A step failed; the same command goes on.
-        KeyboardInterrupt: Ctrl-C; the same command goes on.
+        UsageError: Ray is missing, or arguments or nodes cannot be used.
+        RunError: A step failed; the same command resumes the study.
+        KeyboardInterrupt: Ctrl-C; the same command resumes the study.
     """
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:
-        raise core.UsageError("--cluster: give --dir, a directory on each of a machine's devices")
+        raise core.UsageError("--cluster needs --dir: give a directory on each of a node's devices")
     check_node_paths("--dir", map(str, directories))
     if len(set(directories)) < len(directories):
-        raise core.UsageError("--dir: one is given twice")
+        raise core.UsageError("--dir: a directory is given twice: give each once")
     refuse_files("--output", [out] if out else [])
     refuse_without_ray()
     from tonnage.study.cluster import CALIBRATED, ClusterStudySettings, study_cluster
 
     where = out or new_directory("tonnage-study")
+    assert options.cluster is not None
     settings = ClusterStudySettings(
-        fleet=address,
+        fleet=options.cluster,
         directories=tuple(directories),
-        size_bytes=size_bytes,
+        size_bytes=data_bytes,
         memory_bytes=memory_bytes,
-        durability=durability,
-        deadline_seconds=deadline_seconds,
-        catalogs=tuple(catalogs),
+        durability=options.durability or DURABILITIES[0],
+        deadline_seconds=options.deadline,
+        catalogs=tuple(options.catalog or ()),
         out=where,
     )
-    print(f"Kept in {where}", file=sys.stderr)
-    onward = f"the same command goes on, with --output {where}"
+    print(f"Results: {where}", file=sys.stderr)
+    how = f"the same command with --output {where} resumes it"
     try:
-        done = study_cluster(settings, command_line(), until)
-    except KeyboardInterrupt as why:
-        why.args = (f"interrupted: what was on machines is removed; {onward}",)
+        done = study_cluster(settings, command_line(), options.until or STEPS[-1])
+    except KeyboardInterrupt as signalled:
+        signalled.args = (f"interrupted: data on the nodes is removed; {how}",)
         raise
-    except core.RunError as why:
-        raise core.RunError(f"{why}; {onward}") from why
+    except core.RunError as error:
+        raise core.RunError(f"{error}; {how}") from error
     if as_json:
         print(json.dumps(done.to_json()))
         return
-    for line in in_words(done):
-        print(line)
+    print("\n".join(study_lines(done)))
     if done.report:
-        print("\n".join(from_fleet_study(where, CALIBRATED, catalogs)))
+        print("\n".join(from_cluster_study(where, CALIBRATED, options.catalog or [])))
     else:
         left = STEPS[len(done.steps) :]
-        print(f"Left: {', '.join(left)}. The same command, with --output {where}, goes on")
-
-
-def in_words(study: ClusterStudy) -> Iterator[str]:
-    """What is known so far, line by line."""
-    counts = Counter(f"{each.provider}/{each.type}" for each in study.machines)
-    if counts:
-        yield f"Machines: {', '.join(f'{counts[name]} x {name}' for name in sorted(counts))}"
-    if chosen := study.candidate:
-        seconds = chosen.seconds
-        yield (
-            f"Planned: {chosen.nodes} x {chosen.offer} ({chosen.layout}), "
-            f"{formatting.seconds(seconds.median)} "
-            f"({formatting.seconds_between(seconds.low, seconds.high)})"
-        )
-    if came := study.came:
-        of = "inside" if came.inside else "outside"
-        missed = f"; {came.missed} missed most" if came.missed else ""
-        yield (
-            f"Came: {formatting.seconds(came.seconds)}, the plan {formatting.percent(came.error_fraction)} "
-            f"off, {of} its interval{missed}; {formatting.usd(came.planned_usd)} planned, "
-            f"{formatting.usd(came.usd)} came"
-        )
-    if study.report:
-        yield f"Report: {study.report}"
+        print(f"Left: {', '.join(left)}. The same command with --output {where} continues.")

@@ -8,31 +8,32 @@ from typing import Annotated
 
 import typer
 
-from tonnage.base import core
 from tonnage.base.records.cluster_study import STEPS
-from tonnage.cli.options.extras import refuse_without
+from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.types import Json, Memory, parse_duration, parse_measurable
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.types import Json, Memory, parse_measurable
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_missing,
     refuse_repeated,
     refuse_unknown,
 )
+from tonnage.cli.study.cluster import DURABILITIES, ClusterStudyOptions, study_on_cluster
 
-SIZE_BYTES = 4_000_000_000
-DURABILITIES = ("none", "replicated")
+DATA_BYTES = 4_000_000_000
 
 
 def study(
-    size: Annotated[
+    *,
+    data: Annotated[
         int | None,
         typer.Option(
             "--data",
             parser=parse_measurable,
             metavar="SIZE",
-            help="How much to sort. Default: 4GB; with --cluster 1GB for each machine of the type "
-            "that there are most of.",
+            help="How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
+            "machine type.",
         ),
     ] = None,
     directory: Annotated[
@@ -40,106 +41,43 @@ def study(
         typer.Option(
             "--dir",
             metavar="DIR...",
-            help="Where the data goes, a directory on each device: of several the first half holds "
-            "input and output, the rest scratch. Default: here; with --cluster they are each "
-            "machine's own, and {node} in them is its name.",
+            help="A directory on each device: of several, the first half holds input and output, "
+            "the rest scratch. Default: here; with --cluster it is required.",
         ),
     ] = None,
-    memory: Memory = "1GiB",  # type: ignore[assignment]
+    memory: Memory = default("1GiB"),
     out: Annotated[
         Path | None,
         typer.Option(
             "--output",
             metavar="DIR",
-            help="Where the results go. Default: a new tonnage-study-N here. With --cluster what was "
-            "begun there goes on.",
+            help="Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
+            "an unfinished study there is resumed.",
         ),
     ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            "--cluster",
-            metavar="ADDRESS",
-            help="Of the Ray cluster at HOST:PORT, or, with auto, of the one that this machine is "
-            "in, or, with TYPE@auto, of those of this machine type: survey, measure, model, plan, "
-            "run and report, on machines whose labels say what they were rented as.",
-        ),
-    ] = None,
-    durability: Annotated[
-        str | None,
-        typer.Option(
-            "--durability",
-            metavar="none|replicated",
-            help="With --cluster: what is promised of the output. Default: none.",
-        ),
-    ] = None,
-    deadline: Annotated[
-        float | None,
-        typer.Option(
-            "--deadline",
-            parser=parse_duration,
-            metavar="TIME",
-            help="With --cluster: by when it has to be done, for the cheapest that does. Default: as "
-            "fast as these machines can.",
-        ),
-    ] = None,
-    catalog: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="With --cluster: prices, by a catalog's name or CSV file; again for more. Default: "
-            "each provider's newest.",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until",
-            metavar="STEP",
-            help=f"With --cluster: the last step for now, of {', '.join(STEPS)}; the same command "
-            "goes on from there.",
-        ),
-    ] = None,
+    options: ClusterStudyOptions,
     as_json: Json = False,
 ) -> None:
-    """Measure, predict a sort, run it, compare, and write a report to look at.
+    """Measure this machine, predict a sort, run it, compare, and write a report.
 
-    Of this machine, or with --cluster of many, of which a plan takes as many as the job needs.
+    With --cluster the same on a cluster, on as many nodes as the plan chooses.
+
+    Examples:
+        tonnage study --data 20GB --dir /mnt/nvme0 /mnt/nvme1
+        tonnage study --cluster auto --dir /mnt/nvme0 --deadline 10min
     """
-    refuse_without("report", "tonnage study")
-    refuse_unknown("--durability", [durability] if durability else [], DURABILITIES)
-    refuse_unknown("--until", [until] if until else [], STEPS)
-    if fleet is not None:
-        from tonnage.cli.study.cluster import study_on_fleet
-
-        study_on_fleet(
-            fleet,
-            directory or [],
-            size,
-            memory,
-            durability or DURABILITIES[0],
-            deadline,
-            catalog or [],
-            out,
-            until or STEPS[-1],
-            as_json,
-        )
+    refuse_missing_extra("report", "tonnage study")
+    refuse_unknown("--durability", [options.durability], DURABILITIES)
+    refuse_unknown("--until", [options.until], STEPS)
+    if options.cluster is not None:
+        study_on_cluster(options, directory or [], data, memory, out, as_json)
         return
-    of_fleet = {
-        "--durability": durability,
-        "--deadline": deadline,
-        "--catalog": catalog,
-        "--until": until,
-    }
-    for flag, given in of_fleet.items():
-        if given is not None:
-            raise core.UsageError(f"{flag} is for a fleet: give --cluster too")
-    _study_here(size or SIZE_BYTES, directory or [Path()], memory, out, as_json)
+    options.refuse_without_cluster()
+    _study_here(data or DATA_BYTES, directory or [Path()], memory, out, as_json)
 
 
 def _study_here(
-    size: int, directories: list[Path], memory: int, out: Path | None, as_json: bool
+    data: int, directories: list[Path], memory: int, out: Path | None, as_json: bool
 ) -> None:
     from tonnage.cli.output.next_steps import from_study
     from tonnage.study.local import LocalStudySettings
@@ -150,7 +88,7 @@ def _study_here(
     refuse_repeated("--dir", directories)
     refuse_files("--output", [where])
     settings = LocalStudySettings(
-        size_bytes=size,
+        size_bytes=data,
         memory_bytes=memory,
         directories=tuple(directories),
         out=where,
@@ -159,7 +97,7 @@ def _study_here(
     if as_json:
         print(json.dumps(done.to_json()))
         return
-    for said in (*done.findings, *done.warnings):
-        print(said)
+    for line in (*done.findings, *done.warnings):
+        print(line)
     print(f"Report: {done.report}")
     print("\n".join(from_study(where)))

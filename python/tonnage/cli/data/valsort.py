@@ -1,0 +1,58 @@
+"""``tonnage valsort``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from tonnage.base import core
+from tonnage.cli.options.groups import default
+from tonnage.cli.options.object_store import StoreOptions, bytes_to_read, locations
+from tonnage.cli.options.types import Json, Key, RecordBytes, parse_layout
+
+
+def valsort(
+    *,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE_OR_DIR...",
+            help="Files in the order of their keys, or directories of them, or objects "
+            "s3://BUCKET/KEY or folders of them; before the options.",
+        ),
+    ],
+    record_bytes: RecordBytes = default("100"),
+    key: Key = "0:10",
+    store: StoreOptions,
+    as_json: Json = False,
+) -> None:
+    """Check that records are sorted, as the sort benchmark's valsort 1.5; exit code 1 if not.
+
+    Several files are one sequence, in the order given; files of a directory in order of name.
+
+    Examples:
+        tonnage valsort out
+    """
+    from tonnage.run.sort.gensort import validate
+
+    layout = parse_layout(record_bytes, key)
+    read = locations(inputs)
+    with core.Progress("validating", bytes_to_read(read, store.store)) as progress:
+        done = validate(
+            [*read.paths, *read.urls], layout=layout, volumes=store.store, on_progress=progress
+        )
+    if as_json:
+        print(json.dumps(done))
+    else:
+        print(f"Records: {done['records']}")
+        print(f"Checksum: {done['checksum']}")
+        print(f"Duplicate keys: {done['duplicate_keys']}")
+        if done["unordered"]:
+            print(f"First unordered record is record {done['first_unordered']}")
+            print(f"NOT SORTED: {done['unordered']} unordered records")
+        else:
+            print("SUCCESS: all records are in order")
+    if done["unordered"]:
+        raise typer.Exit(1)

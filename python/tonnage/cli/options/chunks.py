@@ -1,0 +1,59 @@
+"""Options of commands that read data in chunks of whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from tonnage.base import core
+from tonnage.cli.options.types import parse_size
+
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--input-format",
+        metavar="FORMAT",
+        help="rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name.",
+    ),
+]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="DTYPE",
+        help="Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats.",
+    ),
+]
+ChunkSize = Annotated[
+    str,
+    typer.Option(
+        "--chunk-size", metavar="SIZE|auto", help="Approximate size of a chunk, like 16MiB."
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunkOptions:
+    """How data is cut into chunks."""
+
+    input_format: InputFormat = None
+    dtype: Dtype = None
+    chunk_size: ChunkSize = "auto"
+
+    @property
+    def chunk_bytes(self) -> int | None:
+        """The size; ``None`` for auto."""
+        return auto_or("--chunk-size", self.chunk_size, parse_size)
+
+
+def auto_or(flag: str, text: str, parse: Callable[[str], int]) -> int | None:
+    """A number, or ``None`` for ``auto``."""
+    if text == "auto":
+        return None
+    try:
+        return parse(text)
+    except typer.BadParameter as error:
+        raise core.UsageError(f"{flag} {error.message}, or auto") from None

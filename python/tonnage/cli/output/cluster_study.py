@@ -1,0 +1,33 @@
+"""A study of a cluster on the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tonnage.base import formatting
+from tonnage.base.records.cluster_study import ClusterStudy
+
+
+def study_lines(study: ClusterStudy) -> Iterator[str]:
+    """A study as far as it is done, line by line."""
+    counts = Counter(f"{each.provider}/{each.type}" for each in study.machines)
+    if counts:
+        yield f"Nodes: {', '.join(f'{counts[name]} x {name}' for name in sorted(counts))}"
+    if chosen := study.candidate:
+        seconds = chosen.seconds
+        yield (
+            f"Planned: {chosen.nodes} x {chosen.offer} ({chosen.layout}), "
+            f"{formatting.seconds(seconds.median)} "
+            f"({formatting.seconds_between(seconds.low, seconds.high)})"
+        )
+    if came := study.came:
+        of = "inside" if came.inside else "outside"
+        missed = f"; largest error: {came.missed}" if came.missed else ""
+        yield (
+            f"Result: {formatting.seconds(came.seconds)}, {formatting.percent(came.error_fraction)} "
+            f"off the plan, {of} its interval{missed}; cost {formatting.usd(came.usd)}, "
+            f"{formatting.usd(came.planned_usd)} planned"
+        )
+    if study.report:
+        yield f"Report: {study.report}"

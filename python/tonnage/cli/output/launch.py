@@ -1,0 +1,81 @@
+"""A launch on the terminal: its requests, its price, and how to use the cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tonnage.base import formatting
+from tonnage.base.records.base import to_builtins
+from tonnage.cli.provision.order import most_usd
+
+if TYPE_CHECKING:
+    from tonnage.base.records.launch import Launch
+    from tonnage.provision.aws.launcher import LaunchRequest
+    from tonnage.provision.aws.requests import LaunchOrder
+
+
+def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
+    """The price of an order, in lines."""
+    from tonnage.provision.cost import NOT_COUNTED, usd_per_hour
+
+    candidate = order.rental.candidate
+    hourly = usd_per_hour(order.tariff)
+    usual = "usually " if order.rental.spot else ""
+    lines = [
+        f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
+        f"{formatting.usd(round(candidate.nodes * hourly, 4))} an hour ({formatting.usd(round(hourly, 6))} "
+        "a node)",
+        f"At most {formatting.cents(most_usd(order))}, without replacements, until all nodes end "
+        f"themselves, "
+        f"{_moment(order.ends_at)}",
+    ]
+    if cap_usd is not None and most_usd(order) > cap_usd:
+        lines.append(f"That exceeds --budget {cap_usd:g}: the launch would be refused")
+    return [*lines, formatting.sentence(NOT_COUNTED)]
+
+
+def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> None:
+    """Prints the requests to EC2, and the price."""
+    from tonnage.provision.aws import requests as ec2_requests
+    from tonnage.provision.cost import usd_per_hour
+
+    requests = [{method: arguments} for method, arguments in ec2_requests.all_requests(order)]
+    document: dict[str, Any] = {"region": order.rental.region, "requests": requests}
+    if as_json:
+        prices = {
+            "usd_per_hour": order.rental.candidate.nodes * usd_per_hour(order.tariff),
+            "most_usd": most_usd(order),
+            "tariff": to_builtins(order.tariff),
+        }
+        extra = {"ends_at": order.ends_at.isoformat(), "give": ec2_requests.missing_values(order)}
+        print(json.dumps(document | {"name": order.name} | prices | extra))
+        return
+    print(json.dumps(document, indent=1))
+    for line in price_lines(order, cap_usd):
+        print(line, file=sys.stderr)
+    for flag, what in ec2_requests.missing_values(order).items():
+        print(f"To launch, give {flag}: {what}.", file=sys.stderr)
+
+
+def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) -> list[str]:
+    """How to use a ready cluster, what it costs, and how to end it."""
+    order = request.order
+    hourly = record.tariff.machine_usd_per_hour + record.tariff.volumes_usd_per_hour
+    nodes = record.rented
+    login = formatting.command([*request.ssh.program, f"{request.ssh.user}@{at}"])
+    return [
+        f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
+        f"at {record.address}",
+        f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} an hour, "
+        f"{formatting.cents(record.cost_usd)} so far; the nodes end themselves {_moment(order.ends_at)}",
+        f"Use it: {login}, and there: tonnage run ... --cluster auto",
+        f"End it: tonnage cluster down {place}",
+    ]
+
+
+def _moment(at: datetime) -> str:
+    return formatting.moment(at.isoformat(timespec="seconds"))

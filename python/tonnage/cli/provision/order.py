@@ -1,0 +1,121 @@
+"""The order of a launch: from a plan, checked against catalog, account and budget."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.planning import load_catalogs
+from tonnage.cli.plan.emit import offer_of
+
+if TYPE_CHECKING:
+    from tonnage.base.records.plan import Candidate, Plan
+    from tonnage.provision.aws.requests import Account, LaunchOrder
+
+WHEELS = Path("target/wheels")
+"""Where ``make build`` puts the wheel."""
+ARCHITECTURES = {"x86_64": "x86_64", "arm64": "aarch64"}
+"""The catalogs' architectures, as wheels call them."""
+
+
+def order_from_plan(
+    made: Plan,
+    chosen: Candidate,
+    spot: bool,
+    account: Account,
+    lifetime_seconds: float,
+    catalog: str | None,
+) -> LaunchOrder:
+    """The order for a plan's candidate.
+
+    Raises:
+        UsageError: Its catalog is unknown, or has other prices than the plan.
+        PriceError, ExportError: It has no price, or cannot be rented from AWS.
+    """
+    from tonnage.provision import cost
+    from tonnage.provision.aws.requests import LaunchOrder
+    from tonnage.provision.aws.teardown import now
+    from tonnage.provision.export import ExportError, Rental
+
+    if chosen.provider != "aws":
+        raise ExportError(
+            f"{chosen.provider} cannot be rented from, only aws: plan with --provider aws"
+        )
+    (offered,) = load_catalogs([catalog or chosen.catalog])
+    if offered.name != chosen.catalog:
+        raise core.UsageError(f"--catalog {catalog}: the plan used {chosen.catalog}: give that")
+    offer = offer_of(chosen, offered)
+    if offer.region is None:
+        raise core.UsageError(f"catalog {offered.name} has no region: plan with another")
+    planned = made.settings.get("purchase") == "spot"
+    if not cost.matches_plan(cost.find_tariff(offered, offer, chosen, planned), chosen):
+        raise core.UsageError(f"catalog {offered.name} has another price than the plan: plan again")
+    mark = secrets.token_hex(3)
+    return LaunchOrder(
+        rental=Rental(made.job.name, chosen, offer, spot, mark),
+        account=account,
+        tariff=cost.find_tariff(offered, offer, chosen, spot),
+        ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
+    )
+
+
+def refuse_bad_range(given: str | None) -> None:
+    """Refuses what is no range of IP addresses."""
+    if given is None:
+        return
+    try:
+        ipaddress.ip_network(given)
+    except ValueError as error:
+        raise core.UsageError(
+            f"--ssh-from {given}: {error}: give a range of addresses, like 203.0.113.7/32"
+        ) from None
+
+
+def refuse_missing_account(order: LaunchOrder) -> None:
+    """Refuses an order that still has placeholders."""
+    from tonnage.provision.aws.requests import missing_values
+
+    missing = [f"{flag}, {what}" for flag, what in missing_values(order).items()]
+    if missing:
+        raise core.UsageError(f"give {'; and '.join(missing)} (--dry-run works without)")
+
+
+def most_usd(order: LaunchOrder) -> float:
+    """The highest cost, over the whole lifetime."""
+    from tonnage.provision.aws.teardown import now
+    from tonnage.provision.cost import node_usd
+
+    seconds = (order.ends_at - now()).total_seconds()
+    return order.rental.candidate.nodes * node_usd(order.tariff, seconds, at_highest_price=True)
+
+
+def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
+    """Refuses an order that could cost more than the budget."""
+    most = most_usd(order)
+    if cap_usd is not None and most > cap_usd:
+        raise core.UsageError(
+            f"--budget {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
+            f"until the end of --lifetime could cost {formatting.cents(most)}: give more, or a shorter "
+            "--lifetime, or another --candidate"
+        )
+
+
+def find_wheel(given: Path | None, arch: str | None) -> Path:
+    """The wheel for nodes of this architecture."""
+    if given is None:
+        wanted = ARCHITECTURES.get(arch or "", "")
+        found = sorted(WHEELS.glob(f"tonnage-*{wanted}.whl"))
+        if len(found) != 1:
+            of = f" with {arch}" if arch else ""
+            raise core.UsageError(
+                f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make build "
+                "on such a machine; or make wheels, and give --wheel FILE"
+            )
+        return found[0]
+    if given.suffix != ".whl" or not given.is_file():
+        raise core.UsageError(f"--wheel {given}: there is no such wheel: run make build")
+    return given

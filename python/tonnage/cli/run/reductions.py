@@ -1,0 +1,208 @@
+"""The reductions of ``tonnage run reduce``, with the options of each; or a user's own."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tonnage.base import core, formatting
+from tonnage.cli.options.types import number, whole_number
+from tonnage.cli.options.user_code import load_object
+
+if TYPE_CHECKING:
+    from tonnage.run.reduce import Reduction
+    from tonnage.run.reduce.sampling import FromSample
+
+BUILT_IN = ("kmeans", "pca", "regression", "pagerank", "histogram")
+REDUCTIONS_OF_OPTION = {
+    "k": ("kmeans",),
+    "iterations": ("kmeans", "pagerank"),
+    "tolerance": ("kmeans", "pagerank"),
+    "seed": ("kmeans",),
+    "restarts": ("kmeans",),
+    "components": ("pca",),
+    "target": ("regression",),
+    "damping": ("pagerank",),
+    "precision": ("histogram",),
+}
+PAGERANK_ITERATIONS = 100
+SAMPLE_ROWS = 10_000
+"""Rows from which the first centres are drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReductionOptions:
+    """Parameters of the built-in reductions."""
+
+    k: Annotated[
+        int | None,
+        typer.Option(
+            "--k", parser=whole_number(1, 1 << 20), metavar="N", help="kmeans: number of centres."
+        ),
+    ] = None
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            parser=whole_number(1, 1 << 20),
+            metavar="N",
+            help="kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.",
+        ),
+    ] = None
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            parser=number(0, 1e300),
+            metavar="X",
+            help="kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
+            "for kmeans, 1e-6 for pagerank.",
+        ),
+    ] = None
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            parser=whole_number(0, 1 << 62),
+            metavar="N",
+            help="kmeans: seed of the first centres. Default: 0.",
+        ),
+    ] = None
+    restarts: Annotated[
+        int | None,
+        typer.Option(
+            "--restarts",
+            parser=whole_number(1, 1000),
+            metavar="N",
+            help="kmeans: draw the first centres this often, and take the best. Default: 1.",
+        ),
+    ] = None
+    components: Annotated[
+        int | None,
+        typer.Option(
+            "--components",
+            parser=whole_number(1, 1 << 20),
+            metavar="N",
+            help="pca: number of principal components.",
+        ),
+    ] = None
+    target: Annotated[
+        int | None,
+        typer.Option(
+            "--target",
+            parser=whole_number(-(1 << 20), 1 << 20),
+            metavar="N",
+            help="regression: column to explain, from 0. Default: the last.",
+        ),
+    ] = None
+    damping: Annotated[
+        float | None,
+        typer.Option(
+            "--damping",
+            parser=number(0, 1),
+            metavar="X",
+            help="pagerank: damping factor. Default: 0.85.",
+        ),
+    ] = None
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            "--precision",
+            parser=number(1e-6, 0.5),
+            metavar="X",
+            help="histogram: largest relative error of a value. Default: 0.01.",
+        ),
+    ] = None
+
+    def given(self, job: str) -> dict[str, Any]:
+        """The options that were given; refused if they are not of this reduction."""
+        values = {
+            field.name: value
+            for field in dataclasses.fields(self)
+            if (value := getattr(self, field.name)) is not None
+        }
+        for name in values:
+            reductions = REDUCTIONS_OF_OPTION[name]
+            if job not in reductions:
+                raise core.UsageError(
+                    f"--{name} is an option of {formatting.listing(reductions)}, not of {job}: "
+                    "leave it out"
+                )
+        return values
+
+
+def refuse_unknown_reduction(job: str) -> None:
+    """Refuses a job that is neither built in nor MODULE:NAME."""
+    if job not in BUILT_IN and ":" not in job:
+        close = formatting.did_you_mean(job, BUILT_IN)
+        raise core.UsageError(f"{job}: give {', '.join(BUILT_IN)} or MODULE:NAME{close}")
+
+
+def most_rounds(job: str, given: dict[str, Any]) -> int | None:
+    """How many rounds there are at most; ``None`` if only the reduction knows."""
+    if job not in BUILT_IN:
+        return None
+    if job == "pagerank":
+        return 1 + int(given.get("iterations", PAGERANK_ITERATIONS))  # The first counts edges.
+    return int(given.get("iterations", 1))
+
+
+def make_reduction(
+    job: str, given: dict[str, Any], columns: list[str] | None
+) -> Reduction[Any] | FromSample:
+    """The reduction of this name, with the options that were given."""
+    from tonnage.run.reduce.builtin.histogram import Histograms
+    from tonnage.run.reduce.builtin.pagerank import PageRank
+    from tonnage.run.reduce.builtin.pca import PCA
+    from tonnage.run.reduce.builtin.regression import Regression
+
+    if job == "kmeans":
+        return _kmeans(given, columns)
+    if job == "pca":
+        if "components" not in given:
+            raise core.UsageError("--components is missing: give their number, like --components 8")
+        return PCA(given["components"], columns)
+    if job == "regression":
+        return Regression(given.get("target", -1), columns)
+    if job == "pagerank":
+        return PageRank(
+            given.get("damping", 0.85),
+            given.get("tolerance", 1e-6),
+            given.get("iterations", PAGERANK_ITERATIONS),
+            columns,
+        )
+    if job == "histogram":
+        return Histograms(given.get("precision", 0.01), columns)
+    return _user_reduction(job)
+
+
+def _kmeans(given: dict[str, Any], columns: list[str] | None) -> FromSample:
+    from tonnage.run.formats import as_points
+    from tonnage.run.reduce.builtin.kmeans import KMeans, best_centres
+    from tonnage.run.reduce.sampling import FromSample
+
+    if "k" not in given:
+        raise core.UsageError("--k is missing: give the number of centres, like --k 16")
+
+    def from_rows(rows: Any) -> Reduction[Any]:
+        drawing = given.get("seed", 0), given.get("restarts", 1)
+        centres = best_centres(as_points(rows, columns), given["k"], *drawing)
+        return KMeans(centres, given.get("iterations", 1), given.get("tolerance", 0.0), columns)
+
+    return FromSample(SAMPLE_ROWS, from_rows)
+
+
+def _user_reduction(place: str) -> Reduction[Any]:
+    from tonnage.run.reduce import Reduction
+
+    found = load_object(place, Reduction, "tonnage.Reduction")
+    if isinstance(found, type):
+        try:
+            found = found()
+        except TypeError as error:
+            raise core.UsageError(f"{place}: {error}: name an instance of it") from error
+    reduction: Reduction[Any] = found
+    return reduction
