@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Struct
+from tonnage.base.records.known_keys import JobSettings, check_known_keys
 
 Resource = Literal[
     "local read",
@@ -92,3 +93,6 @@ class Job(Record, frozen=True, kw_only=True):
     """The input of the run that was watched; ``None`` for what no run was watched for."""
     settings: dict[str, Number | str] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability."""
+
+    def __post_init__(self) -> None:
+        check_known_keys(self.settings, JobSettings, "settings")

@@ -8,6 +8,7 @@ from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
+from tonnage.base.records.known_keys import MeasurementSettings, MetricDetails, check_known_keys
 from tonnage.base.records.phase import Phase
 
 SINGLE = "single"
@@ -74,6 +75,9 @@ class Metric(Struct, frozen=True, kw_only=True):
     bins: list[tuple[Amount, Count]] | None = None
     series: list[tuple[Amount, Amount]] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_known_keys(self.details, MetricDetails, "details")
 
 
 class SystemActivity(Struct, frozen=True, kw_only=True):
@@ -173,6 +177,9 @@ class Measurement(Record, frozen=True, kw_only=True):
     trials: list[Trial]
     imported: list[Metric] = field(default_factory=list)
     scorecard: list[ScorecardItem] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_known_keys(self.settings, MeasurementSettings, "settings")
 
     @property
     def readings(self) -> list[Metric]:

@@ -57,7 +57,7 @@ def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
 def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> Iterator[str]:
     fields = {each.encode_name: each for each in kind.fields}
     for name in value:
-        if name not in fields and name != kind.tag_field:
+        if kind.forbid_unknown_fields and name not in fields and name != kind.tag_field:
             yield f"{member(path, name)}: unknown field"
     for name, field in fields.items():
         if name in value:
@@ -67,7 +67,8 @@ def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> It
     try:
         msgspec.convert(value, kind.cls)
     except msgspec.ValidationError as why:  # What ``__post_init__`` demands.
-        yield f"{path}: {str(why).partition(' - at `')[0]}"
+        text = str(why).partition(" - at `")[0]
+        yield f"{path}{text}" if text.startswith(".") else f"{path}: {text}"
 
 
 def _in_union(kind: inspect.UnionType, value: Any, path: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from msgspec import field
 from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
 from tonnage.base.records.job import Job
+from tonnage.base.records.known_keys import PlanSettings, check_known_keys
 
 
 class Range(Struct, frozen=True, kw_only=True):
@@ -126,6 +127,9 @@ class Plan(Record, frozen=True, kw_only=True):
     nearest: Candidate | None = None
     """Where nothing keeps the constraints: what comes nearest."""
     notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_known_keys(self.settings, PlanSettings, "settings")
 
 
 class NamedPlan(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from msgspec import field
 
 from tonnage.base.records.base import Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
+from tonnage.base.records.known_keys import RunSettings, check_known_keys
 from tonnage.base.records.phase import Phase
 from tonnage.base.records.run_comparison import RunComparison
 
@@ -87,3 +88,6 @@ class RunRecord(Record, frozen=True, kw_only=True):
     commands: Count = 1
     """How many commands it took on a fleet; ``seconds`` are those of the last."""
     compared: RunComparison | None = None
+
+    def __post_init__(self) -> None:
+        check_known_keys(self.settings, RunSettings, "settings")

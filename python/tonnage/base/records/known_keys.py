@@ -1,0 +1,98 @@
+"""Keys of free-form dictionaries in records that something reads again: these have types, too.
+
+What a command was given (``settings``) and what a tool told (``details``) differ by command and tool,
+so any other key may stand beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds
+
+
+class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys with their types; others are let pass."""
+
+
+class PlanSettings(KnownKeys, frozen=True, kw_only=True):
+    """What a plan was asked for."""
+
+    deadline_seconds: Seconds | None
+    budget_usd: Amount | None
+    least_nodes: PositiveCount
+    most_nodes: PositiveCount
+    objective: Literal["cost", "time", "nearest"] | UnsetType = UNSET
+    network: Literal["scaled", "baseline", "infinite"] | UnsetType = UNSET
+    purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
+    providers: list[str] | UnsetType = UNSET
+    arch: str | None | UnsetType = UNSET
+
+
+class JobSettings(KnownKeys, frozen=True, kw_only=True):
+    """What a job's demands follow from."""
+
+    durability: Literal["none", "replicated", "volumes"] | UnsetType = UNSET
+    functions: str | UnsetType = UNSET
+    map_share: Amount | UnsetType = UNSET
+    reduce_share: Amount | UnsetType = UNSET
+    waits_seconds: Seconds | UnsetType = UNSET
+    passes: Amount | UnsetType = UNSET
+
+
+class RunSettings(KnownKeys, frozen=True, kw_only=True):
+    """What a run was given."""
+
+    inputs: list[str] | UnsetType = UNSET
+    output: list[str] | str | None | UnsetType = UNSET
+    memory_bytes: Count | UnsetType = UNSET
+    chunk_bytes: Count | None | UnsetType = UNSET
+    threads: Count | None | UnsetType = UNSET
+    workers: Count | None | UnsetType = UNSET
+    partitions: Count | UnsetType = UNSET
+    flags: dict[str, Any] | UnsetType = UNSET
+    durability: str | None | UnsetType = UNSET
+
+
+class MeasurementSettings(KnownKeys, frozen=True, kw_only=True):
+    """What a measurement was given."""
+
+    layout: str | None | UnsetType = UNSET
+    devices: list[str] | None | UnsetType = UNSET
+    endpoint: str | None | UnsetType = UNSET
+
+
+class MetricDetails(KnownKeys, frozen=True, kw_only=True):
+    """What a tool told of a metric beside its figures."""
+
+    layout: str | None | UnsetType = UNSET
+    host: str | None | UnsetType = UNSET
+    pattern: str | UnsetType = UNSET
+    endpoints: Count | UnsetType = UNSET
+    connections_per_pair: Count | UnsetType = UNSET
+    machine_types: list[str] | UnsetType = UNSET
+    node_names: list[str] | UnsetType = UNSET
+    nodes: Count | UnsetType = UNSET
+    began_late_seconds: float | None | UnsetType = UNSET
+    retries: Count | UnsetType = UNSET
+    errors: dict[str, Count] | UnsetType = UNSET
+    first_byte_seconds: dict[str, Amount | Count | None] | UnsetType = UNSET
+
+
+def check_known_keys(values: Mapping[str, Any], kind: type[KnownKeys], field: str) -> None:
+    """Check the known keys of a record's field.
+
+    Raises:
+        ValueError: One has another type, or is missing; the text begins with its place.
+    """
+    try:
+        msgspec.convert(values, kind)
+    except msgspec.ValidationError as why:
+        from tonnage.base.records.mistakes import first_mistake
+
+        place = first_mistake(values, kind) or f"$: {why}"
+        raise ValueError(f".{field}{place.removeprefix('$')}") from why
