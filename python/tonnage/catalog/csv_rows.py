@@ -1,6 +1,6 @@
-"""A table's cells as figures; what cannot be one is said with the file, the row and the column.
+"""Read typed cells from CSV tables; errors name the file, the row and the column.
 
-Rows are counted as an editor counts lines: the header is the first.
+Rows are numbered as in an editor: the header is row 1.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-MAY_NOT = "you may not read it: use sudo, or a copy that you may read"
+NOT_READABLE = "no permission to read it: use sudo, or a readable copy"
+LARGEST = 1e21
 
 
 class CatalogError(Exception):
-    """A catalog that cannot be used, or has not what was asked for; says why in one line."""
+    """A catalog is unusable, or lacks the requested offer; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,18 @@ class Row:
     cells: dict[str, str]
 
     def text(self, column: str) -> str | None:
-        """The cell's words."""
+        """The cell's text."""
         return self.cells.get(column, "").strip() or None
 
     def required(self, column: str) -> str:
-        """The cell's words, which must be there."""
+        """The cell's text, which must not be blank."""
         found = self.text(column)
         if found is None:
             raise self.error(column, "is blank")
         return found
 
     def number(self, column: str, factor: float = 1.0) -> float | None:
-        """A number from zero up, times ``factor``."""
+        """A non-negative number, times ``factor``."""
         said = self.text(column)
         if said is None:
             return None
@@ -47,34 +48,35 @@ class Row:
         except ValueError:
             found = math.nan
         if not math.isfinite(found * factor) or "_" in said:
-            raise self.error(column, f"{said!r} is no number; leave blank what is unknown")
+            raise self.error(column, f"{said!r} is not a number; leave unknown figures blank")
         if found < 0:
             raise self.error(column, f"{said} is negative")
+        if found * factor > LARGEST:
+            raise self.error(column, f"{said} is too large")
         return found * factor
 
     def whole(self, column: str, factor: float = 1.0) -> int | None:
-        """A number from zero up, times ``factor``, as whole bytes or things."""
+        """A non-negative integer; with a ``factor`` the product is rounded."""
         found = self.number(column, factor)
         if found is not None and factor == 1 and not found.is_integer():
-            raise self.error(column, f"{found:g} is no whole number")
+            raise self.error(column, f"{found:g} is not a whole number")
         return None if found is None else round(found)
 
     def price(self, column: str) -> float | None:
-        """A number above zero: what is free is not in these tables, so a zero is a mistake."""
+        """A number above zero: nothing in these tables is free, so a zero is a mistake."""
         found = self.number(column)
         if found == 0:
-            raise self.error(column, "a price of 0; leave blank what is unknown")
+            raise self.error(column, "a price of 0; leave unknown prices blank")
         return found
 
     def flag(self, column: str) -> bool | None:
-        """True or False."""
         said = self.text(column)
         if said not in (None, "True", "False"):
             raise self.error(column, f"{said!r} is neither True nor False")
         return None if said is None else said == "True"
 
     def error(self, column: str, why: str) -> CatalogError:
-        """The error that names this cell."""
+        """An error that names this cell."""
         return CatalogError(f"{self.file}, row {self.number_in_file}, {column}: {why}")
 
 
@@ -85,10 +87,10 @@ def read_rows(
 
     Args:
         path: The file.
-        refuse: Raises if the columns are of no use, before the rows are looked at.
+        refuse: Raises if the columns are unusable, before the rows are read.
 
     Raises:
-        CatalogError: It cannot be read, is no CSV in UTF-8, or a row is longer or shorter.
+        CatalogError: The file is unreadable or not a CSV in UTF-8, or a row has another length.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -113,7 +115,7 @@ def read_rows(
     except UnicodeDecodeError as why:
         raise CatalogError(f"{path}: expected a CSV in UTF-8 ({why})") from None
     except PermissionError:
-        raise CatalogError(f"{path}: {MAY_NOT}") from None
+        raise CatalogError(f"{path}: {NOT_READABLE}") from None
     except OSError as why:
         raise CatalogError(f"{path}: {why.strerror}: give a CSV file") from None
 
@@ -121,16 +123,12 @@ def read_rows(
 def refuse_columns(
     path: Path, header: list[str], needed: Iterable[str], optional: Iterable[str] = ()
 ) -> None:
-    """Refuses a header that is not of the schema, and names the columns.
-
-    Raises:
-        CatalogError: A column is missing, unknown, or there twice.
-    """
+    """Raise a `CatalogError` if columns are missing, unknown or repeated."""
     needed = list(needed)
     told = {
         "missing column": [name for name in needed if name not in header],
         "unknown column": [name for name in header if name not in {*needed, *optional}],
-        "column twice": sorted({name for name in header if header.count(name) > 1}),
+        "repeated column": sorted({name for name in header if header.count(name) > 1}),
     }
     for what, names in told.items():
         if names:
