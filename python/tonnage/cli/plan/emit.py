@@ -106,8 +106,15 @@ def emit_candidate(
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
-    """A candidate's offer, in its catalog."""
-    return next(each for each in catalog.offers if each.type == chosen.offer)
+    """A candidate's offer, in its catalog.
+
+    Raises:
+        UsageError: The catalog lacks it.
+    """
+    for offer in catalog.offers:
+        if offer.type == chosen.offer:
+            return offer
+    raise core.UsageError(f"catalog {catalog.name} has no offer {chosen.offer}: plan anew")
 
 
 def document_text(kind: str, document: dict[str, Any]) -> str:
