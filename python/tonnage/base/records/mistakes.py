@@ -154,6 +154,8 @@ def _expected(kind: inspect.Type, value: Any) -> str:
         case inspect.BoolType():
             return "true or false"
         case inspect.StrType():
+            if kind.pattern and isinstance(value, str):
+                return f"a string that matches {kind.pattern}"
             return "a string" if not kind.min_length else "a string that is not empty"
         case inspect.IntType() | inspect.FloatType():
             name = "int" if isinstance(kind, inspect.IntType) else "number"

@@ -14,6 +14,12 @@ from msgspec import Meta, field
 from tonnage.base.records.base import Amount, Count, PositiveAmount, PositiveCount, Record, Struct
 from tonnage.base.records.calibration import Calibration
 
+CapacityName = Annotated[
+    str,
+    Meta(
+        pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$",
+    ),
+]
 Spread = Annotated[float, Meta(ge=0, lt=10)]
 """A standard deviation of a logarithm."""
 
@@ -35,7 +41,7 @@ class Mode(Struct, frozen=True, kw_only=True):
 class CapacityDistribution(Struct, frozen=True, kw_only=True):
     """What one resource of a node carries."""
 
-    resource: str
+    resource: CapacityName
     """As a job's demands name it; ``local both``: each way, while both are used.
 
     ``cpu STAGE`` is what a core does of a stage's work, in bytes a second: what tells machines'
