@@ -134,7 +134,7 @@ def test_a_blank_is_never_zero() -> None:
     unknown = offer(AWS, "g2.2xlarge")
     assert unknown.disks is None and unknown.local_bytes is None
     assert unknown.network.baseline_bytes_per_second is None
-    assert {"local disks", "lasting network bandwidth"} <= {*unknown_figures(unknown)}
+    assert {"local disks", "baseline network bandwidth"} <= {*unknown_figures(unknown)}
     unpriced = offer(AWS, "mac2.metal")
     assert unpriced.on_demand is None and "on-demand price" in unknown_figures(unpriced)
 
@@ -294,17 +294,17 @@ def test_object_storage_tells_that_it_was_not_given() -> None:
     [
         ({"price_od_hour": "-0.1"}, "row 2, price_od_hour: -0.1 is negative"),
         ({"price_od_hour": "0"}, "row 2, price_od_hour: a price of 0"),
-        ({"price_od_hour": "nan"}, "row 2, price_od_hour: 'nan' is no number"),
-        ({"price_od_hour": "inf"}, "row 2, price_od_hour: 'inf' is no number"),
-        ({"price_od_hour": "free"}, "row 2, price_od_hour: 'free' is no number"),
+        ({"price_od_hour": "nan"}, "row 2, price_od_hour: 'nan' is not a number"),
+        ({"price_od_hour": "inf"}, "row 2, price_od_hour: 'inf' is not a number"),
+        ({"price_od_hour": "free"}, "row 2, price_od_hour: 'free' is not a number"),
         ({"spot_min_hour": "-1"}, "row 2, spot_min_hour: -1 is negative"),
-        ({"memory_gib": "1e305"}, "row 2, memory_gib: '1e305' is no number"),
+        ({"memory_gib": "1e305"}, "row 2, memory_gib: '1e305' is not a number"),
         ({"memory_gib": "-4"}, "row 2, memory_gib: -4 is negative"),
-        ({"disk_count": "1.5"}, "row 2, disk_count: 1.5 is no whole number"),
-        ({"price_od_hour": "1_0"}, "row 2, price_od_hour: '1_0' is no number"),
+        ({"disk_count": "1.5"}, "row 2, disk_count: 1.5 is not a whole number"),
+        ({"price_od_hour": "1_0"}, "row 2, price_od_hour: '1_0' is not a number"),
         ({"price_od_hour": "0.1"}, "row 2, price_od_source: is blank"),
-        ({"vcpu": "many"}, "row 2, vcpu: 'many' is no number; leave blank"),
-        ({"ebs_base_iops": "inf"}, "row 2, ebs_base_iops: 'inf' is no number"),
+        ({"vcpu": "many"}, "row 2, vcpu: 'many' is not a number; leave unknown"),
+        ({"ebs_base_iops": "inf"}, "row 2, ebs_base_iops: 'inf' is not a number"),
         ({"placement_cluster": "yes"}, "row 2, placement_cluster: 'yes' is neither"),
         ({"instance_type": " "}, "row 2, instance_type: is blank"),
         ({"spec_source": ""}, "row 2, spec_source: is blank"),
@@ -329,11 +329,11 @@ def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("\n", "row 1: no column instance_type or machine_type or vm_size or machine"),
-        ("name,price\na,1\n", "row 1: no column"),
+        ("\n", "not a table of offers, no column instance_type or machine_type or vm_size or machine"),
+        ("name,price\na,1\n", "not a table of offers"),
         ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
         (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),
-        (",".join([*COLUMNS, "vcpu"]) + "\n", "row 1: column twice vcpu"),
+        (",".join([*COLUMNS, "vcpu"]) + "\n", "row 1: repeated column vcpu"),
         (",".join(COLUMNS) + "\n", "no offers, only a header"),
         (",".join(COLUMNS) + "\na.large,2\n", f"row 2: 2 columns, the header has {len(COLUMNS)}"),
     ],
@@ -363,7 +363,7 @@ def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told
 def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None:
     lab = tmp_path / "lab.toml"
     lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
-    with pytest.raises(CatalogError, match=r"lab\.toml, row 1: no column .*CSV file"):
+    with pytest.raises(CatalogError, match=r"lab\.toml, row 1: not a table of offers, no column .*CSV file"):
         load_catalog(lab)
     with pytest.raises(CatalogError, match="Is a directory: give a CSV file"):
         load_catalog(tmp_path)
@@ -387,7 +387,7 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
         with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
             changed.setattr(what, name, refusing(getattr(what, name)))
             load_catalog(file)
-        assert str(why.value).startswith(f"{file}: you may not read it: use sudo, or a copy")
+        assert str(why.value).startswith(f"{file}: no permission to read it: use sudo, or a readable copy")
 
 
 def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
@@ -405,12 +405,12 @@ def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path
     [
         ("volumes", "price_gb_month", "-0.1", "row 2, price_gb_month: -0.1 is negative"),
         ("volumes", "price_gb_month", "0", "row 2, price_gb_month: a price of 0"),
-        ("volumes", "price_iops_month", "nan", "row 2, price_iops_month: 'nan' is no number"),
-        ("volumes", "iops_credit", "inf", "row 2, iops_credit: 'inf' is no number"),
+        ("volumes", "price_iops_month", "nan", "row 2, price_iops_month: 'nan' is not a number"),
+        ("volumes", "iops_credit", "inf", "row 2, iops_credit: 'inf' is not a number"),
         ("volumes", "mib_credit_per_tib", "-1", "row 2, mib_credit_per_tib: -1 is negative"),
-        ("volumes", "max_size_gib", "1e300", "row 2, max_size_gib: '1e300' is no number"),
+        ("volumes", "max_size_gib", "1e300", "row 2, max_size_gib: '1e300' is not a number"),
         ("volumes", "volume_type", "", "row 2, volume_type: is blank"),
-        ("volumes", "volume_type", "gp2", "row 3, volume_type: gp2 is in row 2 already"),
+        ("volumes", "volume_type", "gp2", "row 3, volume_type: gp2 is already in row 2"),
         ("volumes", "limit_evidence", "", "row 2, limit_evidence: is blank"),
         ("objects", "price_1000_gets", "-1", "row 2, price_1000_gets: -1 is negative"),
         ("objects", "source", "", "row 2, source: is blank"),
@@ -433,7 +433,7 @@ def test_a_catalog_has_one_object_storage_at_most(tmp_path: Path) -> None:
     file = table(tmp_path, [{}])
     header, row = (SNAPSHOTS / f"{AWS}.objects.csv").read_text().splitlines()
     file.with_suffix(".objects.csv").write_text("\n".join([header, row, row]))
-    with pytest.raises(CatalogError, match="row 3, name: a second object storage"):
+    with pytest.raises(CatalogError, match="row 3, name: a second object store"):
         load_catalog(file)
 
 
@@ -441,14 +441,14 @@ def test_what_is_no_catalog_s_name_is_told() -> None:
     with pytest.raises(CatalogError, match="Is a directory"):
         load_catalog(SNAPSHOTS)
     for name in ("", "a" * 5000):
-        with pytest.raises(CatalogError, match=r"no catalog .*; there are"):
+        with pytest.raises(CatalogError, match=r"no catalog .*; give one of"):
             load_catalog(name)
     with pytest.raises(CatalogError, match="did you mean aws-us-east-1-2026"):
         load_catalog("aws-us-east-1-2025")
 
 
 def test_a_type_may_be_there_but_once(tmp_path: Path) -> None:
-    with pytest.raises(CatalogError, match=r"row 3, instance_type: .* in row 2 already"):
+    with pytest.raises(CatalogError, match=r"row 3, instance_type: .* already in row 2"):
         load_catalog(table(tmp_path, [{}, {}]))
 
 
@@ -564,7 +564,7 @@ def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
     shown = said(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
     for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
         assert told in shown
-    assert "Unknown:               spot price, lasting network bandwidth" in shown
+    assert "Unknown:               spot price, baseline network bandwidth" in shown
     assert "Object storage:        ?, the catalog has none" in shown
     document = json.loads(said(tonnage, "show", "n2-standard-80", "--json"))
     assert document["offer"]["network"]["baseline_bytes_per_second"] is None
@@ -599,13 +599,13 @@ def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
         (["ls", "--min-network", "10"], "'10': write it like 200Mbit or 1Gbit"),
         (["ls", "--min-vcpus", "nan"], "'nan': give a number from 0 to 1000000"),
         (["ls", "--max-price", "free"], "'free' is no amount of money"),
-        (["ls", "--provider", "ibm"], "--provider ibm: there are aws, azure, gcp"),
-        (["ls", AWS_2014, "--provider", "gcp"], "--provider gcp: there are aws"),
-        (["ls", "--arch", "x86"], "--arch x86: there are arm64"),
-        (["ls", "--sort", "size"], "--sort size: there are price, type"),
+        (["ls", "--provider", "ibm"], "--provider ibm: give one of aws, azure, gcp"),
+        (["ls", AWS_2014, "--provider", "gcp"], "--provider gcp: give one of aws"),
+        (["ls", "--arch", "x86"], "--arch x86: give one of arm64"),
+        (["ls", "--sort", "size"], "--sort size: give one of price, type"),
         (["ls", "aws-2014"], "no catalog aws-2014"),
         (["diff", AWS, GCP], "give two catalogs of one provider"),
-        (["refresh", "gcp"], "gcp: only aws can be refreshed so far"),
+        (["refresh", "gcp"], "gcp: only aws can be refreshed"),
         (["refresh", "aws", "--region", "nowhere"], "--region nowhere: write it like us-east-1"),
         (["refresh", "aws", "--output", "new.txt"], "name a file that ends in .csv"),
     ],

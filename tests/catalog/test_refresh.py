@@ -126,7 +126,7 @@ def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> 
     assert offer.network.baseline_bytes_per_second == 0.75e9 / 8
     assert offer.volume_link.most_bytes_per_second == 593.75e6
     assert offer.volume_link.baseline_iops is None
-    assert unknown_figures(offer) == ["lasting operations of volumes"]
+    assert unknown_figures(offer) == ["baseline operations of volumes"]
     burst = offer.volume_link.burst
     assert burst and burst.lasts_seconds == 1800
 
@@ -277,7 +277,7 @@ def test_disks_of_several_sizes_are_known_together(tmp_path: Path) -> None:
     ("code", "told"),
     [
         ("RequestLimitExceeded", r"throttles DescribeInstanceTypes .* again in some minutes"),
-        ("AuthFailure", r"does not take these credentials .*AWS_PROFILE"),
+        ("AuthFailure", r"rejects these credentials .*AWS_PROFILE"),
         ("UnauthorizedOperation", r"allow ec2:DescribeInstanceTypes"),
         ("InternalError", r"refuses DescribeInstanceTypes \(InternalError\): so it is"),
     ],
@@ -313,7 +313,7 @@ def test_without_credentials_nothing_is_asked(
     for name in KEYS:
         monkeypatch.delenv(name)
     clients: Clients = connect("us-east-1", endpoint)
-    with pytest.raises(RefreshError, match=r"no whole credentials .*AWS_PROFILE"):
+    with pytest.raises(RefreshError, match=r"no complete credentials .*AWS_PROFILE"):
         refresh_aws(tmp_path / "new.csv", "us-east-1", clients, NOW, lambda *_: None)
 
 
@@ -387,5 +387,5 @@ def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) ->
     *progress, last = done.stderr.splitlines()
     assert "AWS cannot be reached" in last
     # How long it is tried is drawn at random: it may end before there is progress to be shown.
-    assert all("tries of DescribeInstanceTypes so far" in line for line in progress)
+    assert all("attempts of DescribeInstanceTypes so far" in line for line in progress)
     assert [*tmp_path.iterdir()] == []

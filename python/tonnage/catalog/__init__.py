@@ -1,9 +1,9 @@
 """Catalog: what can be rented and at what price; each figure with its source and its date.
 
-``load`` gives a catalog by name or from a file, ``names`` those that come with the package,
-``find`` an offer; ``choose`` filters, ``difference`` compares. What is unknown is ``None``, and
-`missing` says so. ``tonnage.catalog.providers.aws_fetch`` asks the provider for a new catalog, its price list
-with ``price_list``; only these have effects.
+`load_catalog` reads a catalog by name or from a file, `catalog_names` lists the shipped ones,
+`find_offer` finds an offer; `filter_offers` filters, `compare_catalogs` compares. Unknown figures
+are ``None``, and `unknown_figures` lists them. ``providers.aws_fetch`` downloads a new catalog from
+AWS; only it has effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError

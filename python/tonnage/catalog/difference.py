@@ -1,4 +1,4 @@
-"""What is new, gone, dearer, cheaper or changed from one catalog to another, by type."""
+"""Compare two catalogs: types that are new, gone, changed, or have another price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tonnage.catalog.offer import Catalog, Offer
 
 @dataclass(frozen=True, kw_only=True)
 class PriceChange:
-    """An offer whose price on demand moved."""
+    """An offer whose on-demand price changed."""
 
     type: str
     before_usd_per_hour: float
@@ -19,13 +19,13 @@ class PriceChange:
 
     @property
     def by_share(self) -> float:
-        """By what share: 0.1 is a tenth dearer."""
+        """The relative change: 0.1 is 10 % more."""
         return self.after_usd_per_hour / self.before_usd_per_hour - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpecificationChange:
-    """An offer with figures that are others, or that only one of the catalogs knows."""
+    """An offer with figures that differ, or that only one of the catalogs has."""
 
     type: str
     others: tuple[str, ...]
@@ -34,7 +34,7 @@ class SpecificationChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What differs; types in the order of their names."""
+    """The differences of two catalogs; types in the order of their names."""
 
     before: str
     after: str
@@ -46,11 +46,7 @@ class Difference:
 
 
 def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
-    """What differs between two catalogs of one provider.
-
-    Raises:
-        CatalogError: They are of different providers, whose types have nothing in common.
-    """
+    """The differences of two catalogs of one provider; of several it raises a `CatalogError`."""
     if before.provider != after.provider:
         raise CatalogError(
             f"{before.name} is of {before.provider}, {after.name} of {after.provider}: give two "

@@ -1,4 +1,4 @@
-"""Which offers will do: filters that never take an unknown figure for a small or a large one."""
+"""Filter offers; an unknown figure counts neither as small nor as large."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from tonnage.catalog.offer import Offer
 
 Test = Callable[[Offer], bool | None]
-"""Whether an offer will do; ``None`` where the figure that decides is unknown."""
+"""Whether an offer matches; ``None`` where the deciding figure is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OfferFilter:
-    """What an offer has to be; ``None`` is anything. Bytes, US dollars an hour on demand.
+    """What an offer has to match; ``None`` matches all. Bytes, US dollars an hour on demand.
 
-    The network's figure is its baseline, since a burst does not last.
+    The network figure is the baseline, since a burst does not last.
     """
 
     provider: str | None = None
@@ -27,7 +27,7 @@ class OfferFilter:
     most_usd_per_hour: float | None = None
 
     def tests(self) -> dict[str, Test]:
-        """What is asked, by the figure that decides."""
+        """The tests, by the figure that decides."""
         found: dict[str, Test] = {}
         provider, arch = self.provider, self.arch
         if provider is not None:
@@ -37,7 +37,7 @@ class OfferFilter:
         for what, least, figure in (
             ("vCPUs", self.least_vcpus, _vcpus),
             ("memory", self.least_memory_bytes, _memory),
-            ("lasting network bandwidth", self.least_network_bytes_per_second, _network),
+            ("baseline network bandwidth", self.least_network_bytes_per_second, _network),
         ):
             if least is not None:
                 found[what] = _at_least(figure, least)
@@ -53,14 +53,14 @@ class OfferFilter:
 
 @dataclass(frozen=True)
 class FilterResult:
-    """The offers that will do, and how many may or may not, by the figure that is unknown."""
+    """The offers that match, and the number of undecided ones by unknown figure."""
 
     offers: tuple[Offer, ...]
     undecided: dict[str, int]
 
 
 def filter_offers(offers: Iterable[Offer], wanted: OfferFilter) -> FilterResult:
-    """Those of the offers that are as wanted."""
+    """The offers that match the filter."""
     tests = wanted.tests()
     chosen = []
     undecided: dict[str, int] = {}
@@ -86,7 +86,7 @@ def _at_least(figure: Callable[[Offer], float | None], least: float) -> Test:
 
 def _has_local(offer: Offer, least: int) -> bool | None:
     if (offer.local_bytes or 0) >= least:
-        return True  # What is known is enough, whatever else there is.
+        return True  # The known disks suffice, whatever the others are.
     return False if offer.all_disks_known else None
 
 

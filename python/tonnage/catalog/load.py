@@ -1,7 +1,7 @@
-"""Catalogs by name or from files: a table of offers, and beside it its volumes and object storage.
+"""Load catalogs by name or from files: a table of offers, its volumes and its object storage.
 
-``aws-us-east-1-2026.csv`` names the provider, the region and the date; ``….volumes.csv`` and
-``….objects.csv`` beside it are that catalog's, and need not be there.
+``aws-us-east-1-2026.csv`` names the provider, the region and the date. ``….volumes.csv`` and
+``….objects.csv`` in the same folder belong to that catalog and are optional.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.base import formatting
-from tonnage.catalog.csv_rows import MAY_NOT, CatalogError, Row, read_rows, refuse_columns
+from tonnage.catalog.csv_rows import NOT_READABLE, CatalogError, Row, read_rows, refuse_columns
 from tonnage.catalog.offer import Catalog, ObjectStore, Offer
 from tonnage.catalog.providers import aws, aws_2014, azure, gcp, lab
 from tonnage.catalog.providers.schema import Schema
@@ -32,7 +32,7 @@ NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
 
 def catalog_names() -> list[str]:
     """The names of the catalogs that come with the package."""
-    # A part of another catalog has a second suffix.
+    # Companion tables have a second suffix.
     return sorted(path.stem for path in SNAPSHOTS.glob("*.csv") if "." not in path.stem)
 
 
@@ -40,26 +40,25 @@ def load_catalog(name: str | Path) -> Catalog:
     """The catalog of this name, or in this file.
 
     Raises:
-        CatalogError: There is none, or a figure in it is none; the line names the file, the row
-            and the column.
+        CatalogError: It does not exist, or a cell is invalid.
     """
     if str(name) in catalog_names():
         return _read(SNAPSHOTS / f"{name}.csv")
     try:
         os.stat(name)
     except PermissionError:
-        raise CatalogError(f"{name}: {MAY_NOT}") from None
-    except (OSError, ValueError):  # Empty, or no name that a file can have.
+        raise CatalogError(f"{name}: {NOT_READABLE}") from None
+    except (OSError, ValueError):  # Also an empty or impossible file name.
         meant = formatting.did_you_mean(str(name), catalog_names())
         raise CatalogError(
-            f"no catalog {str(name) or repr('')}{meant}; there are {', '.join(catalog_names())}, or give a "
+            f"no catalog {str(name) or repr('')}{meant}; give one of {', '.join(catalog_names())}, or a "
             "CSV file"
         ) from None
     return _read(Path(name))
 
 
 def newest_catalogs() -> list[Catalog]:
-    """Of each provider the newest catalog that comes with the package."""
+    """Each provider's newest shipped catalog."""
     found: dict[str, Catalog] = {}
     for catalog in map(load_catalog, catalog_names()):
         known = found.get(catalog.provider)
@@ -69,14 +68,10 @@ def newest_catalogs() -> list[Catalog]:
 
 
 def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
-    """The offer of this type, and the first catalog that has it.
-
-    Args:
-        catalogs: Where to look.
-        name: ``TYPE``, or ``PROVIDER/TYPE``.
+    """The offer called ``TYPE`` or ``PROVIDER/TYPE``, and the first catalog that has it.
 
     Raises:
-        CatalogError: None has, or those of several providers; says what may have been meant.
+        CatalogError: There is none, or several providers have one; suggests similar names.
     """
     catalogs = list(catalogs)
     found: dict[str, tuple[Catalog, Offer]] = {}
@@ -87,7 +82,7 @@ def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     if len(found) == 1:
         return next(iter(found.values()))
     if found:
-        raise CatalogError(f"{name} is of several providers: write {' or '.join(found)}")
+        raise CatalogError(f"several providers have {name}: write {' or '.join(found)}")
     searched = ", ".join(each.name for each in catalogs)
     others = [each.name for each in catalogs_with(name)]
     if others:
@@ -100,12 +95,12 @@ def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
 
 
 def offer_names(offer: Offer) -> tuple[str, str]:
-    """The names that an offer goes by: ``TYPE``, and ``PROVIDER/TYPE``."""
+    """The names of an offer: ``TYPE``, and ``PROVIDER/TYPE``."""
     return offer.type, f"{offer.provider}/{offer.type}"
 
 
 def catalogs_with(name: str) -> list[Catalog]:
-    """The catalogs that come with the package and have an offer of this name."""
+    """The shipped catalogs that have an offer of this name."""
     return [
         catalog
         for catalog in map(load_catalog, catalog_names())
@@ -114,7 +109,7 @@ def catalogs_with(name: str) -> list[Catalog]:
 
 
 def _read(path: Path) -> Catalog:
-    # Of another kind of file no row is worth a word.
+    # Refuse another kind of file before any of its rows.
     header, rows = read_rows(path, partial(_schema, path))
     schema = _schema(path, header)
     refuse_columns(path, header, schema.columns, schema.optional)
@@ -146,12 +141,12 @@ def _read(path: Path) -> Catalog:
 
 
 def _schema(path: Path, header: list[str]) -> Schema:
-    """The schema that the header is most like."""
+    """The schema that the header resembles most."""
     schema = max(SCHEMAS, key=lambda each: len({*each.columns} & {*header}))
     if schema.key not in header:
         keys = dict.fromkeys(each.key for each in SCHEMAS)
         raise CatalogError(
-            f"{path}, row 1: no column {' or '.join(keys)}, so no table of offers: give a "
+            f"{path}, row 1: not a table of offers, no column {' or '.join(keys)}: give a "
             "catalog's name or CSV file"
         )
     return schema
@@ -163,24 +158,24 @@ def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator
 
 
 def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """The rows, of which no two may name the same thing."""
+    """The rows; raises if two have the same name."""
     seen: dict[str, int] = {}
     for row in rows:
         name = row.required(column)
         if name in seen:
-            raise row.error(column, f"{name} is in row {seen[name]} already")
+            raise row.error(column, f"{name} is already in row {seen[name]}")
         seen[name] = row.number_in_file
         yield row
 
 
 def _object_store(rows: list[Row]) -> ObjectStore | None:
     if len(rows) > 1:
-        raise rows[1].error("name", "a second object storage; a catalog has one at most")
+        raise rows[1].error("name", "a second object store; a catalog has one at most")
     return object_store(rows[0]) if rows else None
 
 
 def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
-    """The rows of a catalog's other table; none where there is no such table."""
+    """The rows of a companion table; none if it does not exist."""
     other = path.with_suffix(f".{part}.csv")
     if not other.exists():
         return []

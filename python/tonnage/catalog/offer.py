@@ -1,8 +1,8 @@
-"""What can be rented: offers, their volumes and object storage, and how all of it is billed.
+"""Offers, volumes and object storage, and how they are billed.
 
 Every figure's unit is in its name. ``None`` is unknown, never zero and never "none of it": a
-machine without local disks has an empty tuple of them. Bytes are bytes; of a price, a GB is
-decimal and a GiB binary. Prices are US dollars, dates ISO 8601.
+machine without local disks has an empty tuple of them. In prices, a GB is decimal and a GiB binary.
+Prices are US dollars, dates ISO 8601.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ BURSTING_CORES = {
     "gcp": r"e2-(micro|small|medium)|f1-|g1-",
     "azure": r"Standard_B",
 }
-"""How types begin that their providers call burstable, or of shared cores."""
+"""Prefixes of types that their providers call burstable, or shared-core."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """A price by the hour, when it was so, and who says it.
+    """A price by the hour, with its date and source.
 
-    A ``caution`` tells why it may be another: some are of dedicated tenancy.
+    A ``caution`` says why it may be wrong: some are of dedicated tenancy.
     """
 
     usd_per_hour: float
@@ -34,11 +34,11 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Spot:
-    """What spare capacity cost: the range is what counts.
+    """The price range of spare capacity.
 
-    ``typical_usd_per_hour`` is the source's average, or its only price; it is unknown where it lies
+    ``typical_usd_per_hour`` is the source's average, or its only price; it is unknown if it lies
     outside the range, since then it is of another time. ``interrupted`` is the share of machines
-    that were taken back within a month, in the source's words.
+    reclaimed within a month, in the source's words.
     """
 
     low_usd_per_hour: float
@@ -51,10 +51,10 @@ class Spot:
 
 @dataclass(frozen=True, kw_only=True)
 class Disks:
-    """Local disks that are alike: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of unknown make.
+    """Identical local disks: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of an unknown kind.
 
-    Some sources tell only what they hold together. Rates are advertised, and mostly unknown: what a
-    local disk carries has to be measured.
+    Some sources state only the total size. Rates are advertised, and mostly unknown: the throughput
+    of a local disk has to be measured.
     """
 
     kind: str | None
@@ -67,9 +67,9 @@ class Disks:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """What is advertised of the network, each way.
+    """The advertised network, each way.
 
-    The baseline is what a long job gets; the peak is a burst, or a limit without a promise.
+    A long job gets the baseline; the peak is a burst, or a limit without a promise.
     """
 
     baseline_bytes_per_second: float | None
@@ -79,7 +79,7 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """How long a maximum lasts at least, and how often; ``source`` says who promises it."""
+    """How long a maximum lasts at least, and how often; ``source`` is where this is promised."""
 
     lasts_seconds: float
     every_seconds: float
@@ -88,11 +88,10 @@ class Burst:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeLink:
-    """The machine's own cap on all its network-attached volumes together.
+    """The machine's cap on all its network-attached volumes together.
 
-    The baseline lasts, the maximum is a burst, for as long as ``burst`` says; ``None`` there is
-    unknown, or there is no burst. ``optional``: the link has to be asked for and is paid for on its
-    own (``extra``).
+    The maximum lasts as long as ``burst`` says; ``None`` there: unknown, or no burst. ``optional``:
+    the link has to be requested and is paid for separately (``extra``).
     """
 
     baseline_bytes_per_second: float | None = None
@@ -108,8 +107,8 @@ class VolumeLink:
 class Offer:
     """A machine type in a region, with its prices.
 
-    ``disks`` of ``None``: whether it has any local ones is unknown.
-    ``placement_groups`` tells whether machines can be put close to each other.
+    ``disks`` of ``None``: it is unknown whether it has local disks.
+    ``placement_groups``: whether machines can be placed close to each other.
     """
 
     provider: str
@@ -129,13 +128,13 @@ class Offer:
 
     @property
     def cores_burst(self) -> bool:
-        """Whether its cores burst on credits, or are shared: what lasts is in no catalog."""
+        """Whether its cores burst on credits or are shared: no catalog has their baseline."""
         names = BURSTING_CORES.get(self.provider)
         return names is not None and re.match(names, self.type) is not None
 
     @property
     def local_bytes(self) -> int | None:
-        """What the local disks hold that are known; ``None`` where none is, and some may be."""
+        """The size of the known local disks; ``None`` if no size is known."""
         if self.disks is None:
             return None
         known = [each.total_bytes for each in self.disks if each.total_bytes is not None]
@@ -143,7 +142,7 @@ class Offer:
 
     @property
     def all_disks_known(self) -> bool:
-        """Whether there can be no more local disks than are told."""
+        """Whether the sizes of all local disks are known."""
         return self.disks is not None and all(each.total_bytes is not None for each in self.disks)
 
 
@@ -172,7 +171,7 @@ class Grant:
     usd_each_month: float | None = None
 
     def baseline(self, size_bytes: float) -> float | None:
-        """What a volume of this size has for good without buying more; ``None`` is unknown."""
+        """The baseline of a volume of this size without buying more; ``None`` is unknown."""
         if self.per_gib is not None:
             found = max(self.per_gib * size_bytes / GIB, self.least or 0.0)
         elif self.included is not None:
@@ -186,8 +185,8 @@ class Grant:
 class VolumeKind:
     """A kind of network-attached volume.
 
-    A month's GB is a GiB, as the provider bills it. ``largest_operation_bytes`` bounds what the
-    operations can carry: a small volume's bytes per second follow from its operations.
+    Prices are per GiB, as providers bill them. ``largest_operation_bytes`` bounds the throughput of
+    the operations: a small volume's bytes per second follow from its operations.
     """
 
     name: str
@@ -203,7 +202,7 @@ class VolumeKind:
     limit_source: str
 
     def bytes_per_second(self, size_bytes: float) -> float | None:
-        """The bytes per second that last without buying more; ``None`` is unknown."""
+        """The baseline bytes per second without buying more; ``None`` is unknown."""
         found = self.throughput.baseline(size_bytes)
         operations = self.operations.baseline(size_bytes)
         if operations is None or self.largest_operation_bytes is None:
@@ -214,7 +213,7 @@ class VolumeKind:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectStore:
-    """Object storage: what requests, keeping and taking out cost. A GB is decimal."""
+    """Object storage: prices of requests, storage and egress. A GB is decimal."""
 
     name: str
     usd_per_gb_month: float | None
@@ -228,7 +227,7 @@ class ObjectStore:
 
 @dataclass(frozen=True, kw_only=True)
 class Billing:
-    """How time is rounded up on the bill, and how many hours the provider's month has."""
+    """How billed time is rounded up, and how many hours the provider's month has."""
 
     granularity_seconds: float
     least_seconds: float
@@ -238,7 +237,7 @@ class Billing:
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """What one provider offered in one region on one date. Never mix two: prices move."""
+    """The offers of one provider in one region on one date. Never mix two: prices change."""
 
     name: str
     provider: str
@@ -252,7 +251,7 @@ class Catalog:
 
 
 def unknown_figures(offer: Offer) -> list[str]:
-    """What is unknown of an offer, in words."""
+    """The unknown figures of an offer, in words."""
     link, network = offer.volume_link, offer.network
     unknown = {
         "on-demand price": offer.on_demand is None,
@@ -266,10 +265,10 @@ def unknown_figures(offer: Offer) -> list[str]:
         "number of local disks": any(
             each.count is None and each.total_bytes is not None for each in offer.disks or ()
         ),
-        "lasting network bandwidth": network.baseline_bytes_per_second is None,
+        "baseline network bandwidth": network.baseline_bytes_per_second is None,
         "peak network bandwidth": network.peak_bytes_per_second is None,
-        "lasting throughput of volumes": link.baseline_bytes_per_second is None,
-        "lasting operations of volumes": link.baseline_iops is None,
+        "baseline throughput of volumes": link.baseline_bytes_per_second is None,
+        "baseline operations of volumes": link.baseline_iops is None,
         "price of the link to volumes": link.optional is True and link.extra is None,
         "placement groups": offer.placement_groups is None,
     }
@@ -277,12 +276,12 @@ def unknown_figures(offer: Offer) -> list[str]:
 
 
 def cautions(offer: Offer) -> list[str]:
-    """What is to be minded of an offer's figures, in words."""
+    """Caveats about an offer's figures, in words."""
     found = []
     if offer.on_demand and offer.on_demand.caution:
         found.append(f"on-demand price: {offer.on_demand.caution}")
     if offer.cores_burst:
-        found.append("vCPUs: they burst on credits, and how much of them lasts is not told")
+        found.append("vCPUs: they burst on credits, and their baseline is not stated")
     if offer.spot and offer.spot.typical_usd_per_hour is None:
-        found.append("spot price: the average is not of the same time as the range; use the range")
+        found.append("spot price: the average and the range are of different times; use the range")
     return found

@@ -1,4 +1,7 @@
-"""AWS in 2014, when EC2 billed begun hours and sold the link to volumes separately."""
+"""AWS in 2014, when EC2 billed begun hours and sold the link to volumes separately.
+
+"Up to 10 Gigabit" is a burst, so it has no peak here, and no baseline is known at all.
+"""
 
 from __future__ import annotations
 

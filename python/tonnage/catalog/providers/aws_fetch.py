@@ -1,7 +1,7 @@
-"""A new catalog of AWS: instance types, the price list and spot history, asked of AWS itself.
+"""Fetch a new catalog from AWS: instance types, the price list and the spot price history.
 
-What comes is written in the schemas of the catalogs that come with the package, each table whole or
-not at all, with a date and a source in each row. What AWS does not tell stays blank.
+Tables are written in the schema of the shipped catalogs, each atomically, with a date and a source
+in each row. Figures that AWS does not publish stay blank.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
 SPOT_DAYS = 7
 """How far back the range of spot prices goes."""
 PRICING_REGION = "us-east-1"
-"""The price list of all regions is served from few."""
+"""Few regions serve the price list; each has that of all regions."""
 COLUMNS = (*aws.SCHEMA.columns, *aws.SCHEMA.optional)
 
 
 class RefreshError(Exception):
-    """AWS did not answer, or refused; says why and what to do in one line."""
+    """AWS did not answer, or refused; the message is one line that says what to do."""
 
 
 @dataclass(frozen=True)
 class Clients:
-    """The two services that are asked."""
+    """Clients of the two services."""
 
     ec2: Any
     pricing: Any
@@ -44,9 +44,9 @@ class Clients:
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshSummary:
-    """What was written: how many types and kinds of volumes, and how many of them have a price.
+    """The numbers of types and kinds of volumes written, and of those with a price.
 
-    ``limits_from`` is the catalog that has the limits of volumes.
+    ``limits_from`` is the catalog from which the limits of volumes are copied.
     """
 
     path: Path
@@ -60,11 +60,7 @@ class RefreshSummary:
 
 
 def connect(region: str, endpoint_url: str | None = None) -> Clients:
-    """Clients with the credentials of the environment; ``endpoint_url`` stands for both services.
-
-    Raises:
-        RefreshError: The endpoint or the region is none.
-    """
+    """Clients with the credentials of the environment; ``endpoint_url`` replaces both services."""
     import boto3
     from botocore.config import Config
 
@@ -74,7 +70,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
         read_timeout=60,
     )
     with aws_errors_as(RefreshError):
-        # A session of its own: boto3's default one keeps the credentials that it first found.
+        # A new session: boto3's default one keeps the first credentials that it found.
         client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=patient)
         return Clients(
             ec2=client("ec2", region_name=region),
@@ -85,7 +81,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
 def refresh_aws(
     path: Path, region: str, clients: Clients, now: datetime, on_progress: OnProgress
 ) -> RefreshSummary:
-    """Asks AWS for all that it offers in a region, and writes that as a catalog.
+    """Write all that AWS offers in a region as a catalog.
 
     Raises:
         RefreshError: AWS did not answer, or refused. Nothing is written then.
@@ -94,7 +90,7 @@ def refresh_aws(
 
     def tell_tries(attempts: int, caught_exception: Exception | None, **asked: Any) -> None:
         if caught_exception:
-            on_progress(f"tries of {asked['operation'].name}", attempts)
+            on_progress(f"attempts of {asked['operation'].name}", attempts)
 
     today = now.date().isoformat()
     for client in (clients.ec2, clients.pricing):
@@ -127,7 +123,7 @@ def refresh_aws(
         rows.append(row)
     if not rows:
         raise RefreshError(f"AWS names no instance types in {region}: is that the region's name?")
-    # The offers come last: without them the other tables are no catalog.
+    # Offers last: without them the other tables are not read.
     write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
     write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)
     write_rows(path, rows)
@@ -146,7 +142,7 @@ def refresh_aws(
 def write_rows(
     path: Path, rows: Iterable[dict[str, Any]], columns: tuple[str, ...] = COLUMNS
 ) -> None:
-    """Writes a table of a catalog of AWS, whole or not at all; what a row lacks is blank."""
+    """Write a table of a catalog of AWS atomically; missing cells are blank."""
     text = io.StringIO()
     table = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     table.writeheader()
@@ -163,7 +159,7 @@ def _instance_types(ec2: Any, on_progress: OnProgress) -> Iterator[dict[str, Any
 
 
 def _specification(described: dict[str, Any]) -> dict[str, Any]:
-    """A type's columns; those that AWS does not tell are ``None``."""
+    """A type's columns; ``None`` where AWS states nothing."""
     vcpus, network = described.get("VCpuInfo", {}), described.get("NetworkInfo", {})
     link = described.get("EbsInfo", {}).get("EbsOptimizedInfo", {})
     memory = described.get("MemoryInfo", {}).get("SizeInMiB")
@@ -207,13 +203,13 @@ def _disks(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bandwidth(cards: list[dict[str, Any]], figure: str, words: str | None) -> float | None:
-    """The cards' figures together, but no more than is advertised: their sum overstates some."""
-    told = [card[figure] for card in cards if card.get(figure) is not None]
-    if not told or len(told) < len(cards):
+    """The sum of the cards' figures, at most the advertised total: some sums overstate it."""
+    stated = [card[figure] for card in cards if card.get(figure) is not None]
+    if not stated or len(stated) < len(cards):
         return None
     advertised = re.search(r"(?:(\d+)x )?([\d.]+) Gigabit", words or "")
     most = int(advertised[1] or 1) * float(advertised[2]) if advertised else float("inf")
-    return min(float(sum(told)), most)
+    return min(float(sum(stated)), most)
 
 
 def _spot_prices(
@@ -240,7 +236,7 @@ def _spot_prices(
     for name, zones in told.items():
         every = [usd for changes in zones.values() for _, usd in changes]
         mean = sum(_mean(changes, now) for changes in zones.values()) / len(zones)
-        # Rounded, a mean of equal prices can lie a hair outside them.
+        # A rounded mean of equal prices can lie slightly outside them.
         found[name] = (min(every), min(max(round(mean, 6), min(every)), max(every)), max(every))
     return found
 

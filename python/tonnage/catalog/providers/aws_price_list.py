@@ -1,8 +1,8 @@
-"""AWS' price list: what machines, volumes and object storage cost on demand in a region.
+"""AWS' price list: on-demand prices of machines, volumes and object storage in a region.
 
 A page of the list is JSON within JSON: a product's attributes, and under its terms the dimensions
-of its price, each with a unit (AWS Price List API, GetProducts). Of a price in tiers the first that
-is not free counts. What is told at several prices has none here; what is not told stays blank.
+of its price, each with a unit (AWS Price List API, GetProducts). The first tier that is not free
+counts. An item with several prices counts as having none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tonnage.catalog.load import SNAPSHOTS, newest_catalogs, read_companion
 from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
 
 OnProgress = Callable[[str, int], None]
-"""Is told what was asked for, and how many have come so far."""
+"""Called with the name of a download and the number of items so far."""
 Key = TypeVar("Key")
 
 MACHINES = {
@@ -31,8 +31,8 @@ VOLUMES = ("Storage", "System Operation", "Provisioned Throughput")
 OBJECTS = ("Storage", "API Request")
 """Families of products."""
 
-# A region other than the first goes before what is used: EUC1-EBS:VolumeUsage.gp3. The zones of a
-# city, and the cheaper operations of io2 above 32,000, have a name that is longer still.
+# Usage types of all regions but the first have a prefix: EUC1-EBS:VolumeUsage.gp3. Local zones, and
+# the cheaper operations of io2 above 32,000, have longer names and do not match.
 VOLUME = re.compile(r"(?:[A-Z0-9]+-)?EBS:(Volume(?:Usage|P-IOPS|P-Throughput))\.([a-z0-9]+)")
 OBJECT = re.compile(r"(?:[A-Z0-9]+-)?(TimedStorage-ByteHrs|Requests-Tier[12])")
 NAMES = {"piops": "io1"}
@@ -48,24 +48,24 @@ OBJECT_FIGURES = {
     ("Requests-Tier1", "requests"): ("price_1000_puts", 1000.0),
     ("Requests-Tier2", "requests"): ("price_1000_gets", 1000.0),
 }
-"""What is used, and the unit in lower case: the column, and how many of the unit it is of."""
+"""Usage and unit in lower case: the column, and the number of units that its price is for."""
 
 
 @dataclass(frozen=True)
 class ListPrice:
-    """A price, and the day on which the list was published."""
+    """A price, and the publication date of the list."""
 
     usd: float
     published: str
 
     @property
     def source(self) -> str:
-        """Who says so."""
+        """The source as tables have it."""
         return f"AWS price list, published {self.published}"
 
 
 def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, ListPrice]:
-    """Linux on demand, on machines that others use too: US dollars an hour by type."""
+    """Linux on demand, shared tenancy: US dollars an hour by type."""
     found: dict[str, set[ListPrice]] = defaultdict(set)
     for attributes, unit, listed in _products(pricing, "AmazonEC2", region, MACHINES):
         if unit == "hrs":
@@ -77,10 +77,10 @@ def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, Li
 def volumes(
     pricing: Any, region: str, today: str, on_progress: OnProgress
 ) -> tuple[str, list[dict[str, Any]]]:
-    """Volumes as rows of `VOLUME_COLUMNS`, and the catalog that their limits are taken from.
+    """Volumes as rows of `VOLUME_COLUMNS`, and the catalog from which their limits are copied.
 
-    The list has no limits, so these are the newest catalog's that comes with the package, and a
-    kind that it does not have is left out. Its prices are of another time, and none of them stays.
+    The list has no limits, so they come from the newest shipped catalog; kinds that it lacks are
+    omitted. None of its prices is kept, since they are of another time.
     """
     found = _figures(pricing, "AmazonEC2", region, VOLUMES, VOLUME, VOLUME_FIGURES, on_progress)
     shipped = next(each.name for each in newest_catalogs() if each.provider == "aws")
@@ -99,7 +99,7 @@ def volumes(
 
 
 def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> dict[str, Any]:
-    """S3's standard storage as a row of `OBJECT_COLUMNS`, without what it costs to take out."""
+    """S3's standard storage as a row of `OBJECT_COLUMNS`, without the price of egress."""
     found = _figures(pricing, "AmazonS3", region, OBJECTS, OBJECT, OBJECT_FIGURES, on_progress)
     prices = {column: found.get(("", column)) for column, _ in OBJECT_FIGURES.values()}
     blank = dict.fromkeys(OBJECT_COLUMNS)
@@ -107,7 +107,7 @@ def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> d
 
 
 def _cells(prices: dict[str, ListPrice | None], today: str, evidence: str) -> dict[str, Any]:
-    """Prices as the cells of a row, with their date and where they are from."""
+    """Prices as the cells of a row, with their date and source."""
     known = [listed for listed in prices.values() if listed]
     return {
         **{column: listed and listed.usd for column, listed in prices.items()},
@@ -125,7 +125,7 @@ def _figures(
     figures: dict[tuple[str, str], tuple[str, float]],
     on_progress: OnProgress,
 ) -> dict[tuple[str, str], ListPrice]:
-    """Prices by name and column of what is used."""
+    """Prices by name and column."""
     found: dict[tuple[str, str], set[ListPrice]] = defaultdict(set)
     for family in families:
         for attributes, unit, listed in _products(
@@ -135,7 +135,7 @@ def _figures(
             column, factor = figures.get((used[1], unit), ("", 0.0)) if used else ("", 0.0)
             if used and column:
                 name = used[2] if usage.groups > 1 else ""
-                usd = round(listed.usd * factor, 9)  # 0.000005 times 1,000 is a hair off.
+                usd = round(listed.usd * factor, 9)  # 0.000005 * 1,000 has a rounding error.
                 found[NAMES.get(name, name), column].add(ListPrice(usd, listed.published))
             on_progress(f"prices of {service}", len(found))
     return _only(found)
@@ -148,7 +148,7 @@ def _only(found: dict[Key, set[ListPrice]]) -> dict[Key, ListPrice]:
 def _products(
     pricing: Any, service: str, region: str, wanted: dict[str, str]
 ) -> Iterator[tuple[dict[str, str], str, ListPrice]]:
-    """What the list has that is as wanted: attributes, the unit in lower case, the price."""
+    """Matching products of the list: attributes, the unit in lower case, the price."""
     pages = pricing.get_paginator("get_products").paginate(
         ServiceCode=service,
         Filters=[
@@ -165,7 +165,7 @@ def _products(
 
 
 def _first(dimensions: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
-    """The lowest tier that is not free; a zero is also a line of the list without a price."""
+    """The lowest tier that is not free; items without a price have a zero, too."""
     tiers = []
     for each in dimensions:
         usd = float(each.get("pricePerUnit", {}).get("USD") or 0)

@@ -14,7 +14,7 @@ MAX_BYTES_PER_SECOND = 12 * GB
 
 def _offer(row: Row, _: str | None) -> Offer:
     name = row.required("vm_size")
-    # Microsoft's names tell it: of the small letters after the vCPUs, p is Arm.
+    # In Microsoft's names, a "p" among the small letters after the vCPUs means Arm.
     features = re.match(r"(?:[A-Z][a-z]+_)?[A-Z]+\d+(?:-\d+)?([a-z]*)", name)
     temporary = row.whole("temp_disk_gib", GIB)
     nvme = row.whole("nvme_total_gib", GIB)

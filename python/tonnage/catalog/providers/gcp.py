@@ -34,7 +34,7 @@ def _offer(row: Row, _: str | None) -> Offer:
         vcpus=row.number("vcpu"),
         cores=None,
         memory_bytes=row.whole("memory_gib", GIB),
-        # What could be attached is not part of the machine, nor of its price.
+        # Attachable disks are not part of the machine, nor of its price.
         disks=local_disks("ssd", None if bundled else 0, None, bundled),
         network=Network(
             baseline_bytes_per_second=None,  # The egress figure is a limit without a promise.

@@ -55,7 +55,7 @@ def volume_kind(row: Row) -> VolumeKind:
 
 
 def object_store(row: Row) -> ObjectStore:
-    """The object storage in a row of `OBJECT_COLUMNS`; here what is free is told, as 0."""
+    """The object storage in a row of `OBJECT_COLUMNS`; here 0 means free."""
     return ObjectStore(
         name=row.required("name"),
         usd_per_gb_month=row.number("price_gb_month"),
