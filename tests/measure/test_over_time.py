@@ -58,7 +58,7 @@ def done(disk: Path, *slots: int) -> MeasurementSession:
         ((0,), 14.0, (2, "read4k")),  # Killed in slot 0: slot 1 is under way, it is left out.
         ((0, 0, 1), 14.0, (1, "write4k")),  # Begun, so it is ended.
         ((0, 0), 33.0, (4, "read4k")),
-        ((0, 0), 43.0, None),  # The last one is under way.
+        ((0, 0), 43.0, None),  # The last slot has started.
         ((0, 0, 4), 43.0, (4, "write4k")),
         ((0, 0, 4, 4), 43.0, None),
         ((0, 0), 1e9, None),
@@ -72,7 +72,7 @@ def test_slots_that_were_missed_stay_gaps(
     assert (step and (step.round, step.operation)) == follows
 
 
-def test_what_was_killed_goes_on_with_a_gap(tonnage: Tonnage, disk: Path) -> None:
+def test_a_killed_measurement_resumes_with_a_gap(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "out"
     command: list[Any] = [tonnage.path, "measure", "over-time", "--dir", disk, "--output", out]
     command += ["--json", "--operation", "read4k", "write4k", "--every", "1s", "--for", "6s"]
@@ -98,24 +98,26 @@ def test_another_directory_is_refused(tonnage: Tonnage, disk: Path) -> None:
     tonnage.run("measure", "over-time", "--dir", disk, *where, *quick, check=True)
     said = tonnage.run("measure", "over-time", "--dir", disk / "other", *where, *quick)
     assert said.returncode == 2
-    assert f"was begun with directory {disk}, not {disk}/other: give the same --dir" in said.stderr
+    assert (
+        f"--dir: {disk}/out was started with {disk}, not {disk}/other: give the same" in said.stderr
+    )
 
 
-def test_a_measurement_without_a_trial_is_gone_on_with(disk: Path) -> None:
-    """Every slot may be missed; the next command still knows what was begun there."""
-    told: dict[str, Any] = {
+def test_a_measurement_without_trials_can_be_resumed(disk: Path) -> None:
+    """Every slot may be missed; the next command still knows the settings."""
+    header: dict[str, Any] = {
         "command": [],
         "environment": environment.capture([disk]),
         "stopping_rule": "",
         "page_cache": "",
     }
-    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **told) as none:
+    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **header) as none:
         assert none.finish().trials == []
-    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **told) as again:
+    with open_session(disk / "out", "over-time", {"directory": str(disk)}, **header) as again:
         assert again.header.id == none.header.id
     with (
-        pytest.raises(core.UsageError, match="give the same --dir"),
-        open_session(disk / "out", "over-time", {"directory": "/elsewhere"}, **told),
+        pytest.raises(core.UsageError, match=r"directory: .* was started with"),
+        open_session(disk / "out", "over-time", {"directory": "/elsewhere"}, **header),
     ):
         pass
 

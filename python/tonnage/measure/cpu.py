@@ -1,7 +1,7 @@
-"""What the cores carry of the sort's own work, without a disk (-> `Measurement`).
+"""Measure the cores with the sort's own work, without disks (-> `Measurement`).
 
-The graphs are the job's with their disks taken off (``crates/graphs/src/cpu_bench.rs``): generate
--> partition -> discard, and generate -> sort -> discard.
+The graphs are the job's without their disks (``crates/graphs/src/cpu_bench.rs``): generate ->
+partition -> discard, and generate -> sort -> discard.
 """
 
 from __future__ import annotations
@@ -30,16 +30,10 @@ def measure_cpu(
     command: list[str],
     on_progress: core.OnProgress | None = None,
 ) -> Measurement:
-    """Runs ``rounds`` rounds of a trial of each pass's work, ``seconds`` each.
+    """Run a trial of each pass's work in each round, at most ``seconds`` long.
 
-    Args:
-        size_bytes: Size of the sort that is meant; it decides the sizes of partitions.
-        memory_bytes: Its memory.
-        rounds: How often each is tried.
-        seconds: How long a trial lasts at most.
-        environment: Where it is done.
-        command: How it can be repeated.
-        on_progress: Called with the bytes of the round that runs.
+    ``size_bytes`` and ``memory_bytes`` are those of the intended sort: they decide the sizes of its
+    partitions. ``on_progress`` is called with the bytes of the current round.
     """
     settings: dict[str, Any] = {
         "bytes": size_bytes,

@@ -1,10 +1,10 @@
-"""What disks carry: the sort's own first pass without its work (-> `Measurement`).
+"""Measure disks with the sort's own first pass, without its work (-> `Measurement`).
 
-The graphs are edits of the job's (``crates/graphs/src/disk_bench.rs``), so depth, sizes and engine
-are the job's own. Trials of different modes take turns, so that a drift of the machine meets all
-of them. A trial ends when its time is up or when its data has been gone through once, since what
-it writes are new blocks, as a job's are. It follows Themis' DiskBench: half the devices read and
-half write, one does both.
+The graphs are variants of the job's (``crates/graphs/src/disk_bench.rs``), so queue depth, transfer
+sizes and I/O engine are the job's own. Trials of different modes take turns, so that a drift of the
+machine affects them all. A trial ends when its time is up or when it has gone through its data
+once, since it writes new blocks, as a job does. As in Themis' DiskBench, half the devices read and
+half write; a single one does both.
 """
 
 from __future__ import annotations
@@ -52,45 +52,44 @@ from tonnage.measure.trial.trial import (
 
 MODES = ("wo", "ro", "rw", "headroom")
 OPERATIONS = {"wo": "write", "ro": "read", "rw": "readwrite"}
-"""The modes in the vocabulary of all tools; of ``rw`` the bandwidth is that of each way."""
+"""The modes in the vocabulary of all tools; the bandwidth of ``rw`` is that of each direction."""
 
 
 def split_read_write(directories: tuple[Path, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Directories that are read and those that are written: one does both, several share it out."""
+    """The directories to read and those to write: half each, but a single one does both."""
     half = (len(directories) + 1) // 2
     return directories[:half], directories[half:] or directories
 
 
 @dataclass(frozen=True)
 class DiskSettings:
-    """How to measure."""
+    """What to measure, and for how long."""
 
     read: tuple[Path, ...]
-    """Directories that are read, one for each device."""
+    """Directories to read, one per device."""
     write: tuple[Path, ...]
-    """Directories that are written, one for each device."""
+    """Directories to write, one per device."""
     modes: tuple[str, ...]
     """Of ``MODES``: write only, read only, both at once, neither (the harness alone)."""
     rounds: int
-    """How often each mode is tried; at most, if that ends when it is known well enough."""
+    """How often each mode is tried; with ``until_confidence``, at most."""
     seconds: float
-    """After this a trial ends."""
+    """A trial ends after this time, or once it has read or written ``size_bytes``."""
     size_bytes: int
-    """After this, read or written, a trial ends too; so much is laid out to be read before the
-    first one."""
+    """Also the size of the data that is written, before the first trial, to be read."""
     memory_bytes: int
     """Memory as the sort would have it."""
     until_confidence: float | None = None
-    """As `tonnage.measure.trial.repetition`."""
+    """See `tonnage.measure.trial.repetition`."""
 
     def for_node(self, node: str) -> DiskSettings:
-        """The same for one node of a fleet, modes in an order of its own."""
+        """The settings for one node of a cluster, with its own order of the modes."""
         order = random.Random(node).sample(self.modes, len(self.modes))
         return dataclasses.replace(self, modes=tuple(order))
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What is kept of them."""
+        """The settings as they are written to the measurement."""
         places = {
             name: [str(path.resolve()) for path in paths]
             for name, paths in (("read", self.read), ("write", self.write))
@@ -99,7 +98,6 @@ class DiskSettings:
 
     @property
     def repetition_plan(self) -> RepetitionPlan:
-        """How often each mode is tried."""
         return RepetitionPlan(self.rounds, self.until_confidence)
 
 
@@ -111,21 +109,20 @@ def measure_disk(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
+    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
 
-    They are kept round by round: what is read is laid out anew for each.
+    They are recorded round by round, since the data to read is written anew for each.
 
     Args:
-        out: Where trials are kept; see `tonnage.measure.trial.session`.
-        settings: What to do.
-        command: How it can be repeated.
-        labels: What else is known of where it is done, like its region.
-        on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
+        out: The measurement's directory; see `tonnage.measure.trial.session`.
+        settings: What to measure.
+        command: The command to record, for repeating the measurement.
+        labels: What else is known about the machine, like its region.
+        on_progress: Called with bytes; the first ``size_bytes`` are the data to read.
 
     Raises:
         UsageError: ``out`` holds trials of other settings, or a directory cannot be used.
-        RunError: A device failed; the rounds that were done are in ``out``.
-        KeyboardInterrupt: Ctrl-C; likewise.
+        RunError: A device failed; completed rounds are in ``out``, also after Ctrl-C.
     """
     with open_session(
         out,
@@ -134,59 +131,32 @@ def measure_disk(
         command=command,
         environment=capture([*settings.read, *settings.write], labels),
         stopping_rule=f"{STOPPING_RULE}; {repetition.stopping_rule(settings.repetition_plan)}",
-        page_cache="bypassed where a reading says direct",
-    ) as trials:
-        watched = on_progress
+        page_cache="bypassed where a result says direct",
+    ) as session:
+        progress = on_progress
         for number in range(settings.rounds):
-            if modes := _left(settings, trials.trials, number):
-                for each in _tried(settings, modes, number, watched):
-                    yield trials.add(each)
-                watched = core.offset_progress(settings.size_bytes, on_progress)
-        yield trials.finish(page_cache=_page_cache(trials.trials))
+            if modes := _remaining_modes(settings, session.trials, number):
+                for trial in _run_trials(settings, modes, number, progress):
+                    yield session.add(trial)
+                progress = core.offset_progress(settings.size_bytes, on_progress)
+        yield session.finish(page_cache=_page_cache(session.trials))
 
 
 def run_disk_rounds(
-    read: Sequence[Path],
-    write: Sequence[Path],
+    settings: DiskSettings,
     *,
-    modes: Sequence[str],
-    rounds: int,
-    seconds: float,
-    size_bytes: int,
-    memory_bytes: int,
     environment: Environment,
     command: list[str],
     on_progress: core.OnProgress | None = None,
 ) -> Measurement:
-    """Runs ``rounds`` rounds of trials of each of ``modes`` in one go, as part of something else.
-
-    Args:
-        read: As in `Settings`, and so are all up to ``memory_bytes``.
-        write: Likewise.
-        modes: Likewise.
-        rounds: Likewise.
-        seconds: Likewise.
-        size_bytes: Likewise.
-        memory_bytes: Likewise.
-        environment: Where it is done.
-        command: How it can be repeated.
-        on_progress: Called with bytes; the first ``size_bytes`` are those that are laid out.
+    """Run all rounds at once, as part of something else; nothing is written to file.
 
     Raises:
-        UsageError: A directory cannot be used, or has too little room.
+        UsageError: A directory cannot be used, or has too little free space.
         RunError: A device failed.
     """
-    settings = DiskSettings(
-        read=tuple(read),
-        write=tuple(write),
-        modes=tuple(modes),
-        rounds=rounds,
-        seconds=seconds,
-        size_bytes=size_bytes,
-        memory_bytes=memory_bytes,
-    )
     began = utc_now()
-    trials = _tried(settings, [*modes] * rounds, 0, on_progress)
+    trials = _run_trials(settings, [*settings.modes] * settings.rounds, 0, on_progress)
     measurement = Measurement(
         id=new_id("disk"),
         kind="disk",
@@ -202,25 +172,34 @@ def run_disk_rounds(
     return structs.replace(measurement, scorecard=scorecard([measurement]))
 
 
-def _left(settings: DiskSettings, done: Sequence[Trial], number: int) -> list[str]:
-    """The modes that a round is still to try, in their order; one may be among them twice."""
-    earlier = [each for each in done if each.step and each.step.round < number]
+def queue_depth(phase: Phase) -> int:
+    """The most transfers in flight, over all file systems and both directions."""
+    return sum(
+        stage.workers * stage.config["disk"]["depth"]
+        for stage in phase.stages
+        if "disk" in stage.config
+    )
+
+
+def _remaining_modes(settings: DiskSettings, done: Sequence[Trial], number: int) -> list[str]:
+    """The modes left to try in a round, in order; a mode may occur twice."""
+    earlier = [trial for trial in done if trial.step and trial.step.round < number]
     share = settings.until_confidence
     modes = [
         mode
         for mode in settings.modes
-        if not repetition.is_precise([each for each in earlier if each.name == mode], share)
+        if not repetition.is_precise([trial for trial in earlier if trial.name == mode], share)
     ]
     return modes[len(done) - len(earlier) :]
 
 
-def _tried(
+def _run_trials(
     settings: DiskSettings,
     modes: Sequence[str],
     number: int,
     on_progress: core.OnProgress | None,
 ) -> list[Trial]:
-    """A trial of each of ``modes``, of the round ``number`` and those that follow it."""
+    """Try each of ``modes``, in round ``number`` and those that follow it."""
     config = {
         "read": [str(path) for path in settings.read],
         "write": [str(path) for path in settings.write],
@@ -229,75 +208,68 @@ def _tried(
         "memory_bytes": settings.memory_bytes,
     }
     halves = (settings.read, settings.write)
-    each = [(half, settings.size_bytes // max(len(half), 1)) for half in halves]
-    core.require_free_space(((path, share) for half, share in each for path in half), "measuring")
-    names = sorted({name for half in halves for path in half for name in devices_of(path)})
+    needs = [(path, settings.size_bytes // len(half)) for half in halves for path in half]
+    core.require_free_space(needs, "measuring")
+    devices = sorted({device for half in halves for path in half for device in devices_of(path)})
     began = utc_now()
-    with MachineSampler(names) as watch:
+    with MachineSampler(devices) as sampler:
         outcome = core.run("disk_bench", config, on_progress)
     phases = [phase for phase in outcome["phases"] if phase["name"] != "prepare"]
-    done = [trial_from_phase(phase, settings.seconds) for phase in phases]
-    return [
-        structs.replace(
-            _read(each, happened := _beside(each.phase, names, watch)),
-            began_at=time_after(began, each.phase.began_seconds),
-            step=_step(each, number + place // len(settings.modes), settings.until_confidence),
-            beside=happened,
+    trials = []
+    for place, phase in enumerate(phases):
+        trial = trial_from_phase(phase, settings.seconds)
+        activity = _activity(trial.phase, devices, sampler)
+        trials.append(
+            structs.replace(
+                _with_metric(trial, activity),
+                began_at=time_after(began, trial.phase.began_seconds),
+                step=TrialSpec(
+                    operation=OPERATIONS.get(trial.name, trial.name),
+                    outstanding=queue_depth(trial.phase),
+                    round=number + place // len(settings.modes),
+                    suite="disk",
+                    until_confidence=settings.until_confidence,
+                ),
+                beside=activity,
+            )
         )
-        for place, each in enumerate(done)
-    ]
+    return trials
 
 
-def _step(trial: Trial, number: int, until_confidence: float | None) -> TrialSpec:
-    return TrialSpec(
-        operation=OPERATIONS.get(trial.name, trial.name),
-        outstanding=queue_depth(trial.phase),
-        round=number,
-        suite="disk",
-        until_confidence=until_confidence,
-    )
-
-
-def queue_depth(phase: Phase) -> int:
-    """Transfers at once at most, of all file systems and both ways."""
-    return sum(
-        stage.workers * stage.config["disk"]["depth"]
-        for stage in phase.stages
-        if "disk" in stage.config
-    )
-
-
-def _beside(phase: Phase, names: Sequence[str], watch: MachineSampler) -> SystemActivity:
-    """What happened during one trial, cut out of what was seen of all; its devices, if counted."""
-    if procfs.disk_totals(names):
-        return activity_during(phase, names, watch)
-    unknown = activity_during(phase, [], watch)
+def _activity(phase: Phase, devices: Sequence[str], sampler: MachineSampler) -> SystemActivity:
+    """The activity during one trial; of its devices only if the kernel counts all of them."""
+    if procfs.disk_totals(devices):
+        return activity_during(phase, devices, sampler)
+    without_devices = activity_during(phase, [], sampler)
     return structs.replace(
-        unknown, device=", ".join(names), device_read_bytes=None, device_written_bytes=None
+        without_devices,
+        device=", ".join(devices),
+        device_read_bytes=None,
+        device_written_bytes=None,
     )
 
 
 def _page_cache(trials: Sequence[Trial]) -> str:
-    return page_cache_use([{"disk_modes": each.phase.disk_modes} for each in trials])
+    return page_cache_use([{"disk_modes": trial.phase.disk_modes} for trial in trials])
 
 
-def _read(trial: Trial, happened: SystemActivity) -> Trial:
-    """The trial with its reading; the harness alone has none."""
+def _with_metric(trial: Trial, activity: SystemActivity) -> Trial:
+    """The trial with its metric; the harness alone has none."""
     if trial.name not in OPERATIONS:
         return trial
     modes = trial.phase.disk_modes
-    reading = Metric(
+    metric = Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=OPERATIONS[trial.name],
         block_bytes=_transfer_bytes(trial),
         direct=all(mode["direct"] for mode in modes) if modes else None,
         bandwidth_bytes_per_second=trial.bytes_per_second,
-        details={"mode": trial.name, **unproved_detail(happened)},
+        details={"mode": trial.name, **unproved_detail(activity)},
     )
-    return structs.replace(trial, reading=reading)
+    return structs.replace(trial, reading=metric)
 
 
 def _transfer_bytes(trial: Trial) -> int | None:
-    """What one system call moves at most."""
+    """The most that one system call moves."""
     configs = [stage.config["disk"] for stage in trial.phase.stages if "disk" in stage.config]
     return max((config["transfer_bytes"] for config in configs), default=None)

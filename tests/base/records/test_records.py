@@ -38,6 +38,7 @@ from tonnage.base.records.launch import Launch
 from tonnage.base.records.plan import Explanation, Plan, Plans
 from tonnage.base.records.profile import Profile
 from tonnage.base.records.sweep import ReductionSweep
+from tonnage.provision.lab.record import LabRecord
 
 DATA = ROOT / "tests" / "data" / "artifacts"
 KINDS: dict[str, type[Record]] = {
@@ -47,6 +48,7 @@ KINDS: dict[str, type[Record]] = {
     "fleet": ClusterMeasurement,
     "fleet-study": ClusterStudy,
     "job": Job,
+    "lab": LabRecord,
     "launch": Launch,
     "measurement": Measurement,
     "node": ClusterNode,

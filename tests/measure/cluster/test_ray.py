@@ -134,7 +134,7 @@ def test_every_node_measures_with_the_others_and_in_its_own_order(
     assert again["nodes"] == said["nodes"]
     other = [each if each != "4MB" else "5MB" for each in command]
     refused = tonnage.run(*other, env=cluster.env)
-    assert refused.returncode == 2 and "was begun with file_bytes" in refused.stderr
+    assert refused.returncode == 2 and "was started with" in refused.stderr
 
 
 def _check_across(said: dict[str, Any], rows: dict[str, Any]) -> None:

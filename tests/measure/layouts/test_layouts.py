@@ -27,6 +27,7 @@ from tonnage.base.system import Command, undo_journal
 from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import attach_loop_device
 from tonnage.base.system.sampler import MachineSampler
+from tonnage.measure.disk import DiskSettings
 from tonnage.measure.layouts import compare, steps
 from tonnage.measure.layouts.compare import COMMAND, ROOM, LayoutSettings, measure_layouts
 from tonnage.measure.layouts.device_checks import check_devices
@@ -100,14 +101,14 @@ def partition(image: Path) -> None:
 
 
 def sums(*paths: Path) -> list[str]:
-    """What files or devices hold."""
+    """Checksums of files or devices."""
     return [hashlib.sha256(path.read_bytes()).hexdigest() for path in paths]
 
 
 # Layouts as data.
 
 
-def test_lvm_makes_volumes_of_devices() -> None:
+def test_lvm_joins_devices_to_a_volume() -> None:
     room = Path("/room")
     made = plan_layout("raid0", ["/dev/a", "/dev/b"], JOINED, room)
     join_a, join_b, group, volume, format_, *mounted = made.changes
@@ -151,12 +152,12 @@ def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
     assert describe_method(layout, ITSELF) == f"btrfs {profile} (this kernel has no device mapper)"
 
 
-def test_what_is_wiped_is_what_was_made() -> None:
+def test_only_what_was_made_is_wiped() -> None:
     every = [
         undo
         for layout in steps.LAYOUTS
-        for manner in (JOINED, ITSELF, replace(JOINED, file_system="ext4"))
-        for step in plan_layout(layout, ["/dev/a", "/dev/b"], manner, Path("/room")).changes
+        for method in (JOINED, ITSELF, replace(JOINED, file_system="ext4"))
+        for step in plan_layout(layout, ["/dev/a", "/dev/b"], method, Path("/room")).changes
         for undo in step.undos
         if any(command[0] == "wipefs" for command in undo.commands)
     ]
@@ -168,13 +169,13 @@ def test_what_is_wiped_is_what_was_made() -> None:
         assert {command[-1] for command in undo.commands if command[0] != "btrfs"} == {
             undo.question[-1]
         }
-    # No two things that are made can be taken for each other, but the parts of one file system.
+    # All UUIDs differ, except those of the devices of one file system.
     joined_itself = [undo.answers for undo in every if undo.commands[0][0] == "btrfs"]
     others = [undo.answers for undo in every if undo.answers not in joined_itself]
     assert len(others) == len(set(others))
 
 
-def test_single_takes_one_device_and_separate_each() -> None:
+def test_single_uses_one_device_and_separate_all() -> None:
     devices = ["/dev/a", "/dev/b", "/dev/c"]
     alone = plan_layout("single", devices, JOINED, Path("/room"))
     assert (alone.devices, len(alone.mounts)) == (("/dev/a",), 1)
@@ -197,7 +198,7 @@ def test_single_takes_one_device_and_separate_each() -> None:
         ("mkfs.xfs mkfs.btrfs", True, None, ("btrfs", "btrfs", "there is no lvm (install lvm2)")),
     ],
 )
-def test_the_file_system_is_one_that_makes_all_layouts(
+def test_a_file_system_is_chosen_that_can_make_all_layouts(
     monkeypatch: pytest.MonkeyPatch,
     programs: str,
     has_mapper: bool,
@@ -205,18 +206,18 @@ def test_the_file_system_is_one_that_makes_all_layouts(
     chosen: tuple[str, str, str],
 ) -> None:
     pretend(monkeypatch, programs, has_mapper)
-    manner = choose_method(steps.LAYOUTS, file_system, None)
-    assert (manner.file_system, manner.joined_by, manner.why_not_lvm) == chosen
+    method = choose_method(steps.LAYOUTS, file_system, None)
+    assert (method.file_system, method.joined_by, method.why_not_lvm) == chosen
 
 
 @pytest.mark.parametrize(
-    ("programs", "layout", "file_system", "stripe", "told"),
+    ("programs", "layout", "file_system", "stripe", "message"),
     [
-        ("mkfs.xfs", "raid0", None, None, r"raid0 of xfs take LVM.*mkfs.btrfs is missing"),
-        ("mkfs.xfs", "jbod", "xfs", None, r"--file-system xfs: jbod of xfs take LVM"),
-        ("mkfs.btrfs", "raid0", None, 1 << 16, r"--stripe is not for btrfs"),
+        ("mkfs.xfs", "raid0", None, None, r"raid0 with xfs need LVM.*mkfs.btrfs is missing"),
+        ("mkfs.xfs", "jbod", "xfs", None, r"file_system: jbod with xfs need LVM"),
+        ("mkfs.btrfs", "raid0", None, 1 << 16, "btrfs stripes are always 64 KiB"),
         ("mkfs.xfs", "single", "ext4", None, r"mkfs.ext4 is missing \(install e2fsprogs\)"),
-        ("mkfs.xfs", "single", None, 5000, r"--stripe: give a power of two"),
+        ("mkfs.xfs", "single", None, 5000, "stripe_bytes: give a power of two"),
     ],
 )
 def test_layouts_that_cannot_be_made_are_refused(
@@ -225,36 +226,36 @@ def test_layouts_that_cannot_be_made_are_refused(
     layout: str,
     file_system: str | None,
     stripe: int | None,
-    told: str,
+    message: str,
 ) -> None:
     pretend(monkeypatch, programs, has_mapper=False)
-    with pytest.raises(core.UsageError, match=told):
+    with pytest.raises(core.UsageError, match=message):
         choose_method([layout], file_system, stripe)
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, programs: str, has_mapper: bool) -> None:
-    """A machine with these programs, and a device mapper or none."""
+    """Pretend that the machine has these programs, and a device mapper or none."""
     there = programs.split()
     monkeypatch.setattr(steps.shutil, "which", lambda name: name if name in there else None)
     monkeypatch.setattr(steps, "CONTROL", Path("/dev/null" if has_mapper else "/dev/none"))
 
 
-def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -> None:
-    watch = MachineSampler(["a", "b"])
-    watch.host |= {
+def test_activity_during_a_phase_is_interpolated_from_samples() -> None:
+    sampler = MachineSampler(["a", "b"])
+    sampler.host |= {
         "seconds": [0.0, 1.0, 2.0, 3.0],
         "cpu_user_seconds": [5.0, 5.0, 6.0, 9.0],
         "cpu_system_seconds": [0.0, 0.0, 0.5, 0.5],
         "cpu_steal_seconds": [0.0, 0.0, 0.0, 4.0],
     }
-    watch.devices |= {
+    sampler.devices |= {
         "seconds": [0.0, 0.0, 1.0, 1.0, 2.0, 2.0],
         "device": ["a", "b"] * 3,
         "read_bytes": [0, 0, 100, 0, 300, 20],
         "written_bytes": [7] * 6,
     }
     found = activity_during(
-        replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], watch
+        replace(PHASE, began_seconds=0.5, seconds=1.0, stages=[WORK]), ["a", "b"], sampler
     )
     assert found.device == "a, b"
     # From half of the first second to half of the next: 50 and 100 of a, 10 of b.
@@ -264,7 +265,7 @@ def test_what_happened_beside_a_phase_is_cut_out_of_what_happened_beside_all() -
     assert found.stolen_cpu_seconds == 0.0
 
 
-def test_cpu_is_told_of_the_threads_that_measured_and_of_the_whole_machine() -> None:
+def test_cpu_costs_are_those_of_our_threads_and_of_the_whole_machine() -> None:
     happened = activity_during(replace(PHASE, stages=[WORK]), [], idle())
     trials = [
         replace(
@@ -283,13 +284,13 @@ def test_cpu_is_told_of_the_threads_that_measured_and_of_the_whole_machine() -> 
 
 
 def idle() -> MachineSampler:
-    """A watch that saw nothing happen."""
-    watch = MachineSampler([])
-    watch.host = {name: [0.0, 0.0] for name in watch.host}
-    return watch
+    """A sampler of an idle machine."""
+    sampler = MachineSampler([])
+    sampler.host = {name: [0.0, 0.0] for name in sampler.host}
+    return sampler
 
 
-def test_only_root_may(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
+def test_only_root_can_create_layouts(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
     monkeypatch.setattr(compare.os, "geteuid", lambda: 1000)
     with pytest.raises(core.UsageError, match="only root"):
         measure(disk, [disk])
@@ -299,7 +300,7 @@ def test_only_root_may(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
 
 
 def root_only() -> str:
-    """Why this machine cannot lay out devices; empty if it can."""
+    """Why this machine cannot create layouts; empty if it can."""
     if os.geteuid():
         return "only root may attach loop devices"
     if subprocess.run(["losetup", "--find"], capture_output=True).returncode:
@@ -325,7 +326,7 @@ def images(disk: Path) -> list[Path]:
 
 
 class Bystanders:
-    """A file and a loop device beside those that are given, with what they hold."""
+    """A file and a loop device that are not given to the command, and their contents."""
 
     def __init__(self, disk: Path) -> None:
         self._file, image = disk / "other", disk / "other image"
@@ -336,14 +337,14 @@ class Bystanders:
         self._before = sums(*self._paths)
 
     def assert_untouched(self) -> None:
-        """All is as it was, and still attached."""
+        """Their contents are unchanged, and the device is still attached."""
         assert sums(*self._paths) == self._before
         assert "other image" in out("losetup", "--all")
 
 
 @pytest.fixture
 def bystanders(disk: Path) -> Iterator[Bystanders]:
-    """What must not be touched."""
+    """A file and a device that must not be touched."""
     others = Bystanders(disk)
     yield others
     others.assert_untouched()
@@ -351,7 +352,7 @@ def bystanders(disk: Path) -> Iterator[Bystanders]:
 
 
 def assert_nothing_is_left(disk: Path, images: Sequence[Path], room: Path = ROOM) -> None:
-    """No loop device, no mount, no journal, and nothing on what was given."""
+    """No loop device, no mount, no journal, and no signature on the devices."""
     attached_files = out("losetup", "--list", "--noheadings", "--output", "BACK-FILE")
     assert not any(str(image) in attached_files for image in images)
     assert str(room) not in Path("/proc/mounts").read_text()
@@ -360,7 +361,7 @@ def assert_nothing_is_left(disk: Path, images: Sequence[Path], room: Path = ROOM
 
 
 def settings(devices: Sequence[Path], **changes: Any) -> LayoutSettings:
-    """Settings for a look at two layouts."""
+    """Settings that measure two layouts briefly."""
     chosen = LayoutSettings(
         devices=tuple(devices),
         layouts=("single", "separate"),
@@ -377,7 +378,7 @@ def settings(devices: Sequence[Path], **changes: Any) -> LayoutSettings:
 
 
 def measure(disk: Path, devices: list[Path], out: str = "out", **changes: Any) -> list[Measurement]:
-    """Measures in this process, with a room for its journal on the disk, kept beside it."""
+    """Measure in this process, with the journal's room on the disk."""
     return measure_layouts(
         settings(devices, **changes),
         disk / out,
@@ -388,10 +389,10 @@ def measure(disk: Path, devices: list[Path], out: str = "out", **changes: Any) -
     )
 
 
-def pretended(*_: object, modes: Sequence[str], **given: Any) -> Measurement:
-    """What measure_disk would give, if each mode came to a byte a second."""
-    done = measurement("x", {mode: [1.0] for mode in modes})
-    return replace(done, environment=given["environment"])
+def pretended(settings: DiskSettings, **arguments: Any) -> Measurement:
+    """What `run_disk_rounds` returns if each mode moves a byte per second."""
+    result = measurement("x", {mode: [1.0] for mode in settings.modes})
+    return replace(result, environment=arguments["environment"])
 
 
 @needs_loops
@@ -403,7 +404,7 @@ def pretended(*_: object, modes: Sequence[str], **given: Any) -> Measurement:
         pytest.param("ext4", ["single", "separate", "jbod", "raid0"], marks=needs_lvm),
     ],
 )
-def test_layouts_are_measured_and_gone(
+def test_layouts_are_measured_and_removed(
     tonnage: Tonnage,
     disk: Path,
     images: list[Path],
@@ -444,10 +445,10 @@ def test_layouts_are_measured_and_gone(
 
 @needs_loops
 @needs_btrfs
-def test_btrfs_writes_past_the_page_cache(disk: Path, images: list[Path]) -> None:
+def test_btrfs_bypasses_the_page_cache(disk: Path, images: list[Path]) -> None:
     [done] = measure(disk, images, layouts=("raid0",), file_system="btrfs", modes=("wo", "ro"))
     assert done.page_cache == "bypassed: all files were read and written directly"
-    # With checksums it would say so as well, and not do it.
+    # With checksums it would claim so too, but use the page cache.
     assert done.environment and done.environment.devices[0].mount_options.count("nodatasum") == 1
 
 
@@ -461,7 +462,7 @@ def test_btrfs_writes_past_the_page_cache(disk: Path, images: list[Path]) -> Non
         pytest.param("raid0", "xfs", True, marks=needs_lvm),
     ],
 )
-def test_when_a_step_fails_all_is_undone(
+def test_when_a_command_fails_everything_is_undone(
     monkeypatch: pytest.MonkeyPatch,
     disk: Path,
     images: list[Path],
@@ -498,7 +499,7 @@ def test_when_a_step_fails_all_is_undone(
         assert_nothing_is_left(disk, images, disk / "room")
         if left >= 0:
             break
-    # Those that undo are run again when they fail, so nobody hears of it.
+    # A failed undo command is retried, so it causes no error.
     assert 9 <= failed < number
 
 
@@ -511,12 +512,12 @@ def test_when_a_step_fails_all_is_undone(
         pytest.param("raid0", "ext4", marks=needs_lvm),
     ],
 )
-def test_whenever_it_is_killed_the_next_undoes_what_is_left(
+def test_after_a_kill_at_any_point_the_next_command_undoes_leftovers(
     disk: Path, images: list[Path], bystanders: Bystanders, layout: str, file_system: str
 ) -> None:
     choice = ["--layout", layout, f"--file-system={file_system}", "--mode=wo", *QUICK]
     killed = 0
-    # Before every third command: a start of Python each; that each may fail is tested above.
+    # Before every third command only: each kill starts a Python process.
     for number in range(0, 200, 3):
         command = [sys.executable, "-c", KILLED, str(number), "measure", "layouts"]
         command += [*map(str, images), *choice]
@@ -527,7 +528,7 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
         killed += 1
         assert ROOM.exists()
         with undo_journal.open_journal(ROOM, COMMAND):
-            pass  # As every next one begins.
+            pass  # As every command starts.
         assert_nothing_is_left(disk, images)
         bystanders.assert_untouched()
     assert killed >= 4
@@ -536,7 +537,7 @@ def test_whenever_it_is_killed_the_next_undoes_what_is_left(
 
 @needs_loops
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_ended_while_it_measures(
+def test_a_signal_during_a_measurement_undoes_the_layout(
     tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders, number: signal.Signals
 ) -> None:
     kind = ["--layout", "separate", "--file-system=xfs", "--mode=ro"]
@@ -546,21 +547,21 @@ def test_ended_while_it_measures(
         running.until(lambda: bool(running.open_files(ROOM / "separate-1")))
         said = tonnage.run("measure", "layouts", images[0], cwd=disk)
         assert said.returncode == 2
-        assert "another tonnage measure layouts is at work" in said.stderr
+        assert "another tonnage measure layouts is running" in said.stderr
         code, _, _ = running.end(number)
     assert code == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     if number == signal.SIGKILL:
         assert ROOM.exists()
-        # The next one of any kind does it, also one that is refused.
+        # Any next command undoes it, even one that is refused.
         assert tonnage.run("measure", "layouts", disk, cwd=disk).returncode == 2
     assert_nothing_is_left(disk, images)
 
 
-# Trials on file.
+# Recorded trials.
 
 
 @needs_loops
-def test_a_killed_one_goes_on_and_keeps_what_it_had(
+def test_a_killed_measurement_resumes_and_keeps_its_trials(
     tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders
 ) -> None:
     kept, names, modes, rounds = disk / "kept", ["single", "separate"], ["wo", "ro"], 5
@@ -585,35 +586,35 @@ def test_a_killed_one_goes_on_and_keeps_what_it_had(
     said = tonnage.run(*command, check=True).stdout
     headings = [line for line in said.splitlines() if line.startswith("s") and "over" not in line]
     assert [line.split(" ")[0] for line in headings] == names
-    assert said.endswith(f"Kept in {kept}; a page of it: tonnage report {kept}\n")
+    assert said.endswith(f"Results: {kept}. For a page: tonnage report {kept}\n")
     analysis = json.loads(tonnage.run("report", kept, "--json", check=True, cwd=disk).stdout)
     assert {each["id"] for each in analysis["cited"]} == {each["id"] for each in found}
     assert_nothing_is_left(disk, images)
 
 
 @needs_loops
-def test_only_the_modes_that_are_missing_are_measured(
+def test_only_missing_modes_are_measured(
     monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
 ) -> None:
-    asked = Mock(side_effect=pretended)
-    monkeypatch.setattr(compare, "run_disk_rounds", asked)
+    run = Mock(side_effect=pretended)
+    monkeypatch.setattr(compare, "run_disk_rounds", run)
     changes: dict[str, Any] = {"modes": ("wo", "ro"), "rounds": 2}
-    # As if killed when it was begun.
+    # As left by a kill at the start.
     (disk / "out" / "single" / ".begun.json.killed").mkdir(parents=True)
     whole = measure(disk, images, **changes)
-    assert [call.kwargs["modes"] for call in asked.mock_calls] == [["wo", "ro"]] * 4
+    assert [call.args[0].modes for call in run.mock_calls] == [("wo", "ro")] * 4
     (disk / "out" / "separate" / "trial-00003.json").unlink()
     again = measure(disk, images, **changes)
-    assert [call.kwargs["modes"] for call in asked.mock_calls[4:]] == [["ro"]]
+    assert [call.args[0].modes for call in run.mock_calls[4:]] == [("ro",)]
     assert [len(each.trials) for each in again] == [4, 4]
     assert [each.id for each in again] == [each.id for each in whole]
-    # Of what is whole no device is looked at, whether it is there or not.
+    # A complete measurement needs no devices, not even existing ones.
     images[1].unlink()
     assert measure(disk, images, **changes) == again
 
 
 @needs_loops
-def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
+def test_an_output_directory_of_something_else_is_refused_before_any_command(
     monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
 ) -> None:
     monkeypatch.setattr(compare, "run_disk_rounds", pretended)
@@ -622,11 +623,11 @@ def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
     before = sorted(disk.rglob("*"))
     monkeypatch.setattr(undo_journal, "run_command", lambda *_: pytest.fail("a command was run"))
     for changes, told in (
-        ({"seed": 2}, "was begun with seed 1, not 2"),
-        ({"devices": (images[1], images[0])}, "was begun with devices"),
-        ({"file_system": "ext4"}, "was begun with file_system xfs, not ext4"),
+        ({"seed": 2}, "seed: .* was started with 1, not 2"),
+        ({"devices": (images[1], images[0])}, "devices: .* was started with"),
+        ({"file_system": "ext4"}, "file_system: .* was started with xfs, not ext4"),
         ({"layouts": ("single",)}, r"holds something else \(separate\)"),
-        ({"layouts": ("single", "separate", "jbod"), "file_system": "btrfs"}, "begun with"),
+        ({"layouts": ("single", "separate", "jbod"), "file_system": "btrfs"}, "started with"),
         ({"out": "full"}, r"holds something else \(letter\)"),
     ):
         with pytest.raises(core.UsageError, match=told):
@@ -635,13 +636,13 @@ def test_a_directory_of_something_else_is_refused_before_a_device_is_touched(
 
 
 @needs_loops
-def test_what_was_made_by_others_since_is_not_undone(disk: Path, images: list[Path]) -> None:
+def test_file_systems_made_by_others_since_are_not_wiped(disk: Path, images: list[Path]) -> None:
     room = disk / "room"
     room.mkdir()
     made = plan_layout("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
     stale = [undo for step in made.changes for undo in step.undos]
     with undo_journal.open_journal(room, COMMAND) as noted:
-        noted._write(stale)  # As if killed, and then someone else made a file system there.
+        noted._write(stale)  # As if killed; then someone else made a file system there.
         out("mkfs.ext4", "-q", images[0])
         before = sums(images[0])
     assert sums(images[0]) == before
@@ -655,13 +656,13 @@ def test_what_was_made_by_others_since_is_not_undone(disk: Path, images: list[Pa
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (partial(out, "mkfs.xfs", "-q"), "holds xfs"),
-        (partial(out, "mkfs.ext4", "-q"), "holds ext4"),
-        (partial(out, "mkswap"), "holds swap"),
-        (partition, "holds dos"),
+        (partial(out, "mkfs.xfs", "-q"), "contains xfs"),
+        (partial(out, "mkfs.ext4", "-q"), "contains ext4"),
+        (partial(out, "mkswap"), "contains swap"),
+        (partition, "contains dos"),
     ],
 )
-def test_what_holds_something_is_refused_unless_it_may_be_destroyed(
+def test_a_device_with_data_is_refused_unless_it_may_be_destroyed(
     tonnage: Tonnage, disk: Path, images: list[Path], make: Callable[[Path], object], told: str
 ) -> None:
     make(images[0])
@@ -676,7 +677,7 @@ def test_what_holds_something_is_refused_unless_it_may_be_destroyed(
 
 
 @needs_loops
-def test_what_is_in_use_is_refused_whatever_may_be_destroyed(
+def test_a_device_in_use_is_refused_even_with_destroy(
     tonnage: Tonnage, disk: Path, images: list[Path]
 ) -> None:
     out("mkfs.ext4", "-q", images[0])
@@ -710,7 +711,7 @@ def test_a_device_with_a_mounted_partition_is_refused(
     device = Path(out("losetup", "--find", "--show", "--partscan", images[0]))
     try:
         part = Path(f"{device}p1")
-        if not part.exists():  # This kernel does not read such tables, but can be told.
+        if not part.exists():  # This kernel does not read such tables: add the partition by hand.
             first, end = 2048, SMALL_DEVICE // 512
             out("addpart", device, "1", str(first), str(end - first))
         said = tonnage.run("measure", "layouts", device, part, "--destroy", *QUICK, cwd=disk)
@@ -728,7 +729,7 @@ def test_a_device_with_a_mounted_partition_is_refused(
 
 
 @needs_loops
-def test_a_block_device_given_by_name_is_laid_out(
+def test_a_block_device_can_be_given_by_a_link(
     tonnage: Tonnage, disk: Path, images: list[Path]
 ) -> None:
     device = Path(out("losetup", "--find", "--show", images[0]))
@@ -744,22 +745,22 @@ def test_a_block_device_given_by_name_is_laid_out(
 
 
 @needs_loops
-def test_names_that_cannot_be_used_are_refused(disk: Path, images: list[Path]) -> None:
+def test_unusable_devices_are_refused(disk: Path, images: list[Path]) -> None:
     (disk / "link").symlink_to(images[0])
     (disk / "hard").hardlink_to(images[0])
     for names, told in (
         ([disk / "none"], "No such file"),
-        ([disk], "no block device and no regular file"),
-        ([Path("/dev/null")], "no block device and no regular file"),
+        ([disk], "neither a block device nor a regular file"),
+        ([Path("/dev/null")], "neither a block device nor a regular file"),
         ([images[0], images[0]], "is given twice"),
         ([images[0], disk / "link"], "is given twice"),
         ([images[0], disk / "hard"], "is given twice"),
     ):
         with pytest.raises(core.UsageError, match=told):
             check_devices(names, lambda command: on_this_machine(*command), destroy=True)
-    with pytest.raises(core.UsageError, match="give less with --size"):
+    with pytest.raises(core.UsageError, match="reduce the size"):
         measure(disk, images, size_bytes=200 * MB)
-    with pytest.raises(core.UsageError, match="--layout separate takes two devices"):
+    with pytest.raises(core.UsageError, match="layouts: separate needs at least two devices"):
         measure(disk, images[:1])
     assert_nothing_is_left(disk, images, disk / "room")
 
@@ -786,7 +787,7 @@ def test_users_of_a_device_and_of_its_partitions_are_found() -> None:
     ]
 
 
-def test_a_loop_device_is_known_by_its_file() -> None:
+def test_a_loop_device_is_detached_only_from_its_file() -> None:
     [undo] = attach_loop_device(Path("/images/a"), "/dev/loop7").undos
     assert undo.question == ("cat", "/sys/block/loop7/loop/backing_file")
     assert undo.answers == ("/images/a", "/images/a (deleted)")

@@ -248,7 +248,7 @@ def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: P
         "measure", "net", *SHORT, "--endpoints=3", "--repetitions=2", "--output", out
     )
     assert again.returncode == 2
-    assert "was begun with endpoints 2, not 3" in again.stderr
+    assert "was started with 2, not 3" in again.stderr
 
 
 def test_an_endpoint_that_is_killed_is_named(running: Running) -> None:

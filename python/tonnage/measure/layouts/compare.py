@@ -1,12 +1,11 @@
-"""Layouts of the same devices, measured alike: what each carries, and the CPU that it costs.
+"""Compare layouts of the same devices: the throughput of each, and its cost in CPU time.
 
-The layouts take turns, in an order of its own in each round, so that a drift of the machine meets
-all of them. In its turn a layout is made anew, measured by the sort's own disk benchmark over all
-of its file systems at once, and taken down. A layout is chosen for what will be done on it: here
-that is the sort, so there are its patterns (writing, reading, both) and no others. What it costs
-is told twice: the core seconds of our threads, and those of the whole machine meanwhile, since file
-systems and volumes do part of their work in threads of the kernel. Trials are kept after each turn,
-in a directory for each layout.
+The layouts take turns, in a new order in each round, so that a drift of the machine affects them
+all. In its turn a layout is created, measured with the sort's own disk benchmark over all of its
+file systems at once, and removed. A layout is chosen for a workload: here that is the sort, so only
+its patterns are measured (writing, reading, both). CPU time is recorded for our threads and for the
+whole machine, since file systems and volumes do part of their work in kernel threads. Trials are
+written after each turn, in one directory per layout.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from tonnage.base import core
 from tonnage.base.records import SINGLE, Environment, Measurement, Trial, TrialSpec
 from tonnage.base.system import UndoJournal, open_journal
 from tonnage.base.system.block_devices import uses_page_cache
-from tonnage.measure.disk import OPERATIONS, queue_depth, run_disk_rounds
+from tonnage.measure.disk import OPERATIONS, DiskSettings, queue_depth, run_disk_rounds
 from tonnage.measure.layouts.device_checks import TargetDevice, check_devices, preparation
 from tonnage.measure.layouts.steps import (
     LayoutPlan,
@@ -42,18 +41,18 @@ from tonnage.measure.trial.session import MeasurementSession, locked_parent_dir,
 from tonnage.measure.trial.trial import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
-"""Where it is noted what stands, and where layouts are mounted. It outlasts a reboot, as what was
-written to the devices does."""
+"""Holds the undo journal and the mount points. It survives a reboot, as the data on the devices
+does."""
 
 COMMAND = "tonnage measure layouts"
 
 OnRound = Callable[[str], AbstractContextManager[core.OnProgress]]
-"""Shows how far a round of a layout is, which it is given the name of."""
+"""Shows the progress of a layout's round, given its label."""
 
 
 @dataclass(frozen=True)
 class LayoutSettings:
-    """What to measure, and of what."""
+    """What to measure, and on which devices."""
 
     devices: tuple[Path, ...]
     layouts: tuple[str, ...]
@@ -78,57 +77,64 @@ def measure_layouts(
     on_round: OnRound,
     room: Path = ROOM,
 ) -> list[Measurement]:
-    """Runs the turns that ``out`` does not have yet: gives a measurement of each layout, in order.
+    """Run the turns that are not in ``out`` yet; returns a measurement of each layout, in order.
 
-    The devices are empty then.
+    The devices are empty afterwards.
 
     Args:
-        settings: What to measure; without devices nothing is, and only what was left is undone.
-        out: Where trials are kept, in a directory for each layout; see `tonnage.measure.trial.session`.
-        destroy: Whether what the devices hold may be lost.
-        command: How it can be repeated.
-        labels: What else is known of where it is done, like its region.
-        on_round: Shows the progress of a round of a layout.
-        room: Where what stands is noted; what a killed process left there is undone first.
+        settings: What to measure; without devices, only leftovers of a killed process are undone.
+        out: Has a directory for each layout; see `tonnage.measure.trial.session`.
+        destroy: Whether the data on the devices may be destroyed.
+        command: The command to record, for repeating the measurement.
+        labels: What else is known about the machine, like its region.
+        on_round: Shows the progress of a layout's round.
+        room: Holds the undo journal; what a killed process left there is undone first.
 
     Raises:
-        UsageError: ``out`` holds something else, or trials of other settings, which is found before a
-            device is looked at; a device cannot be used, or this machine cannot make a layout.
-        RunError: A device failed, or the machine could not be left as it was found; the trials that
-            were done are in ``out``.
-        KeyboardInterrupt: Ctrl-C; likewise.
+        UsageError: ``out`` holds something else, or trials of other settings, which is checked
+            before any device; a device cannot be used, or this machine cannot make a layout.
+        RunError: A device failed, or a change could not be undone; completed trials are in ``out``,
+            also after Ctrl-C.
     """
     if os.geteuid():
-        raise core.UsageError("only root may lay out devices: use sudo")
+        raise core.UsageError("only root may create layouts: use sudo")
     with open_journal(room, COMMAND) as journal:
         if not settings.devices:
             return []
-        manner = choose_method(settings.layouts, settings.file_system, settings.stripe_bytes)
-        with _held(out, settings, manner, command, labels) as held, ExitStack() as stack:
+        method = choose_method(settings.layouts, settings.file_system, settings.stripe_bytes)
+        with (
+            _open_sessions(out, settings, method, command, labels) as sessions,
+            ExitStack() as stack,
+        ):
             devices: dict[str, TargetDevice] = {}
-            for number, layout, modes in _turns(settings, held):
-                devices = devices or stack.enter_context(_ready(settings, destroy, journal))
-                arrangement = plan_layout(layout, list(devices), manner, room, _files(devices))
+            for number, layout, modes in _turns(settings, sessions):
+                devices = devices or stack.enter_context(
+                    _prepare_devices(settings, destroy, journal)
+                )
+                plan = plan_layout(layout, list(devices), method, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
-                with journal.applied(arrangement.changes), on_round(label) as on_progress:
-                    done = _measure(
-                        arrangement, number, modes, settings, command, labels, on_progress
+                with journal.applied(plan.changes), on_round(label) as on_progress:
+                    measurement = _measure(
+                        plan, number, modes, settings, command, labels, on_progress
                     )
-                    held[layout].start(done.environment)
-                    for trial in done.trials:
-                        held[layout].add(trial)
-            return [each.finish(page_cache=_together(each.trials)) for each in held.values()]
+                    sessions[layout].start(measurement.environment)
+                    for trial in measurement.trials:
+                        sessions[layout].add(trial)
+            return [
+                session.finish(page_cache=_page_cache_of_all(session.trials))
+                for session in sessions.values()
+            ]
 
 
 @contextmanager
-def _held(
+def _open_sessions(
     out: Path,
     settings: LayoutSettings,
-    manner: Method,
+    method: Method,
     command: list[str],
     labels: Mapping[str, str] | None,
 ) -> Iterator[dict[str, MeasurementSession]]:
-    """A directory in ``out`` for each layout, with what an earlier command left in it."""
+    """Open a session for each layout, in a directory of ``out``."""
     here = environment.capture([], labels)
     with locked_parent_dir(out, settings.layouts), ExitStack() as stack:
         yield {
@@ -136,77 +142,79 @@ def _held(
                 open_session(
                     out / layout,
                     "layouts",
-                    _told(layout, settings, manner),
+                    _recorded_settings(layout, settings, method),
                     command=command,
                     environment=here,
-                    stopping_rule=f"{settings.rounds} rounds, the layout made anew in each; "
+                    stopping_rule=f"{settings.rounds} rounds, in each of which the layout is created anew; "
                     f"{STOPPING_RULE}",
-                    page_cache="said with each trial",
+                    page_cache="stated with each trial",
                 )
             )
             for layout in settings.layouts
         }
 
 
-def _told(layout: str, settings: LayoutSettings, manner: Method) -> dict[str, Any]:
-    """The settings, and how the layout is made: what is the same whenever a command goes on."""
+def _recorded_settings(layout: str, settings: LayoutSettings, method: Method) -> dict[str, Any]:
+    """The settings and the method: what must be the same to resume."""
     return dataclasses.asdict(settings) | {
         "devices": [str(device.absolute()) for device in settings.devices],
         "layout": layout,
-        "made_by": describe_method(layout, manner),
-        "file_system": manner.file_system,
-        "stripe_bytes": manner.stripe_bytes if layout == "raid0" else None,
+        "made_by": describe_method(layout, method),
+        "file_system": method.file_system,
+        "stripe_bytes": method.stripe_bytes if layout == "raid0" else None,
     }
 
 
 def _turns(
-    settings: LayoutSettings, held: Mapping[str, MeasurementSession]
+    settings: LayoutSettings, sessions: Mapping[str, MeasurementSession]
 ) -> Iterator[tuple[int, str, Sequence[str]]]:
-    """Round after round of all layouts, in an order of its own each, with the modes not kept."""
+    """The turns that are left, round by round: its number, the layout, the modes to measure."""
     for number in range(settings.rounds):
         layouts = list(settings.layouts)
         random.Random(f"{settings.seed} {number}").shuffle(layouts)
         for layout in layouts:
-            trials = held[layout].trials
-            done = {each.name for each in trials if each.step and each.step.round == number}
+            trials = sessions[layout].trials
+            done = {trial.name for trial in trials if trial.step and trial.step.round == number}
             if modes := [mode for mode in settings.modes if mode not in done]:
                 yield number, layout, modes
 
 
 @contextmanager
-def _ready(
+def _prepare_devices(
     settings: LayoutSettings, destroy: bool, journal: UndoJournal
 ) -> Iterator[dict[str, TargetDevice]]:
-    """The devices to lay out, each with what it was given as, once all were found usable."""
-    given = check_devices(settings.devices, journal.execute, destroy=destroy)
-    _refuse_few(settings, given)
+    """Check the devices and prepare them; gives each by its device path."""
+    targets = check_devices(settings.devices, journal.execute, destroy=destroy)
+    _require_devices(settings, targets)
     devices: dict[str, TargetDevice] = {}
-    with journal.applied(preparation(given, devices, journal.execute)):
+    with journal.applied(preparation(targets, devices, journal.execute)):
         yield devices
 
 
 def _files(devices: Mapping[str, TargetDevice]) -> dict[str, Path]:
-    """The files that loop devices stand for."""
-    return {device: given.path for device, given in devices.items() if given.is_file}
+    """The files of loop devices."""
+    return {device: target.path for device, target in devices.items() if target.is_file}
 
 
-def _refuse_few(settings: LayoutSettings, given: Sequence[TargetDevice]) -> None:
-    """Refuses too few devices, and such as do not hold what is read and written."""
+def _require_devices(settings: LayoutSettings, targets: Sequence[TargetDevice]) -> None:
+    """Raise `UsageError` if there are too few devices, or one is too small."""
     several = [layout for layout in settings.layouts if layout != SINGLE]
-    if several and len(given) < 2:
-        raise core.UsageError(f"--layout {several[0]} takes two devices or more: give another one")
-    sharing = 1 if SINGLE in settings.layouts else len(given)
-    wanted = 2 * settings.size_bytes // sharing
-    for each in given:
-        if each.size_bytes < wanted:
+    if several and len(targets) < 2:
+        raise core.UsageError(
+            f"{several[0]} needs at least two devices: give another one", setting="layouts"
+        )
+    sharing = 1 if SINGLE in settings.layouts else len(targets)
+    needed = 2 * settings.size_bytes // sharing
+    for target in targets:
+        if target.size_bytes < needed:
             raise core.UsageError(
-                f"{each.path} holds {each.size_bytes} bytes, {wanted} are read and written there: "
-                "give less with --size, or a larger device"
+                f"{target.path} has {target.size_bytes} bytes, {needed} are read and written there: "
+                "reduce the size, or give a larger device"
             )
 
 
 def _measure(
-    arrangement: LayoutPlan,
+    plan: LayoutPlan,
     number: int,
     modes: Sequence[str],
     settings: LayoutSettings,
@@ -214,28 +222,31 @@ def _measure(
     labels: Mapping[str, str] | None,
     on_progress: core.OnProgress,
 ) -> Measurement:
-    """One round of a layout that stands; with its trials goes what is as it is in this one only."""
-    done = run_disk_rounds(
-        arrangement.mounts,
-        arrangement.mounts,
-        modes=modes,
-        rounds=1,
-        seconds=settings.seconds,
-        size_bytes=settings.size_bytes,
-        memory_bytes=settings.memory_bytes,
-        environment=_environment(arrangement.mounts, labels),
+    """Measure one round of a layout in place; each trial records how the layout was made."""
+    measurement = run_disk_rounds(
+        DiskSettings(
+            read=plan.mounts,
+            write=plan.mounts,
+            modes=tuple(modes),
+            rounds=1,
+            seconds=settings.seconds,
+            size_bytes=settings.size_bytes,
+            memory_bytes=settings.memory_bytes,
+        ),
+        environment=_environment(plan.mounts, labels),
         command=command,
         on_progress=on_progress,
     )
-    told = {
-        "devices": list(arrangement.devices),
-        "commands": [shlex.join(step.command) for step in arrangement.changes],
-        "page_cache": _page_cache(done, arrangement.devices),
+    recorded = {
+        "devices": list(plan.devices),
+        "commands": [shlex.join(change.command) for change in plan.changes],
+        "page_cache": _page_cache(measurement, plan.devices),
     }
     trials = [
-        structs.replace(trial, step=_step(trial, number), settings=told) for trial in done.trials
+        structs.replace(trial, step=_step(trial, number), settings=recorded)
+        for trial in measurement.trials
     ]
-    return structs.replace(done, trials=trials)
+    return structs.replace(measurement, trials=trials)
 
 
 def _step(trial: Trial, number: int) -> TrialSpec:
@@ -253,26 +264,25 @@ def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> En
 
 
 def _versions(here: Environment) -> dict[str, str]:
-    """Of the programs that made the layout."""
-    found = {}
+    """The versions of the programs that made the layout."""
+    versions = {}
     commands = {f"mkfs.{device.file_system}": "-V" for device in here.devices}
     for program, flag in (commands | {"lvm": "version"}).items():
         try:
-            said = subprocess.run([program, flag], capture_output=True, text=True)
+            output = subprocess.run([program, flag], capture_output=True, text=True)
         except FileNotFoundError:
             continue
-        lines = (said.stdout + said.stderr).split("\n")
-        found[program] = lines[0].strip()
-    return found
+        lines = (output.stdout + output.stderr).split("\n")
+        versions[program] = lines[0].strip()
+    return versions
 
 
-def _page_cache(done: Measurement, devices: Sequence[str]) -> str:
-    """What was found, and whether a loop device's file has one in the way."""
+def _page_cache(measurement: Measurement, devices: Sequence[str]) -> str:
+    """State the use of the page cache, also by the files of loop devices."""
     buffered = [device for device in devices if uses_page_cache(device)]
-    below = f"; in the way below {', '.join(buffered)}, by the page cache of its file"
-    return done.page_cache + (below if buffered else "")
+    below = f"; used below {', '.join(buffered)}, for its file"
+    return measurement.page_cache + (below if buffered else "")
 
 
-def _together(trials: Sequence[Trial]) -> str:
-    """What was found of the page cache in all of them."""
+def _page_cache_of_all(trials: Sequence[Trial]) -> str:
     return "; ".join(dict.fromkeys(str(trial.settings["page_cache"]) for trial in trials))

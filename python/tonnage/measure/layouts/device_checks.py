@@ -1,9 +1,8 @@
-"""Devices and files that are given to be laid out: what may not be is refused before it is touched.
+"""Check the devices and files to lay out, and refuse unusable ones before anything is changed.
 
-Nothing allows a device that is in use: the kernel's own answer to an exclusive opening is asked,
-which knows of mounts in every namespace, of swap and of whatever is built on a device. A signature
-of a file system, of a part of an array or of a partition table is refused too, unless what is
-there may be destroyed.
+A device in use is always refused. An exclusive open asks the kernel, which knows of mounts in every
+namespace, of swap, and of whatever is built on a device. A signature of a file system, an array
+member or a partition table is refused, too, unless the data may be destroyed.
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.system import Change, Execute
-from tonnage.base.system.block_devices import attach_loop_device
+from tonnage.base.system.block_devices import NUMBERED, attach_loop_device, loop_devices
+from tonnage.base.system.procfs import SECTOR_BYTES
 
-DEVICES = Path("/sys/dev/block")
-LOOPS = Path("/sys/block")
 SWAPS = Path("/proc/swaps")
 
 
@@ -34,62 +32,64 @@ class TargetDevice:
     is_file: bool
     size_bytes: int
     signatures: tuple[str, ...]
-    """What it holds: names of file systems, arrays, partition tables."""
+    """What it contains: names of file systems, arrays, partition tables."""
 
 
 def check_devices(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[TargetDevice]:
-    """What the names stand for, all of it usable.
+    """Check that all of these devices and files are usable.
 
     Raises:
-        UsageError: One is no device and no file, is given twice, is in use, or holds something and
-            ``destroy`` does not allow that.
+        UsageError: One is neither a device nor a file, is given twice, is in use, or holds data
+            that ``destroy`` does not allow to destroy.
     """
-    found = [_look_at(name, execute, destroy) for name in names]
-    _refuse_twice(found)
-    return found
+    targets = [_check(name, execute, destroy) for name in names]
+    _require_distinct(targets)
+    return targets
 
 
 def preparation(
-    given: Sequence[TargetDevice], devices: dict[str, TargetDevice], execute: Execute
+    targets: Sequence[TargetDevice], devices: dict[str, TargetDevice], execute: Execute
 ) -> Iterator[Change]:
-    """Files become loop devices, and what may be destroyed goes; ``devices`` are filled in."""
-    for each in given:
-        device = str(each.path)
-        if each.is_file:
+    """Attach files as loop devices and wipe old signatures; fills in ``devices``."""
+    for target in targets:
+        device = str(target.path)
+        if target.is_file:
             device = execute(("losetup", "--find"))
-            yield attach_loop_device(each.path, device)
-        if each.signatures:
+            yield attach_loop_device(target.path, device)
+        if target.signatures:
             yield Change(("wipefs", "--all", device))
-        devices[device] = each
+        devices[device] = target
 
 
-def _look_at(name: Path, execute: Execute, destroy: bool) -> TargetDevice:
+def _check(name: Path, execute: Execute, destroy: bool) -> TargetDevice:
     try:
         path = name.resolve(strict=True)
-        about = path.stat()
+        status = path.stat()
     except OSError as why:
         raise core.UsageError(f"{name}: {why.strerror}: give a device or a file") from why
-    is_file = stat.S_ISREG(about.st_mode)
-    if not is_file and not stat.S_ISBLK(about.st_mode):
-        raise core.UsageError(f"{name} is no block device and no regular file: give one")
+    is_file = stat.S_ISREG(status.st_mode)
+    if not is_file and not stat.S_ISBLK(status.st_mode):
+        raise core.UsageError(
+            f"{name} is neither a block device nor a regular file: give one of these"
+        )
     for user in _users(path, is_file, execute):
-        raise core.UsageError(f"{name} {user}: give a device or a file that nothing uses")
-    found = execute(("wipefs", "--no-act", "--noheadings", "--output", "TYPE", str(path)))
-    signatures = tuple(dict.fromkeys(found.split()))
+        raise core.UsageError(f"{name} {user}: give an unused device or file")
+    output = execute(("wipefs", "--no-act", "--noheadings", "--output", "TYPE", str(path)))
+    signatures = tuple(dict.fromkeys(output.split()))
     if signatures and not destroy:
         raise core.UsageError(
-            f"{name} holds {', '.join(signatures)}: give an empty one, or --destroy to lose what "
-            "it holds"
+            f"{name} contains {', '.join(signatures)}: give an empty one, or allow destroying its data",
+            setting="destroy",
         )
-    size = about.st_size if is_file else _sectors(about.st_rdev) * 512
+    size = status.st_size if is_file else _sectors(status.st_rdev) * SECTOR_BYTES
     return TargetDevice(path, is_file, size, signatures)
 
 
 def _users(path: Path, is_file: bool, execute: Execute) -> Iterator[str]:
-    """Who uses it, in words that follow its name."""
-    for loop in LOOPS.glob("loop*/loop/backing_file"):
-        if _is_same(Path(loop.read_text().removesuffix("\n")), path):
-            yield f"is attached as /dev/{loop.parent.parent.name}"
+    """How a device or file is in use, in words that follow its name."""
+    for file, device in loop_devices().items():
+        if _is_same(file, path):
+            yield f"is attached as {device}"
     if is_file:
         swaps = [line.split()[0] for line in SWAPS.read_text().splitlines()[1:]]
         if any(_is_same(Path(swap), path) for swap in swaps):
@@ -97,19 +97,19 @@ def _users(path: Path, is_file: bool, execute: Execute) -> Iterator[str]:
         return
     columns = ("--output", "PATH,TYPE,MOUNTPOINTS")
     trees = json.loads(execute(("lsblk", "--json", *columns, str(path))))["blockdevices"]
-    for tree in trees:  # Partitions of a loop device stand beside it, others below theirs.
+    for tree in trees:  # Partitions of a loop device are listed beside it, others below their disk.
         yield from _users_in(tree)
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
     except OSError as why:
         in_use = why.errno == errno.EBUSY
         yield "is in use" if in_use else f"cannot be opened ({why.strerror})"
-    if (DEVICES / _number(path.stat().st_rdev) / "ro").read_text().strip() != "0":
-        yield "can only be read"
+    if (NUMBERED / _number(path.stat().st_rdev) / "ro").read_text().strip() != "0":
+        yield "is read-only"
 
 
 def _users_in(tree: dict[str, Any]) -> Iterator[str]:
-    """Mounts of a device and of its partitions, and what is built on them."""
+    """Mounts of a device and its partitions, and devices built on them."""
     for point in filter(None, tree["mountpoints"]):
         yield "is used as swap" if point == "[SWAP]" else f"is mounted at {point} ({tree['path']})"
     for child in tree.get("children", []):
@@ -118,31 +118,31 @@ def _users_in(tree: dict[str, Any]) -> Iterator[str]:
         yield from _users_in(child)
 
 
-def _refuse_twice(given: Sequence[TargetDevice]) -> None:
-    """Refuses what is the same under two names, or a part of another."""
+def _require_distinct(targets: Sequence[TargetDevice]) -> None:
+    """Raise `UsageError` if two are the same, or one is part of another."""
     places: dict[Path, Path] = {}
-    for each in given:
-        about = each.path.stat()
-        place = Path(f"{about.st_dev}:{about.st_ino}")
-        if not each.is_file:
-            place = (DEVICES / _number(about.st_rdev)).resolve()
+    for target in targets:
+        status = target.path.stat()
+        place = Path(f"{status.st_dev}:{status.st_ino}")
+        if not target.is_file:
+            place = (NUMBERED / _number(status.st_rdev)).resolve()
         for other, name in places.items():
             if place == other:
-                raise core.UsageError(f"{each.path} is given twice: give each device once")
+                raise core.UsageError(f"{target.path} is given twice: give each device once")
             if other in place.parents or place in other.parents:
-                raise core.UsageError(f"{each.path} and {name} overlap: give one of them")
-        places[place] = each.path
+                raise core.UsageError(f"{target.path} and {name} overlap: give one of them")
+        places[place] = target.path
 
 
 def _is_same(path: Path, other: Path) -> bool:
     try:
         return path.samefile(other)
     except OSError:
-        return False  # It has lost its name.
+        return False  # The file was removed.
 
 
 def _sectors(device: int) -> int:
-    return int((DEVICES / _number(device) / "size").read_text())
+    return int((NUMBERED / _number(device) / "size").read_text())
 
 
 def _number(device: int) -> str:

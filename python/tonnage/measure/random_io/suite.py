@@ -1,9 +1,9 @@
-"""Operations by how many are outstanding: the sweeps of a systematic look at EC2 I/O.
+"""Measure random I/O by queue depth, as "A Systematic Look at EC2 I/O" does.
 
-``explore`` tries each operation with each T of its sweep for a short time; ``steady`` explores and
-then runs each for long at the smallest T that comes within 5 % of the best. Trials of a round come
-in a random, seeded order, so that a drift of the machine meets all of them. How often each is
-tried is set, or found: until the median is known to within a wanted share.
+``explore`` tries each operation briefly at each queue depth of its sweep. ``steady`` explores, then
+runs each operation for longer at the smallest queue depth within 5 % of the best. The trials of a
+round come in a random, seeded order, so that a drift of the machine affects them all. Each kind of
+trial is repeated a fixed number of times, or until its median is known precisely enough.
 """
 
 from __future__ import annotations
@@ -36,37 +36,37 @@ SUITES = ("explore", "steady")
 
 @dataclass(frozen=True)
 class RandomIoSettings:
-    """How to measure."""
+    """What to measure, and for how long."""
 
     suite: str
     operations: tuple[str, ...]
     outstanding: tuple[int, ...] | None
-    """How many at once; ``None`` for each operation's own sweep."""
+    """Queue depths; ``None`` for each operation's own sweep."""
     rounds: int
-    """Trials of each; at most, if they end when it is known well enough."""
+    """Trials of each kind; with ``until_confidence``, at most."""
     until_confidence: float | None
-    """The share of the median within which its interval ends the trials."""
+    """See `tonnage.measure.trial.repetition`."""
     explore_seconds: float
-    """Length of a trial of the exploration."""
+    """The length of a trial while exploring."""
     seconds: float
-    """Length of a trial of the suite that is asked for."""
+    """The length of any other trial."""
     file_bytes: int
     blocking: bool
     batched: bool
     seed: int
 
     def for_node(self, node: str) -> RandomIoSettings:
-        """The same for one node of a fleet, with a seed of its own."""
+        """The settings for one node of a cluster, with its own seed."""
         return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
     def explores(self) -> bool:
-        """Whether it is still to be found how many at once the long trials have."""
+        """Whether the queue depth of the long trials must be found first."""
         return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
 
     @property
     def trial_kinds(self) -> list[TrialKind]:
-        """Each operation with each number of its sweep."""
+        """Each operation at each queue depth of its sweep."""
         return [
             TrialKind(name, outstanding)
             for name in self.operations
@@ -75,25 +75,22 @@ class RandomIoSettings:
 
     @property
     def memory_bytes(self) -> int:
-        """The most that the buffers of a trial take."""
-        return max(buffer_bytes(each.operation, each.outstanding) for each in self.trial_kinds)
+        """The size of the largest trial's buffers."""
+        return max(buffer_bytes(kind.operation, kind.outstanding) for kind in self.trial_kinds)
 
     @property
     def repetition_plan(self) -> RepetitionPlan:
-        """How often what is asked for is tried."""
         return RepetitionPlan(self.rounds, self.until_confidence, self.seed)
 
 
 def trial_order(settings: RandomIoSettings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
-    """The trials in their order; what was found in ``done``, which grows, decides what follows."""
-    tried = settings.trial_kinds
+    """The trials in order; ``done`` grows meanwhile and decides what follows."""
+    kinds = settings.trial_kinds
     if settings.explores:
         once = RepetitionPlan(most=1, seed=settings.seed)
-        yield from repetition.trial_specs("explore", tried, once, done)
-        tried = [
-            TrialKind(name, _smallest_near_the_best(name, done)) for name in settings.operations
-        ]
-    yield from repetition.trial_specs(settings.suite, tried, settings.repetition_plan, done)
+        yield from repetition.trial_specs("explore", kinds, once, done)
+        kinds = [TrialKind(name, _best_queue_depth(name, done)) for name in settings.operations]
+    yield from repetition.trial_specs(settings.suite, kinds, settings.repetition_plan, done)
 
 
 def measure_random_io(
@@ -105,20 +102,19 @@ def measure_random_io(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Runs the trials that ``out`` does not have yet: gives each, and at last the measurement.
+    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
 
     Args:
-        directory: Where the file is laid out that is operated on; it is removed at the end.
-        out: Where trials are kept; see `tonnage.measure.trial.session`.
-        settings: What to do.
-        command: How it can be repeated.
-        labels: What else is known of where it is done, like its region.
-        on_progress: Called with bytes; the first ``file_bytes`` are those that are laid out.
+        directory: Where the test file is written; it is removed at the end.
+        out: The measurement's directory; see `tonnage.measure.trial.session`.
+        settings: What to measure.
+        command: The command to record, for repeating the measurement.
+        labels: What else is known about the machine, like its region.
+        on_progress: Called with bytes; the first ``file_bytes`` are those of the test file.
 
     Raises:
         UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        RunError: The device failed; the trials that were done are in ``out``.
-        KeyboardInterrupt: Ctrl-C; likewise.
+        RunError: The device failed; completed trials are in ``out``, also after Ctrl-C.
     """
     with (
         open_session(
@@ -128,44 +124,44 @@ def measure_random_io(
             command=command,
             environment=environment.capture([directory], labels),
             stopping_rule=stopping_rule(settings),
-            page_cache="bypassed where a reading says direct; what its device counted is beside it",
-        ) as trials,
+            page_cache="bypassed where a result says direct; the device's counters are beside it",
+        ) as session,
         ExitStack() as stack,
     ):
-        manner = IoMethod(settings.blocking, settings.batched, settings.seed)
+        method = IoMethod(settings.blocking, settings.batched, settings.seed)
         file = None
         for number, step in repetition.remaining(
-            trial_order(settings, trials.trials), trials.trials
+            trial_order(settings, session.trials), session.trials
         ):
             if file is None:
                 room = stack.enter_context(core.workspace("dir", directory, DATA_PREFIX))
                 file = write_test_file(room, settings.file_bytes, on_progress)
             seconds = settings.explore_seconds if step.suite == "explore" else settings.seconds
-            yield trials.add(
+            yield session.add(
                 run_trial(
                     file,
                     block_devices.devices_of(directory),
                     step,
                     seconds,
-                    manner,
+                    method,
                     number,
                     core.offset_progress(settings.file_bytes, on_progress),
                 )
             )
-        yield trials.finish()
+        yield session.finish()
 
 
 def max_duration_seconds(settings: RandomIoSettings) -> float:
-    """How long all trials take at most."""
-    tried = len(settings.trial_kinds)
+    """The longest that all trials can take."""
+    kinds = len(settings.trial_kinds)
     if settings.explores:
-        long = settings.rounds * len(settings.operations) * settings.seconds
-        return tried * settings.explore_seconds + long
-    return settings.rounds * tried * settings.seconds
+        long_trials = settings.rounds * len(settings.operations) * settings.seconds
+        return kinds * settings.explore_seconds + long_trials
+    return settings.rounds * kinds * settings.seconds
 
 
 def stopping_rule(settings: RandomIoSettings) -> str:
-    """When a trial ends, and when there are enough of them."""
+    """When a trial ends, and how many there are, in words."""
     exploration = (
         f"one of each to explore, {_length(settings.explore_seconds)}; then "
         if settings.explores
@@ -178,7 +174,7 @@ def _length(seconds: float) -> str:
     return f"{seconds:g} s each (the first {warm_up(seconds):g} s are not counted)"
 
 
-def _smallest_near_the_best(name: str, done: Sequence[Trial]) -> int:
+def _best_queue_depth(name: str, done: Sequence[Trial]) -> int:
     return knee(
         {
             trial.step.outstanding: trial.bytes_per_second

@@ -1,7 +1,8 @@
-"""One trial of single blocks of a file at random: a systematic look at EC2 I/O's operations.
+"""Run one trial of random I/O on a file at a constant queue depth.
 
-``read4k``, ``read4m``, ``write4k``, ``write4m`` (each write durable before it counts) and
-``write4k-64`` (one write in 64, at random, is), with T of them outstanding all the time.
+The operations are those of "A Systematic Look at EC2 I/O": ``read4k``, ``read4m``, ``write4k``,
+``write4m`` (each write is durable before it counts) and ``write4k-64`` (one write in 64, chosen at
+random, is durable).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from tonnage.measure.trial.trial import utc_now
 
 RECORD_BYTES = 100
 WARM_UP_SHARE = 0.1
-"""Of each trial, not counted; at most a second."""
+"""The share of a trial that is not counted; at most a second."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What is done again and again, and for how many at once the fleet study did it."""
+    """An operation, and the queue depths at which the cluster study tried it."""
 
     name: str
     writes: bool
@@ -52,28 +53,28 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class IoMethod:
-    """How operations are done; the same for all trials of a measurement."""
+    """How operations are issued; the same for all trials of a measurement."""
 
     blocking: bool
-    """A thread for each operation, which blocks, instead of one ring for all."""
+    """One blocking thread per operation in flight, instead of one io_uring for all."""
     batched: bool
-    """All that are found done are replaced with one system call, instead of each with its own."""
+    """All completed operations are replaced with one system call, instead of one call each."""
     seed: int
 
 
 def buffer_bytes(operation: str, outstanding: int) -> int:
-    """What buffers take: one for each that is outstanding."""
+    """The size of the buffers: one per operation in flight."""
     return outstanding * OPERATIONS[operation].block_bytes
 
 
 def warm_up(seconds: float) -> float:
-    """How much of a trial of this length is not counted."""
+    """How many seconds of a trial of this length are not counted."""
     return min(1.0, WARM_UP_SHARE * seconds)
 
 
 def write_test_file(room: Path, file_bytes: int, on_progress: core.OnProgress | None) -> Path:
-    """A file of so many bytes in ``room``, all of it written, none of it zeros."""
-    core.require_free_space([(room, file_bytes)], "the file to be operated on")
+    """Write a file of this size in ``room``, without zeros or holes."""
+    core.require_free_space([(room, file_bytes)], "the test file")
     file = room / "file"
     config = {
         "records": -(-file_bytes // RECORD_BYTES),
@@ -95,15 +96,15 @@ def run_trial(
     number: int,
     on_progress: core.OnProgress | None = None,
 ) -> Trial:
-    """Runs one trial.
+    """Run one trial.
 
     Args:
-        file: What is operated on; it is written to by operations that write.
-        devices: The kernel's names of those below it, whose counters are watched.
-        step: Which operation, and how many at once.
-        seconds: How long, the warm-up included.
-        manner: How.
-        number: The trial's; no two of a measurement draw the same offsets.
+        file: The test file; operations that write change it.
+        devices: The kernel's names of the devices that hold it, to read their counters.
+        step: The operation and the queue depth.
+        seconds: The length of the trial, with the warm-up.
+        method: How operations are issued.
+        number: The trial's number: each trial draws its own offsets.
         on_progress: Called with bytes.
 
     Raises:
@@ -124,38 +125,38 @@ def run_trial(
         "seed": method.seed + number,
     }
     began_at = utc_now()
-    with activity.ActivityMonitor(*devices) as watch:
+    with activity.ActivityMonitor(*devices) as monitor:
         outcome = core.run("ops_bench", config, on_progress)
-    reading = build_metric(
-        outcome, config, "randwrite" if operation.writes else "randread", watch.activity
+    metric = build_metric(
+        outcome, config, "randwrite" if operation.writes else "randread", monitor.activity
     )
-    return build_trial(outcome, config, reading, step, watch.activity, began_at)
+    return build_trial(outcome, config, metric, step, monitor.activity, began_at)
 
 
 def build_trial(
     outcome: dict[str, Any],
     config: dict[str, Any],
-    reading: Metric,
+    metric: Metric,
     step: TrialSpec,
     system_activity: SystemActivity | None,
     began_at: str,
 ) -> Trial:
-    """A trial from the core's report of operations."""
+    """Make a trial from the core's report of operations."""
     phase = stage_stats.phase_record(outcome["phases"][0])
     stage = phase.stages[0]
     cpu = stage.cpu_seconds / stage.records if stage.records else 0.0
     return Trial(
         name=f"{step.operation} x{step.outstanding}"
         + (" steady" if step.suite == "steady" else ""),
-        bytes_per_second=reading.bandwidth_bytes_per_second or 0.0,
+        bytes_per_second=metric.bandwidth_bytes_per_second or 0.0,
         cpu_seconds_per_byte=cpu / config["block_bytes"],
         warm_up_seconds=config["warm_up_seconds"],
-        rates=rates_after_warm_up(reading, config["warm_up_seconds"]),
+        rates=rates_after_warm_up(metric, config["warm_up_seconds"]),
         phase=phase,
         began_at=began_at,
         step=step,
         settings={name: value for name, value in config.items() if name != "files"},
-        reading=reading,
+        reading=metric,
         cpu_seconds_per_operation=cpu,
         each_second=[worker["each_second"] for worker in outcome["workers"]],
         beside=system_activity,
@@ -163,13 +164,16 @@ def build_trial(
 
 
 def build_metric(
-    outcome: dict[str, Any], config: dict[str, Any], operation: str, happened: SystemActivity | None
+    outcome: dict[str, Any],
+    config: dict[str, Any],
+    operation: str,
+    system_activity: SystemActivity | None,
 ) -> Metric:
-    """What the core's report of operations comes to, in the vocabulary of all tools."""
+    """Turn the core's report of operations into a metric, in the vocabulary of all tools."""
     phase = stage_stats.phase_record(outcome["phases"][0])
     rate = outcome["operations_per_second"]
     bandwidth = rate * config["block_bytes"]
-    asked = phase.stages[0].bytes
+    requested = phase.stages[0].bytes
     return Metric(
         source=Source(tool="tonnage", version=tonnage.__version__),
         operation=operation,
@@ -179,7 +183,7 @@ def build_metric(
         bandwidth_bytes_per_second=bandwidth,
         operations_per_second=rate,
         latency_seconds=latency_from_report(outcome["latency"]),
-        cached=cache_evidence(happened, config["writes"], asked, bandwidth),
+        cached=cache_evidence(system_activity, config["writes"], requested, bandwidth),
         bins=[(value / 1e9, count) for value, count in outcome["latency"]["bins"]],
         series=rate_series(outcome["workers"], config["block_bytes"], outcome["seconds"]),
         details={
@@ -187,7 +191,7 @@ def build_metric(
             "submission": "batched" if config["batched"] else "single",
             "durable_one_in": config["durable_one_in"],
             "durable_writes": outcome["durable_writes"],
-            **unproved_detail(happened),
+            **unproved_detail(system_activity),
         },
     )
 
@@ -195,30 +199,30 @@ def build_metric(
 def rate_series(
     workers: list[dict[str, Any]], block_bytes: int, seconds: float
 ) -> list[tuple[float, float]]:
-    """Bytes of all workers in each second, and when it ended.
+    """The end of each second, and the bytes of all workers in it.
 
-    A last one that was not given the time to be whole is left out, unless it is the only one.
+    An incomplete last second is left out, unless it is the only one.
     """
-    each_second = zip_longest(*(each["each_second"] for each in workers), fillvalue=0)
+    each_second = zip_longest(*(worker["each_second"] for worker in workers), fillvalue=0)
     totals = [float(sum(counts) * block_bytes) for counts in each_second]
     return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
 
 
-def rates_after_warm_up(reading: Metric, warm_up_seconds: float) -> list[float]:
-    """The rates of the seconds that ended after the warm-up."""
-    return [rate for ended, rate in reading.series or [] if ended > warm_up_seconds]
+def rates_after_warm_up(metric: Metric, warm_up_seconds: float) -> list[float]:
+    """The rates of the seconds after the warm-up."""
+    return [rate for ended, rate in metric.series or [] if ended > warm_up_seconds]
 
 
 def latency_from_report(reported: dict[str, Any]) -> Latency:
-    """Latencies as the core reports them, in seconds."""
-    found = {f"{percent:g}": value / 1e9 for percent, value in reported["percentiles"]}
+    """The core's report of latencies, in seconds."""
+    percentiles = {f"{percent:g}": value / 1e9 for percent, value in reported["percentiles"]}
     return Latency(
         count=reported["count"],
         mean=_seconds(reported["mean"]),
-        p50=found.get("50"),
-        p90=found.get("90"),
-        p99=found.get("99"),
-        p999=found.get("99.9"),
+        p50=percentiles.get("50"),
+        p90=percentiles.get("90"),
+        p99=percentiles.get("99"),
+        p999=percentiles.get("99.9"),
         max=_seconds(reported["max"]),
         error_bound=reported["error_bound"],
     )

@@ -1,10 +1,10 @@
-"""Files in order on one directory that several machines have mounted, all at once, as IOR does it.
+"""Sequential reads and writes in a directory that several nodes have mounted, all at once, as IOR does.
 
-Every machine writes its own part of one file, or files of its own, and reads what the next machine
-wrote: what it wrote itself it might have in memory (IOR's ``-C``). Files are new for every writing.
-Machines meet before each trial, twice: when all are done with the last one, so that files can be
-made, and when all are ready, to begin at one moment. That the directory is one and the same is not
-believed: each has to see what the first one made there.
+Every node writes its own part of one file, or files of its own, and reads what the next node wrote:
+its own data might be in its memory (IOR's ``-C``). Files are created anew for each write trial. The
+nodes meet twice before each trial: when all have finished the previous one, so that files can be
+created, and when all are ready, so that they start together. Each node checks that it sees what the
+first one created, so the directory really is shared.
 """
 
 from __future__ import annotations
@@ -34,98 +34,103 @@ def shared_trials(
     directory: Path,
     settings: StreamSettings,
     steps: Iterable[TrialSpec],
-    kept: MeasurementSession,
-    peers: Barrier,
+    session: MeasurementSession,
+    barrier: Barrier,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
-    """Does the steps that any machine does not have on file; gives those that are new here.
+    """Run the trials that some node has not recorded yet; yields those that are new here.
 
-    Who has a step on file does it again with the others, and keeps the first.
+    A node that has recorded a trial repeats it with the others, and keeps its first result.
 
     Raises:
-        UsageError: A machine does not see what another one made in the directory, or there is no room.
-        RunError: The file system failed, or the machine that was to make something is gone.
+        UsageError: The directory is not shared by all nodes, or there is too little free space.
+        RunError: The file system failed, or the first node is lost.
     """
-    said = peers.wait(len(kept.trials)).said
-    nodes = list(said)
-    todo = list(enumerate(steps))[min(said.values()) :]
-    if not todo:
+    recorded = barrier.wait(len(session.trials)).said
+    nodes = list(recorded)
+    steps_left = list(enumerate(steps))[min(recorded.values()) :]
+    if not steps_left:
         return
-    with _room(directory, peers, nodes, on_progress) as (room, held):
-        core.require_free_space([(room, len(nodes) * settings.bytes)], "what all write and read")
-        share = _Share(room, held, peers, nodes, settings)
-        if todo[0][1].operation == "read":
-            share.ready(writes=True)
-            core.run("ops_bench", share.config(peers.node, writes=True))
-        for number, step in todo:
+    with _shared_dir(directory, barrier, nodes, on_progress) as (room, lease_):
+        core.require_free_space(
+            [(room, len(nodes) * settings.bytes)], "the test files of all nodes"
+        )
+        part = _NodePart(room, lease_, barrier, nodes, settings)
+        if steps_left[0][1].operation == "read":
+            part.prepare(writes=True)
+            core.run("ops_bench", part.config(barrier.node, writes=True))
+        for number, step in steps_left:
             writes = step.operation == "write"
-            met = share.ready(writes)
-            of = peers.node if writes else _next(list(met.said), peers.node)
-            watched = core.offset_progress(number * settings.bytes, on_progress)
-            own = share.config(of, writes)
-            found = run_trial(own, step, settings, directory, watched)
-            took = found.phase.stages[0].bytes / found.bytes_per_second
-            late = time.monotonic() - met.at - took
-            # No other command has drawn this name; all that meet have been told it.
-            told: dict[str, Any] = {NODES: len(met.said), LATE: late, ATTEMPT: room.name}
+            start = part.prepare(writes)
+            owner = barrier.node if writes else _next(list(start.said), barrier.node)
+            progress = core.offset_progress(number * settings.bytes, on_progress)
+            config = part.config(owner, writes)
+            trial = run_trial(config, step, settings, directory, progress)
+            duration = trial.phase.stages[0].bytes / trial.bytes_per_second
+            # The directory's name is random, and the same for all nodes of this attempt.
+            details: dict[str, Any] = {
+                NODES: len(start.said),
+                LATE: time.monotonic() - start.at - duration,
+                ATTEMPT: room.name,
+            }
             if writes:
-                share.settle()
+                part.flush()
             else:
-                told["read_of"] = of
-            if number >= len(kept.trials):
-                yield kept.add(_with(found, told))
-        share.gather()  # Nobody leaves while another reads what it wrote.
+                details["read_of"] = owner
+            if number >= len(session.trials):
+                yield session.add(_with_details(trial, details))
+        part.wait_for_all()  # Nobody leaves while another node reads its files.
 
 
 @dataclass(frozen=True)
-class _Share:
-    """This machine's part."""
+class _NodePart:
+    """This node's part of the trials."""
 
     room: Path
-    held: Lease
-    peers: Barrier
+    lease: Lease
+    barrier: Barrier
     nodes: Sequence[str]
-    """All that began; where their parts are follows from their order."""
+    """All nodes at the start; their order decides which part belongs to which."""
     settings: StreamSettings
 
-    def gather(self) -> list[str]:
-        """Waits until all are done with what they did; who they are."""
-        there = list(self.peers.wait(None).said)
-        self.held.known_holders = {str(self.nodes.index(each)) for each in there}
-        return there
+    def wait_for_all(self) -> list[str]:
+        """Wait until all nodes have finished the previous step; returns those still there."""
+        present = list(self.barrier.wait(None).said)
+        self.lease.known_holders = {str(self.nodes.index(node)) for node in present}
+        return present
 
-    def ready(self, writes: bool) -> BarrierResult:
-        """Once all are done with the last trial: makes ready for the next, and waits for all."""
-        there = self.gather()
+    def prepare(self, writes: bool) -> BarrierResult:
+        """Prepare the next trial once all have finished the previous one, then wait for all."""
+        present = self.wait_for_all()
         if not writes:
             if not self.settings.direct:
-                for file in self._files(_next(there, self.peers.node)):
+                for file in self._files(_next(present, self.barrier.node)):
                     drop_cached_pages(file)
-        elif not self.settings.shared or self.peers.node == there[0]:
-            for file in self._files(self.peers.node):
-                file.unlink(missing_ok=True)
-                with file.open("xb") as made:
-                    made.truncate(self._file_bytes)
-        return self.peers.wait(None)
+        elif not self.settings.shared or self.barrier.node == present[0]:
+            for path in self._files(self.barrier.node):
+                path.unlink(missing_ok=True)
+                with path.open("xb") as new:
+                    new.truncate(self._file_bytes)
+        return self.barrier.wait(None)
 
-    def settle(self) -> None:
-        """Has what was written reach the file system, where others read it."""
+    def flush(self) -> None:
+        """Make written data reach the file system, where other nodes read it."""
         if not self.settings.flush:
-            for file in self._files(self.peers.node):
+            for file in self._files(self.barrier.node):
                 drop_cached_pages(file)
 
     def config(self, node: str, writes: bool) -> dict[str, Any]:
-        """What the core is to do with the part of ``node``."""
-        told = core_config(self._files(node), self.settings, writes)
+        """The core's configuration for the part of ``node``."""
+        config = core_config(self._files(node), self.settings, writes)
         if self.settings.shared:
             workers = self.settings.workers
             first = self.nodes.index(node) * workers
-            told["segments"]["among"] = {"parts": len(self.nodes) * workers, "first": first}
-        return told
+            config["segments"]["among"] = {"parts": len(self.nodes) * workers, "first": first}
+        return config
 
     @property
     def _file_bytes(self) -> int:
-        """How long a file will be; of its own, the core makes it so."""
+        """The length of a new file; unshared ones are extended by the core."""
         return len(self.nodes) * self.settings.bytes if self.settings.shared else 0
 
     def _files(self, node: str) -> list[Path]:
@@ -136,38 +141,40 @@ class _Share:
 
 
 @contextmanager
-def _room(
-    directory: Path, peers: Barrier, nodes: Sequence[str], on_progress: core.OnProgress | None
+def _shared_dir(
+    directory: Path, barrier: Barrier, nodes: Sequence[str], on_progress: core.OnProgress | None
 ) -> Iterator[tuple[Path, Lease]]:
-    """A directory in ``directory`` that the first node makes and all see; gone afterwards."""
+    """A directory in ``directory`` that the first node creates and all see; removed afterwards."""
     first = nodes[0]
     name = None
     with ExitStack() as stack:
-        if peers.node == first:
-            wait = core.offset_progress(0, on_progress) or (lambda _: None)
-            room = lease.create_leased_dir("dir", directory, DATA_PREFIX, lambda: wait(0))
-            held = stack.enter_context(lease.hold_lease(room, "0"))
+        if barrier.node == first:
+            progress = core.offset_progress(0, on_progress) or (lambda _: None)
+            room = lease.create_leased_dir("dir", directory, DATA_PREFIX, lambda: progress(0))
+            lease_ = stack.enter_context(lease.hold_lease(room, "0"))
             name = room.name
-        name = peers.wait(name).said.get(first)
+        name = barrier.wait(name).said.get(first)
         if name is None:
-            raise core.RunError(f"{first} did not make a directory in {directory}")
+            raise core.RunError(f"{first} did not create a directory in {directory}")
         room = directory / name
-        sees = room.is_dir()
-        if sees and peers.node != first:
-            held = stack.enter_context(lease.hold_lease(room, str(nodes.index(peers.node))))
-        if blind := [node for node, each in peers.wait(sees).said.items() if not each]:
+        is_visible = room.is_dir()
+        if is_visible and barrier.node != first:
+            lease_ = stack.enter_context(lease.hold_lease(room, str(nodes.index(barrier.node))))
+        visible = barrier.wait(is_visible).said
+        if blind := [node for node, can_see in visible.items() if not can_see]:
             raise core.UsageError(
-                f"--dir {directory} is not the same for all: what {first} made there is not seen "
-                f"by {', '.join(blind)}"
+                f"{directory} is not the same for all nodes: what {first} created there is not "
+                f"visible to {', '.join(blind)}",
+                setting="dir",
             )
-        yield room, held
+        yield room, lease_
 
 
 def _next(nodes: Sequence[str], node: str) -> str:
     return nodes[(nodes.index(node) + 1) % len(nodes)]
 
 
-def _with(trial: Trial, told: dict[str, Any]) -> Trial:
+def _with_details(trial: Trial, details: dict[str, Any]) -> Trial:
     assert trial.reading is not None
-    reading = structs.replace(trial.reading, details=trial.reading.details | told)
-    return structs.replace(trial, reading=reading)
+    metric = structs.replace(trial.reading, details=trial.reading.details | details)
+    return structs.replace(trial, reading=metric)

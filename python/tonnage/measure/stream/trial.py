@@ -1,4 +1,4 @@
-"""One trial of files in order: what the core is told, and what is said of it."""
+"""Run one trial of sequential reads or writes."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ OPERATIONS = ("write", "read")
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """How to measure."""
+    """What to measure."""
 
     operations: tuple[str, ...]
-    """Of `OPERATIONS`; what is not written to be measured is written to be read."""
+    """Of `OPERATIONS`; without "write", files are written unmeasured before they are read."""
     workers: int
     block_bytes: int
     """A worker's part of a segment."""
     transfer_bytes: int
     segments: int
     shared: bool
-    """One file for all workers, instead of one for each."""
+    """One file for all workers, instead of one each."""
     direct: bool
     """Past the page cache."""
     flush: bool
-    """What was written is durable before its time ends."""
+    """The time of writing includes making the data durable."""
     repetitions: int
     until_confidence: float | None = None
-    """As `tonnage.measure.trial.repetition`; ``repetitions`` is then how many there are at most."""
+    """See `tonnage.measure.trial.repetition`; ``repetitions`` is then the most."""
     shared_dir: bool = False
-    """The directory is one, which several machines have mounted, and ``shared`` is among all."""
+    """Several nodes have mounted the same directory, and a ``shared`` file is shared by all."""
 
     def for_node(self, node: str) -> StreamSettings:
-        """The same for any node of a fleet: what is read has to be written before."""
+        """The same for each node of a cluster: files must be written before they are read."""
         return self
 
     @property
     def bytes(self) -> int:
-        """What one trial moves."""
+        """The bytes moved by one trial."""
         return self.segments * self.workers * self.block_bytes
 
     @property
     def memory_bytes(self) -> int:
-        """What buffers take: one for each worker."""
+        """The size of the buffers: one per worker."""
         return self.workers * self.transfer_bytes
 
 
@@ -64,18 +64,18 @@ def run_trial(
     directory: Path,
     on_progress: core.OnProgress | None,
 ) -> Trial:
-    """Goes through files once, as ``config`` says; ``directory`` is where they are."""
+    """Read or write the files in ``directory`` once, as ``config`` says."""
     began_at = utc_now()
-    with activity.ActivityMonitor(*block_devices.devices_of(directory)) as watch:
+    with activity.ActivityMonitor(*block_devices.devices_of(directory)) as monitor:
         outcome = core.run("ops_bench", config, on_progress)
-    reading = build_metric(outcome, config, step.operation, watch.activity)
+    metric = build_metric(outcome, config, step.operation, monitor.activity)
     layout = {"shared": settings.shared, "segments": settings.segments, "flush": settings.flush}
-    reading = structs.replace(reading, details=reading.details | layout)
-    return build_trial(outcome, config, reading, step, watch.activity, began_at)
+    metric = structs.replace(metric, details=metric.details | layout)
+    return build_trial(outcome, config, metric, step, monitor.activity, began_at)
 
 
 def core_config(files: Sequence[Path], settings: StreamSettings, writes: bool) -> dict[str, Any]:
-    """What the core is to do, one file for each worker or one for all."""
+    """The core's configuration, with one file per worker or one for all."""
     return {
         "files": [str(file) for file in files],
         "writes": writes,
@@ -94,7 +94,7 @@ def core_config(files: Sequence[Path], settings: StreamSettings, writes: bool) -
 
 
 def drop_cached_pages(file: Path) -> None:
-    """Has the kernel forget what it holds of the file, once it is on the device."""
+    """Write the file to its device and drop it from the page cache."""
     handle = os.open(file, os.O_RDONLY)
     try:
         os.fsync(handle)
