@@ -321,13 +321,13 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 def test_a_lab_of_before_a_reboot_does_not_stand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record.LabRecord(FILE, 0, record.this_boot(), is_whole=True).write(tmp_path)
-    assert record.require_up(tmp_path, None).description == described()
+    record.LabRecord(FILE, 0, record.this_boot(), is_whole=True).save(tmp_path)
+    assert record.require_up(tmp_path, None).config == described()
     assert record.free_network(tmp_path) == 1
     monkeypatch.setattr(record, "this_boot", lambda: "another")
     with pytest.raises(core.UsageError, match="went with a reboot"):
         record.require_up(tmp_path, None)
-    record.LabRecord(TINY, 1, "another").write(tmp_path)
+    record.LabRecord(TINY, 1, "another").save(tmp_path)
     with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
         record.require_up(tmp_path, None)
     with pytest.raises(core.UsageError, match="test-tiny is not whole"):
@@ -345,7 +345,7 @@ def test_what_somebody_else_has_mounted_is_not_removed(
     monkeypatch.setattr(lifecycle.os, "geteuid", lambda: 0)
     monkeypatch.setattr(lifecycle, "controllers", dict)  # Nor is a lab of this name that is up.
     room = tmp_path / "room"
-    record.LabRecord(TINY, 0, record.this_boot()).write(room)
+    record.LabRecord(TINY, 0, record.this_boot()).save(room)
     theirs = room / "test-tiny" / "their own"
     theirs.mkdir()
     mounts = tmp_path / "mounts"

@@ -36,7 +36,7 @@ def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
             yield from _in_struct(kind, value, path)
         case inspect.DictType() if isinstance(value, dict):
             for name, each in value.items():
-                yield from _mistakes(kind.key_type, name, f"{path} (the name {_shown(name)})")
+                yield from _mistakes(kind.key_type, name, member(path, name))
                 yield from _mistakes(kind.value_type, each, member(path, name))
         case inspect.ListType() | inspect.VarTupleType() if isinstance(value, list | tuple):
             for at, each in enumerate(value):

@@ -15,7 +15,6 @@ killed process delays the next one, and two processes never interfere.
 
 from __future__ import annotations
 
-import dataclasses
 import fcntl
 import json
 import os
@@ -30,6 +29,7 @@ from pathlib import Path
 
 from tonnage.base.core import RunError, UsageError
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import RecordError, Struct, decode, to_builtins
 
 ATTEMPTS = 40
 PAUSE_SECONDS = 0.25
@@ -48,8 +48,7 @@ Execute = Callable[[Command], str]
 """Runs a command and returns its output; raises `RunError`."""
 
 
-@dataclass(frozen=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """Commands that undo a change; needed while the question has one of the answers."""
 
     commands: tuple[Command, ...]
@@ -138,7 +137,7 @@ class UndoJournal:
 
     def _write(self, undos: list[Undo]) -> None:
         if undos != self._undos:
-            text = json.dumps([dataclasses.asdict(undo) for undo in undos], indent=1)
+            text = json.dumps(to_builtins(undos), indent=1)
             write_atomically(self._file, text.encode())
             self._undos = undos
 
@@ -223,14 +222,10 @@ def run_command(lock: int, command: Command) -> str:
 
 def _read(file: Path) -> list[Undo]:
     try:
-        entries = json.loads(file.read_bytes())
+        content = file.read_bytes()
     except FileNotFoundError:
         return []
-    return [
-        Undo(
-            commands=tuple(map(tuple, entry["commands"])),
-            question=tuple(entry["question"]),
-            answers=tuple(entry["answers"]),
-        )
-        for entry in entries
-    ]
+    try:
+        return decode(content, list[Undo], file)
+    except RecordError as why:
+        raise UsageError(str(why)) from why

@@ -13,7 +13,6 @@ new one.
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import os
 import time
@@ -21,6 +20,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.block_devices import loop_devices
@@ -80,9 +81,9 @@ def inject_fault(
         of_node = {**record.faults.get(name, {}), kind: times}
         cut = {name: time.monotonic()} if kind == "cut-link" else {}
         # On file first: what is told to be wrong and is not does less harm than the contrary.
-        record = dataclasses.replace(
+        record = structs.replace(
             record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
-        ).write(room)
+        ).save(room)
         _apply(kind, node, record.config.name, times or 1.0, partial(run_command, lock))
         return record
 
@@ -114,7 +115,7 @@ def heal_node(
             (mount / FILLER).unlink(missing_ok=True)
         others = {each: faults for each, faults in record.faults.items() if each != name}
         cuts = {each: since for each, since in record.cut_since.items() if each != name}
-        healed = dataclasses.replace(record, faults=others, cut_since=cuts).write(room)
+        healed = structs.replace(record, faults=others, cut_since=cuts).save(room)
         there = _with_ray(healed, room)
     if not there:
         return healed

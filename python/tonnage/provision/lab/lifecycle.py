@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from tonnage.base import formatting
 from tonnage.base.system import Change, RunError, UndoJournal, UsageError, locked_room
 from tonnage.base.system.block_devices import loop_devices, mounts_below, uses_page_cache
@@ -85,7 +87,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
         check_machine(nodes, known)
         _refuse_full(nodes, room / name)
         _clear(room, name, lock)
-        made = LabRecord(text, network, this_boot()).write(room)
+        made = LabRecord(text, network, this_boot()).save(room)
         journal = _journal(room, name, lock)
         plan = steps(
             name, nodes, known, lambda: journal.execute(("losetup", "--find")), device_number
@@ -93,7 +95,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
         try:
             journal.apply(_told(plan, count(nodes, known), on_step))
             catalog.write(room / name, made.config)
-            return dataclasses.replace(made, is_whole=True).write(room)
+            return structs.replace(made, is_whole=True).save(room)
         except BaseException:
             _clear(room, name, lock)
             raise
@@ -246,7 +248,7 @@ def _clear(room: Path, name: str, lock: int) -> None:
     """Nothing of a lab any more, whatever there was of it."""
     with suppress(UsageError):  # It is of another version.
         if found := read_record(room, name):
-            dataclasses.replace(found, is_whole=False).write(room)
+            structs.replace(found, is_whole=False).save(room)
     directory, pattern, known = room / name, group_pattern(name), controllers()
     devices = [device for file, device in loop_devices().items() if file.parent == directory]
     if "io" in known:

@@ -9,7 +9,6 @@ files: a command that is to use the cluster runs on the head's node.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import os
@@ -23,6 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+
+from msgspec import structs
 
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.system import Command, RunError, UsageError
@@ -113,7 +114,7 @@ def start_on_nodes(
     if record.ray_address and nodes[0] in missing:
         _end(all_nodes, set())  # What is left of a cluster whose head is gone.
     before = processes_in(_groups(all_nodes))
-    made = dataclasses.replace(record, ray_address=address, ray_program=program).write(room)
+    made = structs.replace(record, ray_address=address, ray_program=program).save(room)
     if not there:
         _draw_token(room / record.config.name / TOKEN)
     try:
@@ -125,7 +126,7 @@ def start_on_nodes(
     except BaseException:
         _end(all_nodes, before)
         if not there:
-            dataclasses.replace(made, ray_address=None, ray_program=None).write(room)
+            structs.replace(made, ray_address=None, ray_program=None).save(room)
         raise
     return made
 

@@ -11,35 +11,37 @@ Namespaces and groups do not outlast a reboot, so a record names the boot that i
 
 from __future__ import annotations
 
-import dataclasses
-import json
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
-from tonnage.base.records import write_atomically
+from msgspec import Meta, field
+
+from tonnage.base.records.base import Amount, Record, RecordError, Seconds
 from tonnage.base.system import UsageError
 from tonnage.provision.lab.config import LabConfig, parse
 from tonnage.provision.lab.nodes import NETWORKS, Node, lab_nodes
 
+FaultKind = Literal["cut-link", "slow-disk", "slow-link", "fill-disk", "kill"]
+
 STATE_DIR = Path("/var/lib/tonnage-lab")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-SCHEMA = "tonnage.lab/1"
 RECORD = "lab.json"
 
 
-@dataclass(frozen=True)
-class LabRecord:
+class LabRecord(Record, frozen=True):
     """A lab on file."""
+
+    SCHEMA: ClassVar[str] = "tonnage.lab/1"
 
     text: str
     """Its file."""
-    network: int
+    network: Annotated[int, Meta(ge=NETWORKS.start, lt=NETWORKS.stop)]
     boot: str
     is_whole: bool = False
     """All of it was made."""
-    faults: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    faults: dict[str, dict[FaultKind, Amount | None]] = field(default_factory=dict)
     """By node, and by fault, with its factor."""
-    cut_since: dict[str, float] = field(default_factory=dict)
+    cut_since: dict[str, Seconds] = field(default_factory=dict)
     """When a node's link was cut, in seconds of this boot's clock."""
     ray_address: str | None = None
     ray_program: str | None = None
@@ -59,11 +61,9 @@ class LabRecord:
         description = self.config
         return lab_nodes(description, self.network, room / description.name)
 
-    def write(self, room: Path) -> LabRecord:
-        """Puts it on file, in place of what was there."""
-        values = {"schema": SCHEMA, **dataclasses.asdict(self)}
-        file = room / self.config.name / RECORD
-        write_atomically(file, json.dumps(values, indent=1).encode() + b"\n")
+    def save(self, room: Path) -> LabRecord:
+        """Write it to the lab's directory, in place of what was there."""
+        self.write(room / self.config.name / RECORD)
         return self
 
 
@@ -90,15 +90,18 @@ def read_record(room: Path, name: str) -> LabRecord | None:
     """The record of a lab; ``None`` if there is none.
 
     Raises:
-        UsageError: It is of a version that is not known.
+        UsageError: It is damaged, or of a version that is not known.
     """
+    file = room / name / RECORD
     try:
-        values = json.loads((room / name / RECORD).read_bytes())
+        found = LabRecord.read(file)
     except FileNotFoundError:
         return None
-    if values.pop("schema", None) != SCHEMA:
-        raise UsageError(f"lab {name} was made by another version: tonnage lab down --lab {name}")
-    return LabRecord(**values)
+    except RecordError as why:
+        raise UsageError(f"{why}: tonnage lab down --lab {name}") from why
+    if found.config.name != name:
+        raise UsageError(f"{file}: $.text: expected a lab named {name}, got {found.config.name}")
+    return found
 
 
 def require_up(room: Path, name: str | None) -> LabRecord:
