@@ -1,8 +1,8 @@
-"""Model: from measurements to times, pure computation over artifacts.
+"""Model: from measurements to times; pure computation over records.
 
-``seconds(phase) = max over resources of demand / capacity``, where the disk's time includes what
-fills and drains the pipeline; phases add up. ``capacity`` turns trials into distributions,
-``two_pass`` is the sort, ``findings`` are what came of it in words. ``jobs`` are rows of demands;
-``profiling`` turns measurements of offers into laws, ``profiles`` has those of published studies,
-``known`` puts them together; ``slowest``, ``scaling`` and ``bucket`` say what of a law a fleet has.
+``seconds(phase) = max over resources of demand / capacity``; phases add up. Each file is one term:
+``capacity`` turns trials into distributions, ``two_pass`` predicts a sort on one machine, ``jobs``
+are rows of demands. ``profiles`` are the capacities of offers; ``slowest_node`` and
+``token_bucket`` derive a cluster's capacity from them. ``run_comparison`` compares runs with plans,
+``analysis`` computes what reports draw.
 """

@@ -1,12 +1,12 @@
-"""Capacities: distributions, never numbers, each drawn from the trials of named measurements.
+"""Capacities as distributions, never numbers, from the trials of named measurements.
 
 A trial's rate is one draw. The next trial's rate is predicted by Student's t on the logarithms of
-the rates seen (rates are positive and vary by factors): with k trials of mean m and standard
+the measured rates (rates are positive and vary by factors): with k trials of mean m and standard
 deviation s, ``log rate ~ m + s * sqrt(1 + 1/k) * t(k - 1)``, the textbook prediction interval for
 one more draw from the same normal population.
 
-A job that lasts longer than a trial averages over more of the machine's moods than one trial does,
-but the mood in which a job is caught is the job's own, so no credit is taken for averaging.
+A job that lasts longer than a trial averages over more of the machine's variation. It may still run
+entirely in a slow period, so the model takes no credit for averaging.
 """
 
 from __future__ import annotations
@@ -23,43 +23,39 @@ from tonnage.base.records import Measurement, Trial
 Draws = npt.NDArray[np.float64]
 
 LEAST_SPREAD = 0.01
-"""Rates are not believed to be more alike than this share: clocks and samples are not finer."""
+"""Minimum spread of rates: clocks and samples are no finer."""
 UNKNOWN_SPREAD = 0.25
-"""Standard deviation of the logarithm that is assumed where only one trial was made."""
+"""Assumed standard deviation of the logarithm where there is only one trial."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """What one resource carries, in units per second (or its inverse; the user says which)."""
+    """The capacity of one resource, in units per second (or its inverse)."""
 
     samples: tuple[float, ...]
     measurements: tuple[str, ...]
 
     @property
     def median(self) -> float:
-        """The middle of the samples."""
         return float(np.median(self.samples))
 
     def draw(self, generator: np.random.Generator, count: int) -> Draws:
-        """``count`` draws of what the resource will carry next time.
-
-        Shape: ``(count,)``, in the samples' unit.
-        """
+        """Predictive draws of the next rate, shape ``(count,)``."""
         logarithms = np.log(np.asarray(self.samples))
         known = len(logarithms)
         if known < 2:
-            # One trial says nothing of the spread; assume that of a shared virtual disk.
+            # One trial has no spread; assume that of a shared virtual disk.
             alone: Draws = np.exp(logarithms[0] + UNKNOWN_SPREAD * generator.standard_normal(count))
             return alone
         spread = max(float(np.std(logarithms, ddof=1)), LEAST_SPREAD)
-        # The median as centre: one trial that was hit by a neighbour must not move it.
+        # The median as centre: one trial disturbed by a neighbour must not move it.
         centre = float(np.median(logarithms))
         variates = generator.standard_t(known - 1, count)
         draws: Draws = np.exp(centre + spread * math.sqrt(1 + 1 / known) * variates)
         return draws
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The middle share ``confidence`` of what it will carry next time."""
+        """The prediction interval of the next rate."""
         draws = self.draw(np.random.default_rng(0), 20_000)
         low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
         return float(low), float(high)
@@ -93,6 +89,6 @@ def _collect(
         if trial.name == name and figure(trial) > 0
     ]
     if not found:
-        raise LookupError(f"no measurement has a trial called {name} that moved anything")
+        raise LookupError(f"no measurement has a trial called {name} that moved data")
     ids = tuple(dict.fromkeys(identity for _, identity in found))
     return Capacity(samples=tuple(value for value, _ in found), measurements=ids)

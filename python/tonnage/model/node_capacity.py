@@ -1,16 +1,16 @@
-"""What each node of a fleet was measured to carry: disks, both ways, its link, an object store.
+"""The measured capacity of each node of a cluster: disks, both ways, network link, object store.
 
-Reading and writing may share a device or not (of a real disk they mostly do; limits of a control
-group are apart). Which it is the mix tells: if both at once are nearly as fast as each alone, they
-are apart. Else of R bytes read and W written so many as go both ways do so at the mix's rate, and
-the rest alone (as in `tonnage.model.two_pass`)::
+Reading and writing may share a device (as on real disks) or not (as under the limits of a control
+group). The mixed rate decides: if both at once are nearly as fast as each alone, they do not share.
+Otherwise, of R bytes read and W written, the smaller amount moves at the mixed rate in both
+directions, and the rest alone (as in `tonnage.model.two_pass`)::
 
-    seconds = min(R, W) / B_both + (R - W) / B_read      or, if more is written, (W - R) / B_write
+    seconds = min(R, W) / B_mixed + (R - W) / B_read     or, if more is written, (W - R) / B_write
 
-Of the network that counts which a shuffle of as many nodes had, as profiles take it
-(`tonnage.model.profiles`): all to all between nodes of one type; of unlike ones, where the slowest
-would set the pace of all, what each had alone with all others. Of an object store that manner
-counts (size of chunks, requests at once) in which a node got, or put, most.
+The network rate is that of an all-to-all shuffle of as many nodes of one type, as in profiles
+(`tonnage.model.profiles`). Between unlike nodes, where the slowest would limit all, each node's
+rate alone with all others counts. Of an object store, the fastest setting (size of chunks, number
+of concurrent requests) of each node counts.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from tonnage.base.records.cluster_measurement import NodeRates
 from tonnage.base.records.network_rounds import NET
 
 APART = 0.9
-"""Where both at once reach this share of each alone, reading and writing do not share."""
+"""If both at once reach this share of each alone, reading and writing do not share the device."""
 READ, WRITE, BOTH = "ro", "wo", "rw"
-"""The trials that tell what a sort's disks carry."""
+"""The trials that measure a sort's disks."""
 ALIKE = 0.05
-"""Disks whose rates differ by less than this share differ by chance: they get as much."""
+"""Disks whose rates differ by less than this share get the same amount of work."""
 GET, PUT = "get", "put"
 """Operations of an object store."""
 
 
 @dataclass(frozen=True)
 class NodeCapacity:
-    """What a node carries, in bytes a second; ``None``: not measured."""
+    """A node's measured rates, in bytes a second; ``None``: not measured."""
 
     read: float | None = None
     write: float | None = None
     mixed: float | None = None
-    """Each way, while both are used."""
+    """Each way, while reading and writing at once."""
     send: float | None = None
     receive: float | None = None
     get: float | None = None
     put: float | None = None
-    """From, and to, an object store."""
+    """``get`` and ``put``: from and to an object store."""
 
     @property
     def slowest_disk_rate(self) -> float | None:
-        """Of reading, writing and both at once."""
+        """The least of reading, writing and the mix."""
         return min((each for each in (self.read, self.write, self.mixed) if each), default=None)
 
     @property
@@ -60,7 +60,7 @@ class NodeCapacity:
         return not self.read or not self.write or self.mixed < APART * min(self.read, self.write)
 
     def mixed_seconds(self, read: float, written: float) -> float:
-        """What so many bytes read and written take of disks that both ways share."""
+        """Seconds to read and write this many bytes on disks that both directions share."""
         assert self.mixed is not None
         mixed = min(read, written)
         alone = (read - mixed) / (self.read or self.mixed)
@@ -69,51 +69,51 @@ class NodeCapacity:
 
 @dataclass(frozen=True)
 class ClusterCapacity:
-    """What each node carries, by its name, and the measurements that say so."""
+    """The capacity of each node by name, and the measurements behind it."""
 
     nodes: dict[str, NodeCapacity] = field(default_factory=dict)
     measurements: tuple[str, ...] = ()
 
 
 def cluster_capacity(
-    fleets: Iterable[ClusterMeasurement], nodes: Collection[str]
+    clusters: Iterable[ClusterMeasurement], nodes: Collection[str]
 ) -> ClusterCapacity:
-    """What nodes were measured to carry.
+    """The measured capacity of ``nodes``.
 
     Args:
-        fleets: Measurements of disks, of the network between machines and of an object store; of
-            several of the network the last one of each node counts, of the others all trials.
-        nodes: Who takes part: a network is that of so many.
+        clusters: Measurements of disks, of the network and of an object store. The last network
+            measurement of each node counts; of the others all trials do.
+        nodes: The participating nodes; the network rate is that of as many.
     """
     trials: dict[str, dict[tuple[object, ...], list[float]]] = {}
     network: dict[str, NodeRates] = {}
-    cited: dict[str, None] = {}
-    for fleet in fleets:
-        if fleet.kind == NET:
-            found = {each.node: each for each in _network(fleet, nodes)}
+    measurement_ids: dict[str, None] = {}
+    for cluster in clusters:
+        if cluster.kind == NET:
+            found = {each.node: each for each in _network(cluster, nodes)}
             network |= found
-            cited |= dict.fromkeys([fleet.id] if found else [])
+            measurement_ids |= dict.fromkeys([cluster.id] if found else [])
             continue
-        for row in fleet.nodes:
+        for row in cluster.nodes:
             for trial in row.measurement.trials if row.ok and row.measurement else ():
-                if (manner := _manner(trial)) and trial.bytes_per_second > 0:
+                if (manner := _trial_key(trial)) and trial.bytes_per_second > 0:
                     of_node = trials.setdefault(row.node, {})
                     of_node.setdefault(manner, []).append(trial.bytes_per_second)
-                    cited[fleet.id] = None
+                    measurement_ids[cluster.id] = None
     return ClusterCapacity(
         nodes={
-            node: _carried(trials.get(node, {}), network.get(node))
+            node: _node_capacity(trials.get(node, {}), network.get(node))
             for node in sorted({*trials, *network} & {*nodes})
         },
-        measurements=tuple(cited),
+        measurements=tuple(measurement_ids),
     )
 
 
 def work_shares(nodes: Mapping[str, NodeCapacity]) -> dict[str, float]:
-    """How much of a sort each node is to have, by its disks' slowest rate; without who has none.
+    """Each node's share of a sort, by its slowest disk rate; nodes without a rate are omitted.
 
-    Nodes that are alike get as much: a partition more for a rate that came out better by chance
-    would have all wait for that node.
+    Nodes with similar rates get the same share: an extra partition for a rate that is higher by
+    chance would make all wait for that node.
     """
     found: dict[str, float] = {}
     of_group = 0.0
@@ -125,7 +125,7 @@ def work_shares(nodes: Mapping[str, NodeCapacity]) -> dict[str, float]:
     return found
 
 
-def _carried(
+def _node_capacity(
     trials: Mapping[tuple[object, ...], Sequence[float]], network: NodeRates | None
 ) -> NodeCapacity:
     best: dict[object, float] = {}
@@ -142,8 +142,8 @@ def _carried(
     )
 
 
-def _manner(trial: Trial) -> tuple[object, ...] | None:
-    """What a trial tells of, and in which manner; ``None`` if a sort does nothing of the kind."""
+def _trial_key(trial: Trial) -> tuple[object, ...] | None:
+    """A trial's operation and setting; ``None`` if a sort does nothing of that kind."""
     if trial.name in (READ, WRITE, BOTH):
         return (trial.name,)
     reading, step = trial.reading, trial.step
@@ -152,13 +152,13 @@ def _manner(trial: Trial) -> tuple[object, ...] | None:
     return None
 
 
-def _network(fleet: ClusterMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:
-    alike = len(fleet.types) < 2
+def _network(cluster: ClusterMeasurement, nodes: Collection[str]) -> Sequence[NodeRates]:
+    alike = len(cluster.types) < 2
     wanted = [
         each
-        for each in fleet.sizes
+        for each in cluster.sizes
         if each.nodes == len(nodes) and {*nodes} <= {node.node for node in each.per_node}
     ]
-    if wanted and (alike or not fleet.links):
+    if wanted and (alike or not cluster.links):
         return max(wanted, key=lambda each: each.slowest_bytes_per_second).per_node
-    return fleet.links
+    return cluster.links

@@ -1,13 +1,12 @@
-"""Which machines of a fleet are slow or faulty, how sure that is, and which nobody can judge.
+"""Find slow or faulty machines of a cluster, with confidences, and those that cannot be judged.
 
-A machine is held against those that are alike: of the same provider and type. What it carries, over
-the median of its kind, is judged with all others' (`tonnage.base.stats.outliers`), so that small
-kinds share what is known of how machines vary. A kind of fewer than `LEAST_ALIKE` has no usual:
-its machines are named as not judged. Who did not measure is faulty, whatever the reason, unless it
-lacks what others could not do with it.
+A machine is compared with those of the same provider and type. The ratios of all rates to the
+median of their type are judged together (`tonnage.base.stats.outliers`), so that small groups share
+the knowledge of how machines vary. Groups smaller than `LEAST_ALIKE` are not judged. A machine
+that did not complete its measurement is faulty, unless its only fault is that others failed.
 
-A link is judged by what it carries with all others as its partners, each way, and never by a
-shuffle: there all get as much as the slowest takes, so one slow link makes all look so.
+A link is judged by its rate with all others as its partners, each way. Shuffles do not count: the
+slowest link sets the pace of all there, so one slow link makes all look slow.
 """
 
 from __future__ import annotations
@@ -24,49 +23,44 @@ from tonnage.base.stats.outliers import LEAST_INSTANCES, outliers
 
 LEAST_ALIKE = 3
 LEVEL = 0.05
-"""Fleets without any slow machine in which one is called so. Who is named is looked at again."""
+"""Share of clusters without any slow machine in which one is reported."""
 FAULTY = "does not measure"
 FEW = f"fewer than {LEAST_INSTANCES} machines can be compared"
 RESOURCES = {"ro": "local read", "wo": "local write"}
-"""Trials of disks, as jobs name what is carried."""
+"""Disk trials, and the names of their resources in jobs."""
 NETWORK = "network"
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A machine that is better left out."""
+    """A machine that should be left out."""
 
     node: str
     what: str
-    """The kind of trial in which it is slow, which way its link is, or `FAULTY`."""
+    """The kind of trial in which it is slow, the direction of its slow link, or `FAULTY`."""
     ratio_to_median: float | None
-    """What it carries over the median of its kind; None if it did not measure."""
+    """Its rate over the median of its group; None if it did not complete its measurement."""
     confidence: float
-    """One less the share of healthy fleets in which some machine lies that far out."""
+    """One minus the share of healthy clusters in which some machine lies that far out."""
 
 
 @dataclass(frozen=True)
 class ScreeningResult:
-    """What a screening found."""
+    """The result of a screening."""
 
     suspects: list[Suspect]
-    """Those that did not measure, then from the slowest on."""
+    """Faulty machines first, then from the slowest on."""
     not_judged: dict[str, str]
-    """Nodes with why."""
+    """Nodes, each with the reason."""
 
     @property
     def decommission(self) -> list[str]:
-        """The nodes that are suspect, each once."""
+        """The suspect nodes, each once."""
         return sorted({each.node for each in self.suspects})
 
 
 def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None) -> ScreeningResult:
-    """What a fleet's measurements say of its machines.
-
-    Args:
-        disks: Of their disks.
-        network: Of the network between those whose disks were measured; ``None``: there was none.
-    """
+    """Judge a cluster's machines by measurements of their disks, and of the network if there is one."""
     missing = disks.missing + (network.missing if network else [])
     suspects = [
         Suspect(node, FAULTY, ratio_to_median=None, confidence=1.0)
@@ -90,10 +84,9 @@ def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None)
 
 
 def why_too_few(types: Sequence[str | None]) -> str | None:
-    """What it takes to judge any machine of a fleet, if it is known that nobody can be judged.
+    """Why no machine of these types can be judged; ``None`` if some can.
 
-    Args:
-        types: Each machine's; ``None`` where it is not known before it measures.
+    A type of ``None`` is unknown before the machine measures.
     """
     counts = Counter(types)
     known = {type_: count for type_, count in counts.items() if type_ is not None}
@@ -102,18 +95,18 @@ def why_too_few(types: Sequence[str | None]) -> str | None:
         return None
     of_types = formatting.listing(f"{count} {type_}" for type_, count in sorted(known.items()))
     return (
-        f"{formatting.several(len(types), 'machine')}{f' ({of_types})' if known else ''}, and to judge "
-        f"any takes {LEAST_INSTANCES}, of types of which there are {LEAST_ALIKE} at least"
+        f"{formatting.several(len(types), 'machine')}{f' ({of_types})' if known else ''}; "
+        f"needs at least {LEAST_INSTANCES}, of types with at least {LEAST_ALIKE} machines each"
     )
 
 
 def measured_rates(
     disks: ClusterMeasurement, network: ClusterMeasurement | None = None
 ) -> dict[str, dict[str, float]]:
-    """Of each node that measured all, what it carries, by the resources that jobs name.
+    """The rates of each node with complete measurements, by the resources of jobs.
 
-    Of the network that is its link's slower way, times the share of the slowest link that was had
-    when all sent to all. In the end all have the same there, so that is the median node's.
+    The network rate is the slower direction of its link, times the share of the slowest link that
+    the median node reached in the all-to-all shuffle.
     """
     found: dict[str, dict[str, float]] = {}
     for name, rates in _of_disks(disks).items():
@@ -136,7 +129,7 @@ def measured_rates(
 
 
 def _of_disks(disks: ClusterMeasurement) -> dict[str, dict[str, float]]:
-    """Each node's median of each kind of trial."""
+    """Each node's median rate, by kind of trial."""
     trials: dict[str, dict[str, list[float]]] = {}
     for node in disks.nodes:
         for trial in node.measurement.trials if node.ok and node.measurement else []:
@@ -149,7 +142,7 @@ def _of_disks(disks: ClusterMeasurement) -> dict[str, dict[str, float]]:
 
 
 def _of_links(network: ClusterMeasurement | None) -> dict[str, dict[str, float]]:
-    """What each node's link carries each way."""
+    """Each node's link rate, by direction."""
     found: dict[str, dict[str, float]] = {SEND: {}, RECEIVE: {}}
     well = {row.node for row in network.nodes if row.ok} if network else set()
     for link in network.links if network else []:
@@ -163,7 +156,7 @@ def _of_links(network: ClusterMeasurement | None) -> dict[str, dict[str, float]]
 def _ratios(
     rows: Mapping[str, ClusterNode], rates: Mapping[str, float], not_judged: dict[str, str]
 ) -> dict[str, float]:
-    """What each node carries over the median of its kind; who has no kind is told."""
+    """Each node's rate over the median of its group; the others are added to ``not_judged``."""
     kinds: dict[tuple[str | None, str | None], dict[str, float]] = {}
     for node, rate in rates.items():
         of_kind = kinds.setdefault((rows[node].provider, rows[node].machine_type), {})
@@ -172,8 +165,8 @@ def _ratios(
     for (_, machine_type), alike in kinds.items():
         middle = statistics.median(alike.values())
         if len(alike) < LEAST_ALIKE or not middle:
-            why = f"fewer than {LEAST_ALIKE} machines are alike ({machine_type or 'no type told'})"
-            not_judged |= dict.fromkeys(alike, why if middle else "its kind moved nothing")
+            why = f"fewer than {LEAST_ALIKE} machines of its type ({machine_type or 'unknown'})"
+            not_judged |= dict.fromkeys(alike, why if middle else "machines of its type moved no data")
         else:
             found |= {node: rate / middle for node, rate in alike.items()}
     return found

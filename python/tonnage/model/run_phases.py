@@ -1,9 +1,9 @@
-"""What a finished run showed, phase by phase: how long, what held it up, what came of its bytes.
+"""The phases of a finished run: duration, bottleneck, and selectivity.
 
 A sort's or a MapReduce's phases are its passes on the slowest node, with the bottleneck that probes
-found (`tonnage.model.run_comparison.two_pass`); copies that were made after pass two are a part of it, as plans
-have them. A reduction's rounds are alike: one stands for all, held up by what workers spent most
-of it with.
+found (`tonnage.model.run_comparison.two_pass`); replication after pass two counts as part of it, as in plans.
+The rounds of a reduction are represented by one, whose bottleneck is what its workers spent most
+time on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tonnage.base.records import ReductionRecord, RunRecord
 from tonnage.base.records.calibration import run_name
-from tonnage.model.run_comparison.two_pass import COPY, PASSES, THINGS, compare
+from tonnage.model.run_comparison.two_pass import COPY, PASSES, PLAN_RESOURCES, compare
 from tonnage.model.two_pass import CPU
 
 Run = RunRecord | ReductionRecord
@@ -25,10 +25,10 @@ OBJECTS = "object storage"
 
 @dataclass(frozen=True)
 class ObservedPhase:
-    """What one phase of one run showed.
+    """A phase of a run.
 
-    ``limits`` is what held it up, as plans call it, a name for each place where it may have been;
-    ``made`` how many bytes it made of each that it was given.
+    ``limits`` names its bottleneck as plans do, with a name for each resource that it may mean;
+    ``made`` is its selectivity, bytes of output for each byte of input.
     """
 
     name: str
@@ -39,29 +39,27 @@ class ObservedPhase:
 
 
 def kind_of(run: Run) -> str:
-    """What plans call the job."""
     return "reduce" if isinstance(run, ReductionRecord) else run.job
 
 
 def durability_of(run: Run) -> str:
-    """As plans have it."""
     return (run.durability or "none") if isinstance(run, RunRecord) else "none"
 
 
 def name_of(run: Run) -> str:
-    """What a run is called where it is cited."""
+    """The name by which profiles and plans cite a run."""
     return run_name(kind_of(run), run.began_at)
 
 
 def nodes_of(run: Run) -> list[str]:
-    """Who did it; of a run on one machine that is no fleet's, nobody."""
+    """The nodes of a run; none for a run on one machine outside a cluster."""
     if isinstance(run, ReductionRecord):
         return sorted({each.node for each in run.workers})
     return sorted(each.node for each in run.nodes)
 
 
 def functions_of(run: Run) -> str | None:
-    """What tells a job apart whose work is a user's own, or has a name and flags."""
+    """What identifies the work of a job besides its kind: the user's code, or name and flags."""
     if isinstance(run, ReductionRecord):
         flags = json.dumps(run.settings.get("flags", {}), sort_keys=True)
         return f"{run.job} {flags}"
@@ -69,19 +67,19 @@ def functions_of(run: Run) -> str | None:
 
 
 def is_broken(run: Run) -> bool:
-    """Whether its seconds are not the job's: machines were lost, or another command had begun."""
+    """Whether its duration does not count: nodes were lost, or it took several commands."""
     if isinstance(run, ReductionRecord):
         return bool(run.lost) or run.rounds_here < run.rounds
     return run.commands > 1 or any(each.lost for each in run.nodes)
 
 
 def observed_phases(run: Run) -> list[ObservedPhase]:
-    """Its phases in order; none, if it is of another kind or did nothing."""
+    """Its phases in order; none, if it is of another kind or empty."""
     return [*(_rounds(run) if isinstance(run, ReductionRecord) else _passes(run))]
 
 
 def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
-    """The passes of a sort or a MapReduce; copies made after pass two are a part of it."""
+    """The passes of a sort or a MapReduce; replication after pass two is part of it."""
     compared = {each.name: each for each in compare(run).phases}
     if not {*PASSES} <= compared.keys() <= {*PASSES, COPY}:
         return
@@ -97,21 +95,21 @@ def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
     if COPY in compared:
         seconds["pass_two"] += compared[COPY].seconds
         cores["pass_two"] += cores[COPY]
-    # What functions take of cores no phase tells: it goes with the time.
+    # Phases do not count the CPU time of functions: it is shared out by duration.
     beside = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
     whole = sum(seconds.values()) or 1.0
     for name in PASSES:
         yield ObservedPhase(
             name=name,
             seconds=seconds[name],
-            limits=tuple(THINGS[compared[name].bottleneck]),
+            limits=tuple(PLAN_RESOURCES[compared[name].bottleneck]),
             made=made[name],
             cpu_seconds=cores[name] + beside * seconds[name] / whole,
         )
 
 
 def _rounds(run: ReductionRecord) -> Iterator[ObservedPhase]:
-    """A round: workers wait for chunks, or they reduce them."""
+    """One round: its bottleneck is retrieving chunks, or processing them."""
     if run.rounds_here:
         retrieving = sum(each.retrieval_seconds for each in run.workers)
         processing = sum(each.processing_seconds for each in run.workers)

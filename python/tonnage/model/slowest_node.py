@@ -1,14 +1,14 @@
-"""The slowest of N nodes, for which a phase has to wait.
+"""The slowest of N nodes: order statistics of capacities, since a phase waits for its last node.
 
-A phase ends when its last node does: ``max over nodes, max over resources of demand / capacity``,
-which is ``max over resources of demand / (the least capacity of N nodes)``. So each resource is
-drawn once, as the least of N.
+A phase takes ``max over nodes, max over resources of demand / capacity``, which is
+``max over resources of demand / (the least capacity of N nodes)``. So each resource is drawn once,
+as the minimum of N.
 
 A node's rate is ``common * mode``, with `CapacityDistribution` saying how both vary. Of a mode with distribution F
-that n nodes belong to, the least is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
-What is known of a law comes from few instances, so its parameters are drawn too, for each fleet
-(the normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's
-share by Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.
+that n nodes belong to, the minimum is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
+Distributions are fitted to few instances, so their parameters are drawn too, for each cluster (the
+normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's share by
+Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tonnage.base.stats.distributions import gamma_quantiles, normal_quantiles
 
 Draws = npt.NDArray[np.float64]
 FEW = 8
-"""Spreads that are another's are believed as those of so many instances."""
+"""Spreads count as those of at least this many instances."""
 
 
 class ClusterDraws:
-    """The same imagined fleets for whatever is compared: its dice are thrown once."""
+    """Draws of random clusters, the same for all that are compared: each is drawn once."""
 
     def __init__(self, count: int = 400, seed: int = 20_141_105) -> None:
         self._seed = seed
@@ -37,10 +37,10 @@ class ClusterDraws:
         self._chi: dict[tuple[str, int], Draws] = {}
 
     def uniform(self, name: str) -> Draws:
-        """Numbers between 0 and 1, as evenly spread as they can be, shape ``(count,)``."""
+        """A permutation of evenly spaced numbers between 0 and 1, shape ``(count,)``."""
         if name not in self._dice:
             even = (np.arange(self.count) + 0.5) / self.count
-            # By name and not in turn: whatever else is asked for, these are the same.
+            # Seeded by name, so that the draws do not depend on the order of calls.
             generator = np.random.default_rng([self._seed, *name.encode()])
             self._dice[name] = generator.permutation(even)
         return self._dice[name]
@@ -48,11 +48,11 @@ class ClusterDraws:
     def slowest(
         self, law: CapacityDistribution, nodes: Sequence[int] | npt.NDArray[np.int64]
     ) -> Draws:
-        """The least rate of so many nodes in each fleet, shape ``(count, len(nodes))``."""
+        """The minimum rate of this many nodes in each cluster, shape ``(count, len(nodes))``."""
         sizes = np.asarray(nodes, dtype=float)[None, :]
         if law.of_fleet:
             sizes = np.ones_like(sizes)
-        # The rarest first: what is left belongs to the last.
+        # The rarest mode first; all remaining nodes belong to the last one.
         modes = sorted(law.modes, key=lambda mode: mode.instances)
         shares = self._shares(law.resource, modes)
         least = np.full((self.count, sizes.size), np.inf)
@@ -70,7 +70,7 @@ class ClusterDraws:
         return least * self._common(law)[:, None]
 
     def _shares(self, resource: str, modes: Sequence[Mode]) -> list[Draws]:
-        """What share of nodes each mode has, in each fleet."""
+        """The share of nodes in each mode, in each cluster."""
         if len(modes) == 1:
             return [np.ones(self.count)]
         drawn = [
@@ -86,7 +86,7 @@ class ClusterDraws:
         dice = self.uniform(f"{name} belong")[:, None]
         mean = left * share
         normal = normal_quantiles(dice)
-        # Cornish and Fisher's expansion of it (Johnson, Kotz and Kemp, section 3.6), for many.
+        # For many, Cornish and Fisher's expansion (Johnson, Kotz and Kemp, section 3.6).
         found = mean + np.sqrt(mean * (1 - share)) * normal + (1 - 2 * share) * (normal**2 - 1) / 6
         found = np.ceil(found - 0.5)
         few = mean < 20
@@ -95,7 +95,6 @@ class ClusterDraws:
         return np.clip(found, 0, left)
 
     def _spread(self, name: str, mode: Mode) -> Draws:
-        """The standard deviation, in each fleet."""
         return mode.spread * self._wider(f"{name} spread", max(mode.instances, FEW) - 1)
 
     def _mean(self, name: str, mode: Mode) -> Draws:
@@ -103,24 +102,24 @@ class ClusterDraws:
         return np.asarray(np.log(mode.median) + self._spread(name, mode) * off)
 
     def _wider(self, name: str, freedom: int) -> Draws:
-        """By what factor a standard deviation may be another than was seen."""
+        """The factor between a cluster's standard deviation and the fitted one."""
         if (name, freedom) not in self._chi:
             chi = 2 * gamma_quantiles(freedom / 2, self.uniform(name))
             self._chi[name, freedom] = np.sqrt(freedom / chi)
         return self._chi[name, freedom]
 
     def _common(self, law: CapacityDistribution) -> Draws:
-        """What all nodes of a fleet have in common: one throw, whatever the resource."""
+        """The factor that all nodes of a cluster share: one draw for all resources."""
         if not law.fleet_spread:
             return np.ones(self.count)
         spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
-        # The level of the fleets that were seen is not known better than they are many.
+        # The mean over the measured clusters has an error, too.
         spread = spread * math.sqrt(1 + 1 / max(law.fleets, 1))
         return np.asarray(np.exp(spread * normal_quantiles(self.uniform("fleet"))))
 
 
 def _binomial_quantile(chance: Draws, tries: Draws, share: Draws) -> Draws:
-    """The least k with ``P(K <= k) >= chance``, for means of some twenty at most."""
+    """The least k with ``P(K <= k) >= chance``, for means up to about 20."""
     found = np.zeros(chance.shape)
     odds = share / (1 - share)
     term = np.exp(tries * np.log1p(-share))

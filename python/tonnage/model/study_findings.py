@@ -1,4 +1,4 @@
-"""What a study found, in plain words: prediction, limit, what held each phase up, what to doubt."""
+"""Findings of a study in sentences: prediction, limit, bottlenecks, warnings."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tonnage.base import formatting
 from tonnage.base.records import Phase, Study, Trial
 
 HIGH_LOAD = 0.5
-"""Above this many runnable threads a core, others had a good part of the machine."""
+"""Runnable threads a core; above, other processes used a good part of the machine."""
 HIGH_SHARE = 0.05
-"""Above this share of the machine's core seconds, what others used makes a sort slower."""
+"""Share of the machine's core seconds; if others use more, they slow a sort down."""
 FEW_RATES = 4
-"""Of a trial, one for each quarter of a second. The kernel holds a device to its rate in slices of
-100 ms: within 5 % over a second, and worse over less."""
+"""Samples of a trial, one each 250 ms. The kernel throttles a device in slices of 100 ms: within 5 %
+over a second, and less exactly over shorter times."""
 CPU_USED = ("cpu_user_seconds", "cpu_system_seconds")
 CPU_UNUSED = ("cpu_idle_seconds", "cpu_iowait_seconds")
 CPU_STOLEN = "cpu_steal_seconds"
-"""Columns of ``host.parquet``: core seconds, rising; together they are all that passed."""
+"""Columns of ``host.parquet``: cumulative core seconds; together they add up to the time passed."""
 
 
 def findings(study: Study) -> list[str]:
-    """What a reader should know before the charts."""
+    """The sentences before the charts."""
     found = []
     run, limit, predicted = study.run, study.limit, study.predicted
     if run and limit and predicted:
@@ -34,8 +34,8 @@ def findings(study: Study) -> list[str]:
         )
         above = f" ({formatting.ABOVE_LIMIT})" if limit.efficiency > 1 else ""
         found.append(
-            f"The disks alone would need {formatting.seconds(limit.seconds)}: the sort came to "
-            f"{formatting.percent(limit.efficiency)} of what they carry{above}."
+            f"The disks alone would need {formatting.seconds(limit.seconds)}: the sort reached "
+            f"{formatting.percent(limit.efficiency)} of their throughput{above}."
         )
     for phase in study.actual.phases if study.actual else []:
         if phase.predicted_seconds is not None:
@@ -44,31 +44,29 @@ def findings(study: Study) -> list[str]:
 
 
 def bottleneck_reason(phase: Phase) -> str:
-    """In words, what kept a phase from being faster."""
+    """The reason for a phase's bottleneck, in words."""
     stage = next(stage for stage in phase.stages if stage.name == phase.bottleneck)
     busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
     if stage.kind in ("read", "write"):
         verb = "reading" if stage.kind == "read" else "writing"
         share = formatting.percent(busy)
-        return f"the disk was {verb} {share} of the time; the other stages waited for it"
+        return f"the disk was {verb} {share} of the time, and the other stages waited for it"
     cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
     return (
-        f"the {stage.name} stage's {stage.workers} threads were at work {formatting.percent(busy)} of "
+        f"the {stage.name} stage's {stage.workers} threads were busy {formatting.percent(busy)} of "
         f"the time, {formatting.percent(cpu)} of that on a core"
     )
 
 
 def warnings(study: Study, host: Mapping[str, Sequence[float]] | None = None) -> list[str]:
-    """What makes the figures say less than they seem to.
+    """Reasons to distrust the figures.
 
-    Args:
-        study: The study so far.
-        host: The machine's counters while it sorted, as in ``host.parquet``; once it has sorted.
+    ``host`` has the machine's counters during the sort, as in ``host.parquet``.
     """
     found = []
     environment = study.environment
     if environment.debug_build:
-        found.append("This is a debug build: its speeds say nothing. Build with --release.")
+        found.append("This is a debug build: its speeds are meaningless. Build with --release.")
     if environment.load_average > HIGH_LOAD * environment.cores:
         found.append(
             f"The machine was busy with something else at the start (load average "
@@ -82,13 +80,13 @@ def warnings(study: Study, host: Mapping[str, Sequence[float]] | None = None) ->
 
 
 def disk_warnings(phases: Iterable[Phase]) -> list[str]:
-    """What the kernel refused of what makes disks fast, each once."""
+    """Fast ways of disk I/O that the kernel refused, each once."""
     said = (_disk_warning(mode) for phase in phases for mode in phase.disk_modes)
     return list(dict.fromkeys(filter(None, said)))
 
 
 def short_trial_warnings(trials: Iterable[Trial]) -> list[str]:
-    """Which kinds of trials were too short to tell what lasts from a burst."""
+    """Trials that were too short to distinguish a sustained rate from a burst."""
     brief = dict.fromkeys(
         formatting.trial(each.name)
         for each in trials
@@ -97,13 +95,13 @@ def short_trial_warnings(trials: Iterable[Trial]) -> list[str]:
     if not brief:
         return []
     return [
-        f"Less than a second of a trial counted ({', '.join(brief)}): of a device that bursts, or "
-        "is held to a rate, that need not be what lasts. Give more --seconds or --size."
+        f"Less than a second of a trial counted ({', '.join(brief)}): if the device bursts or is "
+        "throttled, its sustained rate may differ. Measure for longer, or more data."
     ]
 
 
 def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> list[str]:
-    """Who else had the cores while the sort used ``own_seconds`` of them."""
+    """Other users of the cores while the sort used ``own_seconds`` of them."""
     rose = {name: host[name][-1] - host[name][0] for name in (*CPU_USED, *CPU_UNUSED, CPU_STOLEN)}
     passed = sum(rose.values())
     by_others = sum(rose[name] for name in CPU_USED) - own_seconds
@@ -121,7 +119,7 @@ def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> li
 
 
 ASKED_FOR = "asked for"
-"""In the core's reason for a disk that is not at its best, if the settings say so."""
+"""In the core's reason for slower disk I/O, if the settings requested it."""
 
 
 def _disk_warning(mode: dict[str, Any]) -> str | None:

@@ -1,12 +1,12 @@
-"""Credits: what carries more for a while than it does for good, as a token bucket.
+"""Burst credits as a token bucket: a burst rate until the credit is used, then the baseline.
 
-A bucket fills at what lasts and holds a credit; while there is any, the burst is carried. From a
-full bucket, t seconds carry min(burst * t, lasting * t + credit) at most, so of N nodes that have W
-bytes together
+A bucket fills at the baseline rate and holds a credit; while there is credit, the burst rate is
+reached. From a full bucket, t seconds carry min(burst * t, baseline * t + credit) at most. So N
+nodes with W bytes in total need
 
-    seconds = max(W / (N * burst), (W - N * credit) / (N * lasting))
+    seconds = max(W / (N * burst), (W - N * credit) / (N * baseline))
 
-Of buckets in a row each bounds the time, and the longest bound is reached (greedy shapers: Le
+Of buckets in series each bounds the time, and the longest bound is reached (greedy shapers: Le
 Boudec and Thiran, Network Calculus, section 1.5).
 """
 
@@ -23,25 +23,22 @@ Floats = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class TokenBucket:
-    """Of each node, in bytes and bytes a second (of cores: seconds and cores)."""
+    """The bucket of each node, in bytes and bytes a second (for cores: seconds and cores)."""
 
     baseline: Floats
     burst: Floats
     credit: Floats
-    """0 where there is none, or none is known: a burst without one is not counted on."""
+    """0 if there is none or it is unknown: a burst without known credit is not used."""
 
     @staticmethod
     def constant(rate: float) -> TokenBucket:
-        """Without credits."""
+        """A bucket without credit."""
         return TokenBucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
 
     def node_seconds(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
-        """Node-seconds until nodes have carried ``wanted`` bytes together.
+        """Node-seconds until ``nodes`` have carried ``wanted`` bytes in total.
 
-        Args:
-            wanted: Bytes of all nodes.
-            nodes: How many they are.
-            share: What share of the credit is for this; the rest is for other phases.
+        ``share`` of the credit is available; the rest is for other phases.
         """
         kind = np.asarray(wanted).dtype
         slowness = (1 / self.baseline).astype(kind)
@@ -52,10 +49,10 @@ class TokenBucket:
         return np.asarray(np.maximum(lasting, wanted * (1 / self.burst).astype(kind)))
 
     def capped(self, rate: float) -> TokenBucket:
-        """The same where no more is asked for."""
+        """The same bucket with both rates limited to ``rate``."""
         lasting, burst = (np.minimum(each, rate) for each in (self.baseline, self.burst))
         return TokenBucket(lasting, burst, self.credit)
 
     def select(self, places: Any) -> TokenBucket:
-        """Those at these places."""
+        """The buckets at these indices."""
         return TokenBucket(self.baseline[places], self.burst[places], self.credit[places])

@@ -1,25 +1,25 @@
-"""The time of a two-pass sort on one machine, from what its disks and cores were seen to carry.
+"""Predict a two-pass sort on one machine from measurements of its disks and cores.
 
-The documents' 2-IO model (Themis on EC2, equations 2, 4 and 6, with the network taken as infinite)
-says ``T = D / B + D / B`` with B the read/write bandwidth of the storage. Two things are added
-here, since what is to be predicted is a run and not a limit:
+The 2-IO model (Themis on EC2, equations 2, 4 and 6, with an infinite network) is
+``T = D / B + D / B`` with B the read/write bandwidth of the storage. Two terms are added here, to
+predict a run rather than a limit:
 
-* **CPU is a resource of each phase** (the document leaves compute-bound jobs out, section 3.3.4):
-  its demand is the CPU seconds a byte costs in the stages' own benchmarks.
+* **CPU is a resource of each phase** (the study excludes compute-bound jobs, section 3.3.4):
+  its demand is the CPU seconds for each byte in the benchmarks of the stages.
 * **A pipeline fills and drains.** The first bytes of a phase are read before any is written, and
   the last are written when all are read. Of D bytes, R are read alone, R are written alone and
   ``D - R`` move both ways at once::
 
       seconds = R / B_read + (D - R) / B_both + R / B_write
 
-  In pass one R is what the open blocks hold, half of each on average; in pass two it is a
-  partition, and while the first is sorted nothing moves at all.
+  In pass one R is the content of the open blocks, half of each on average. In pass two it is a
+  partition, and nothing moves while the first one is sorted.
 
-That is the disk's time; with the CPU's it meets in ``max(disk, cpu)`` as everywhere in the design.
+That is the disk time; a pass takes ``max(disk, cpu)``.
 
-Benchmarks of single resources are optimistic: in the job, disks and cores meet. So the model can be
-given rehearsals, small sorts that were really run: what they took beyond what the model says of
-them is a factor for each pass, and what passed before and between the passes is added.
+Benchmarks of single resources are optimistic, since a job uses disks and cores at the same time. So
+the model accepts rehearsals: small sorts that were run. The ratio of their times to the model's
+times is a factor for each pass; the time before and between their passes is added.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from tonnage.base.records.calibration import CalibrationSource, run_name
 from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, throughput
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
-"""The passes, and the trial that measures each one's work."""
+"""The passes, and the trial that measures the CPU work of each."""
 DISK, CPU = "disk: read and write at once", "cpu"
-"""The resources that a pass is limited by."""
+"""The resources that may limit a pass."""
 CONFIDENCE = 0.9
 DRAWS = 20_000
 SEED = 20_141_105
-"""Draws are the same for the same measurements."""
+"""Fixed, so that the same measurements give the same draws."""
 INTERVAL_RULE = (
-    "middle 90 % of 20,000 draws; each capacity, and the factor by which rehearsals were "
-    "slower, by Student's t on the logarithms of its samples, the same draw for both passes"
+    "middle 90 % of 20,000 draws; each capacity, and the slow-down of rehearsals, follows "
+    "Student's t on the logarithms of its samples, with the same draw for both passes"
 )
 
 
 @dataclass(frozen=True)
 class SortShape:
-    """The sort that is meant: its size and how the core divides its memory."""
+    """The size of a sort, and how the core divides its memory."""
 
     bytes: int
     cores: int
@@ -61,29 +61,29 @@ class SortShape:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A small sort that was run: its shape, and what it took."""
+    """A small sort that was run."""
 
     shape: SortShape
     record: RunRecord
 
     def seconds(self, phase: str) -> float:
-        """Seconds of the phases of this name."""
+        """Total seconds of the phases called ``phase``."""
         return sum(each.seconds for each in self.record.phases if each.name == phase)
 
     @property
     def other_seconds(self) -> float:
-        """Seconds outside the two passes: the sample, opening and closing."""
+        """Seconds outside the two passes: sampling, opening and closing files."""
         return self.record.seconds - self.seconds("pass_one") - self.seconds("pass_two")
 
 
 @dataclass(frozen=True)
 class DiskMeasurements:
-    """Measurements of the disks as the two passes use them; one and the same for one device."""
+    """Measurements of the disks as the two passes use them; the same for a single device."""
 
     pass_one: Sequence[Measurement]
-    """Reading the input's devices, writing the scratch devices."""
+    """Reading the input devices, writing the scratch devices."""
     pass_two: Sequence[Measurement]
-    """Reading the scratch devices, writing the output's devices."""
+    """Reading the scratch devices, writing the output devices."""
 
 
 def predict(
@@ -94,13 +94,13 @@ def predict(
     *,
     made_at: str,
 ) -> Prediction:
-    """How long the sort will take, with an interval.
+    """Predict the time of the sort, with an interval.
 
     Args:
         shape: The sort.
         disks: Measurements with trials ``rw``, ``ro`` and ``wo``.
         cpu: Measurements with trials ``partition`` and ``sort``.
-        rehearsals: Small sorts on the same machine; without any the model is not corrected.
+        rehearsals: Small sorts on the same machine, to correct the model.
         made_at: Now, ISO 8601.
 
     Raises:
@@ -108,7 +108,7 @@ def predict(
     """
     passes = [_PassModel(name, disks, cpu) for name in PASSES]
     factors = [each.factors(rehearsals) for each in passes]
-    # One spread for both passes: it is the same machine, and each pass has few samples.
+    # One spread for both passes, since each has few samples of the same machine.
     pooled = Capacity(
         samples=tuple(factor / of.median for of in factors for factor in of.samples),
         measurements=(),
@@ -148,13 +148,13 @@ def _calibrated(rehearsals: Sequence[Rehearsal]) -> CalibrationSource | None:
 
 
 def limit_seconds(size_bytes: int, disks: DiskMeasurements) -> float:
-    """What the disks alone need: each byte read and written twice, nothing else (equation 6)."""
+    """The time that the disks alone need to read and write each byte twice (equation 6)."""
     passes = (disks.pass_one, disks.pass_two)
     return sum(size_bytes / throughput(measurements, "rw").median for measurements in passes)
 
 
 class _PassModel:
-    """One pass: what it demands of disks and cores, and what they carry."""
+    """One pass: its demands, and the capacities of disks and cores."""
 
     def __init__(self, name: str, disks: DiskMeasurements, cpu: Sequence[Measurement]) -> None:
         measurements = disks.pass_one if name == "pass_one" else disks.pass_two
@@ -166,7 +166,7 @@ class _PassModel:
         self._moving = cpu_per_byte(measurements, "rw")
 
     def ramp_seconds(self, shape: SortShape) -> float:
-        """What filling and draining add to moving everything both ways at once."""
+        """What filling and draining the pipeline add to moving all bytes both ways at once."""
         if self._name == "pass_one":
             # Half of each open block is full on average.
             alone, waiting = min(shape.open_block_bytes // 2, shape.bytes), 0.0
@@ -178,24 +178,22 @@ class _PassModel:
         return one_way - alone / self._both.median + waiting
 
     def disk_seconds(self, shape: SortShape) -> float:
-        """All bytes both ways at once, and what filling and draining add."""
         return shape.bytes / self._both.median + self.ramp_seconds(shape)
 
     def cpu_seconds(self, shape: SortShape) -> float:
-        """The stage's work and the moving, shared by the cores."""
+        # The work of the stage and the copying, shared by the cores.
         return shape.bytes * (self._work.median + self._moving.median) / shape.cores
 
     def seconds(self, shape: SortShape) -> float:
-        """The slower of disks and cores."""
         return max(self.disk_seconds(shape), self.cpu_seconds(shape))
 
     def factors(self, rehearsals: Sequence[Rehearsal]) -> Capacity:
-        """By how much rehearsals took longer than the model says; one where there are none."""
+        """The ratios of rehearsals' times to the model's; 1 if there are none."""
         samples = [each.seconds(self._name) / self.seconds(each.shape) for each in rehearsals]
         return Capacity(samples=tuple(samples) or (1.0,), measurements=())
 
     def draws(self, shape: SortShape) -> Draws:
-        """Seconds as the capacities vary; the same seed draws the same moods for every pass."""
+        """Seconds as the capacities vary; the seed is the same for both passes."""
         generator = np.random.default_rng([SEED, 1])
         faster = self._both.draw(generator, DRAWS) / self._both.median
         per_byte = self._work.draw(generator, DRAWS) + self._moving.draw(generator, DRAWS)
@@ -204,7 +202,6 @@ class _PassModel:
         return draws
 
     def predicted(self, shape: SortShape, factor: float, draws: Draws) -> PredictedPhase:
-        """The record of this pass's prediction."""
         low, high = _middle(draws)
         terms = [
             _term(DISK, shape.bytes, self._both, shape.bytes / self._both.median),

@@ -1,18 +1,18 @@
-"""Two-pass MapReduce, of which sorting is the case where nothing is left out or added.
+"""Two-pass MapReduce; sorting is the special case of selectivity 1.
 
 Themis on EC2, section 3.3: the first pass reads, maps, shuffles and writes partitions, the second
 reads, sorts, reduces and writes. Each record is read and written exactly twice (2-IO). For an input
-of D bytes on all nodes, a map that makes ``map_share`` bytes of each, and a reduction that makes
-``reduce_share`` of each of those:
+of D bytes on all nodes, M = ``map_share`` D bytes leave the map, and R = ``reduce_share`` M bytes
+leave the reduction:
 
     map and shuffle    max(D / read, M / network, M / write)              equation 1
     sort and reduce    max(M / read, R / write)                           equation 3
     replicated         max(M / read, R / network, 2 R / write)            equation 8
     volumes            D and R on volumes, M on local disks               equations 10 and 11
 
-To these comes the cores' own work, as far as a profile knows what a core does of it in a second.
-Reading and writing of a pass share the devices, so both are set against the rate of the mix
-(equation 5): where rates were measured apart, each against its own.
+CPU work is added if a profile has the throughput of a core. Reading and writing of a pass share the
+devices, so both are divided by the mixed rate (equation 5); rates that were measured separately
+apply separately.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tonnage.model.run_phases import durability_of, functions_of, name_of, obser
 Durability = Literal["none", "replicated", "volumes"]
 DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
 GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
-"""What a sort's requests move of an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
-graphs::plan; with little memory parts are shorter, 5 MiB at least). Taken for a MapReduce, too,
-whose formats ask as they need."""
+"""Bytes of a sort's requests to an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
+graphs::plan; with little memory parts are shorter, 5 MiB at least). Also assumed for MapReduce,
+whose formats choose their own sizes."""
 STUDY = "Themis on EC2"
 CORES = "what is read has to be partitioned, then sorted"
 
@@ -43,22 +43,19 @@ def mapreduce_job(
     objects: bool = False,
     name: str = "mapreduce",
 ) -> Job:
-    """The job.
+    """A MapReduce job.
 
     Args:
         durability: ``none``; ``replicated``: a second copy of the output on another node;
             ``volumes``: input and output on network-attached volumes.
-        map_share: Bytes that the map makes of each byte of input.
-        reduce_share: Bytes that the reduction makes of each byte of those.
-        objects: Whether volumes are an object store.
-        name: What it is called.
-
-    Raises:
-        ValueError: A share is not positive and finite.
+        map_share: Bytes of map output for each byte of input.
+        reduce_share: Bytes of reduction output for each byte of map output.
+        objects: Whether an object store replaces the volumes.
+        name: Of the job.
     """
     for share in (map_share, reduce_share):
         if not 0 < share < float("inf"):
-            raise ValueError(f"a selectivity of {share}: it is more than 0")
+            raise ValueError(f"a selectivity must be more than 0, not {share}")
     made, out = map_share, map_share * reduce_share
     apart = durability == "volumes"
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
@@ -111,22 +108,21 @@ def mapreduce_job(
 
 
 def sort_job(durability: Durability = "none", *, objects: bool = False) -> Job:
-    """A sort: the map makes as much as it reads, and so does the reduction (equations 2 and 4)."""
+    """A sort: a MapReduce of selectivity 1 (equations 2 and 4)."""
     return mapreduce_job(durability, objects=objects, name="sort")
 
 
 def job_from_run(record: RunRecord) -> Job:
-    """The job that one would be which goes on as that did: a sort, or a MapReduce.
+    """The job that repeats a finished sort or MapReduce.
 
-    As durable, with the shares of bytes that functions made, and as many core seconds for each
-    byte.
+    It has the run's durability, its selectivities, and its core seconds for each byte.
 
     Raises:
-        ValueError: It was of another kind, or did nothing.
+        ValueError: The run is of another kind, or empty.
     """
     phases = observed_phases(record)
     if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
-        raise ValueError("it is no finished sort or MapReduce on a fleet")
+        raise ValueError("it is not a finished sort or MapReduce on a cluster")
     made = mapreduce_job(
         cast(Durability, durability_of(record)),
         map_share=phases[0].made or 1.0,

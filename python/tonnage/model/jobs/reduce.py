@@ -1,9 +1,9 @@
-"""Generalized reduction over data in object storage, and on disks, in passes (MATE-EC2).
+"""Generalized reduction over data in object storage and on disks, in passes (MATE-EC2).
 
-Each pass gets all chunks, which threads of the nodes retrieve, and reduces them into an object that
-is small beside the data (KMeans's centres, PCA's matrices) or is a vector of the graph's size
-(PageRank's ranks); the nodes' objects are combined at the end of the pass. Data that fits the
-nodes' memory or disks can be kept between passes, which is not assumed here: MATE-EC2 gets it anew.
+In each pass, threads on the nodes retrieve all chunks and reduce them into an object. It is small
+compared with the data (KMeans's centres, PCA's matrices), or a vector of the graph's size
+(PageRank's ranks). At the end of the pass the objects of all nodes are combined. Data could be
+cached between passes; this is not assumed here, since MATE-EC2 retrieves it again.
 """
 
 from __future__ import annotations
@@ -26,21 +26,18 @@ def reduce_job(
     cpu_seconds_per_byte: float | None = None,
     source: str = "given",
 ) -> Job:
-    """The job.
+    """A reduction job.
 
     Args:
-        passes: How often all data is gone through.
-        chunk_bytes: What a request gets.
+        passes: Number of passes over all data.
+        chunk_bytes: Bytes of a request.
         object_share: Bytes of a node's reduction object that are sent, for each byte of input.
-        local_share: Of the input, what lies on the nodes' own disks; the rest is in object storage.
-        cpu_seconds_per_byte: Core seconds of the work, if it was measured.
-        source: Where these come from.
-
-    Raises:
-        ValueError: No pass, a chunk of nothing, a negative share, or more than all.
+        local_share: Share of the input on the nodes' own disks; the rest is in object storage.
+        cpu_seconds_per_byte: Measured core seconds of the work, if known.
+        source: Of those.
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
-        raise ValueError("a reduction has a pass, gets a byte at least and sends none or more")
+        raise ValueError("needs at least a pass, chunks of a byte, and shares from 0 to 1")
     far, demands, room = 1.0 - local_share, list[Demand](), list[SpaceDemand]()
     every = f"{STUDY}: all chunks, once"
     if far:
@@ -74,17 +71,17 @@ def reduce_job(
 
 
 def job_from_reduction(record: ReductionRecord) -> Job:
-    """The job that a reduction would be which goes on as one did that was run.
+    """The job that repeats a finished reduction.
 
-    As many rounds, ranges of the same size, as much of the input on the nodes' own disks, and as
-    many core seconds for each byte, those of retrieval among them, of the cores that it had.
+    It has the run's number of rounds, size of ranges, share of local input, and core seconds for
+    each byte, including those of retrieval.
 
     Raises:
-        ValueError: It has reduced nothing.
+        ValueError: The run is empty.
     """
     moved = record.rounds_here * record.bytes
     if not moved:
-        raise ValueError("it has reduced nothing: run it on some input first")
+        raise ValueError("it reduced no data: run it on some input first")
     made = reduce_job(
         record.rounds,
         chunk_bytes=record.tuning.range_bytes,
@@ -99,7 +96,6 @@ def job_from_reduction(record: ReductionRecord) -> Job:
 
 
 def _local_share(record: ReductionRecord) -> float:
-    """Of its input, what was in files."""
-    if record.object_bytes is None:  # Of objects all is asked for by requests.
+    if record.object_bytes is None:  # Without that figure, requests mean that all was in objects.
         return 0.0 if record.requests else 1.0
     return 1.0 - record.object_bytes / record.bytes

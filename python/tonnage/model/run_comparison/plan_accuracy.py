@@ -1,4 +1,4 @@
-"""How near a run on a fleet came to the plan that stands beside it: time, money, what missed."""
+"""The accuracy of the plan that a run followed: time, cost, and the largest deviation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tonnage.base.records.cluster_study import PlanAccuracy
 
 
 def plan_accuracy(record: RunRecord | ReductionRecord) -> PlanAccuracy:
-    """How near a run came to its plan, which stands beside it."""
+    """The accuracy of the plan that a run was compared with."""
     planned = record.compared.planned if record.compared else None
     assert record.compared is not None and planned is not None
     candidate, seconds = planned.candidate, record.seconds
@@ -25,18 +25,18 @@ def plan_accuracy(record: RunRecord | ReductionRecord) -> PlanAccuracy:
 
 
 def _missed(compared: RunComparison, planned: FollowedPlan) -> str | None:
-    """What was furthest from its plan: a phase, by what held it up, or what passed outside."""
+    """The phase, or the time outside of phases, that was furthest from its plan."""
     off, left = {}, planned.seconds.median
     for each in compared.phases:
         if each.planned_seconds is None:
             continue
         took = each.seconds if each.came_seconds is None else each.came_seconds
         held_up = formatting.resource(each.bottleneck)
-        is_alone = took == each.seconds  # With copies, what held up the longer of both was judged.
+        is_alone = took == each.seconds  # With replication, the longer of both was judged.
         if is_alone and each.planned_bottleneck and not each.as_planned:
             held_up += f", planned as {each.planned_bottleneck}"
         off[f"{formatting.phase(each.name)} ({held_up})"] = abs(took - each.planned_seconds)
         left -= each.planned_seconds
     if off and compared.other_seconds is not None:
-        off["beginning and end"] = abs(compared.other_seconds - left)
+        off["start and end"] = abs(compared.other_seconds - left)
     return max(off, key=off.__getitem__, default=None)

@@ -1,15 +1,15 @@
-"""A run on a fleet beside its plan and its limit, phase by phase.
+"""Compare a two-pass run on a cluster with its plan and its limit, phase by phase.
 
 **The limit** is the model of all plans, ``max over nodes, max over resources of demand /
-capacity``, with each node's own demands, as its probes counted them, and its own capacities, as
-they were measured (Themis on EC2, equations 1, 3 and 8, node by node): in pass one a node reads,
-sends, receives and writes, in pass two it reads and writes, with copies also sends and receives.
-What it gets from an object store it also receives, and what it puts there it also sends.
+capacity``, with each node's own demands, counted by its probes, and its own measured capacities
+(Themis on EC2, equations 1, 3 and 8, node by node). In pass one a node reads, sends, receives and
+writes; in pass two it reads and writes, with replication it also sends and receives. Bytes from an
+object store count as received, too, and bytes to it as sent.
 
-**The bottleneck** is found without any capacity. Stages that read, work on cores or write wait for
-nobody while they are at work: one that was so for most of the time that the slowest node took held
-up all. Those of the network are at work also while a peer has nothing for them, so that it was the
-network's turn is what is left if there is no such stage, and who sends was held up.
+**The bottleneck** is found without capacities. Stages that read, compute or write do not wait for
+other nodes while they are busy. One that was busy for most of the slowest node's time is the
+bottleneck. Network stages are also busy while a peer has nothing for them, so the network is the
+bottleneck if there is no such stage, with the node whose network took longest.
 
 **The plan** is taken in proportion to the bytes that were read. Planned seconds are of the shares
 that functions were planned to make of them: where they made others, that is said.
@@ -42,10 +42,10 @@ from tonnage.model.two_pass import DISK as BOTH_WAYS
 READ, WRITE = "disk: read", "disk: write"
 SEND, RECEIVE = "network: send", "network: receive"
 GET, PUT = "object get", "object put"
-KINDS = {"read": READ, "write": WRITE, "send": SEND, "receive": RECEIVE}
-"""What a stage uses; all others use cores."""
+STAGE_RESOURCES = {"read": READ, "write": WRITE, "send": SEND, "receive": RECEIVE}
+"""The resource of each kind of stage; all others use cores."""
 NETWORK = (SEND, RECEIVE)
-ALIKE = {
+EQUIVALENT = {
     READ: (READ, BOTH_WAYS),
     WRITE: (WRITE, BOTH_WAYS),
     **dict.fromkeys(NETWORK, NETWORK),
@@ -53,26 +53,26 @@ ALIKE = {
     PUT: (PUT, SEND),
     CPU: (CPU,),
 }
-"""Which resources a bottleneck may stand for: who waits for one waits for the other."""
+"""The resources that a bottleneck may mean: a stage that waits for one also waits for the other."""
 PASSES = ("pass_one", "pass_two")
 """The phases of a run, in the order of a plan's."""
 COPY = "copy"
-"""Copies of what pass two has written, where they were not sent meanwhile."""
-THINGS = {
+"""Replication of pass two's output, where it did not overlap with it."""
+PLAN_RESOURCES = {
     **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
     **dict.fromkeys(NETWORK, ("network",)),
     **dict.fromkeys((GET, PUT), ("object storage", "volumes")),
     CPU: ("cpu",),
 }
-"""What a plan calls them."""
-AT_WORK = 0.7
-"""A stage at work for this share of a phase's time is its bottleneck."""
+"""The names of these resources in plans."""
+BUSY_SHARE = 0.7
+"""A stage that was busy for this share of a phase is its bottleneck."""
 TIE = 0.05
-"""Resources that need as long as the limit within this share are all of them the limit."""
-FAR = 0.01
-"""Bytes are other ones than those that were planned for from this share on."""
+"""Resources that need as long as the limit within this share are limits, too."""
+TOLERANCE = 0.01
+"""Relative difference of sizes and selectivities from which on the plan was for others."""
 RULE = (
-    "of each phase the node and the resource that take longest: the bytes that each node moved "
+    "for each phase the node and the resource that take longest: the bytes that each node moved "
     "over the median of its measured rates"
 )
 
@@ -83,14 +83,7 @@ def compare(
     plan: Plan | None = None,
     candidate: Candidate | None = None,
 ) -> RunComparison:
-    """The run, beside what is given of its nodes' capacities and of its plan.
-
-    Args:
-        record: A run on a fleet.
-        measured: What its nodes carry.
-        plan: What it was planned with.
-        candidate: Which of the plan's candidates it followed.
-    """
+    """Compare a run on a cluster with the capacities of its nodes, and with a candidate of its plan."""
     of_nodes = measured.nodes if measured else {}
     names = dict.fromkeys(phase.name for node in record.nodes for phase in node.phases)
     phases = [_phase(name, record, of_nodes) for name in names]
@@ -99,7 +92,7 @@ def compare(
         planned = _planned(record, plan, candidate)
         scale = planned.seconds.median / candidate.seconds.median
         copies = next((each for each in phases if each.name == COPY), None)
-        phases = [_beside(each, candidate, scale, copies) for each in phases]
+        phases = [_with_plan(each, candidate, scale, copies) for each in phases]
     seconds = sum(phase.seconds for phase in phases)
     is_one = record.commands == 1 and record.seconds >= seconds
     other = record.seconds - seconds if is_one else None
@@ -123,13 +116,13 @@ def compare(
         planned=planned,
         notes=[
             *_notes(record, phases, other, measured, planned),
-            *(_made(record, plan) if plan and planned else ()),
+            *(_selectivity_notes(record, plan) if plan and planned else ()),
         ],
     )
 
 
 def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) -> PhaseComparison:
-    """A phase of all nodes, beside its limit."""
+    """A phase of all nodes, compared with its limit."""
     ran = {
         node.node: several
         for node in record.nodes
@@ -152,7 +145,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) ->
         if use.seconds is not None
     ]
     limit = max(needed, default=None)
-    alike = ALIKE[bottleneck]
+    alike = EQUIVALENT[bottleneck]
     needs = max((seconds for seconds, resource, _ in needed if resource in alike), default=None)
     met = None
     if limit and needs is not None:
@@ -174,11 +167,9 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) ->
 
 
 def resource_uses(demands: Mapping[str, float], carried: NodeCapacity) -> list[ResourceUse]:
-    """What a node's resources take of a phase.
+    """The time of each of a node's resources in a phase.
 
-    Args:
-        demands: Bytes of each resource; of cores, core seconds.
-        carried: What it carries.
+    Demands are bytes by resource; of cores, core seconds.
     """
     rates = {
         READ: carried.read,
@@ -231,8 +222,8 @@ def _demands(several: Iterable[Phase], record: RunRecord) -> dict[str, float]:
 
 
 def _resource(stage: Stage, phase: str, record: RunRecord) -> str:
-    """What a stage uses: input and output may lie in an object store, scratch does not."""
-    found = KINDS.get(stage.kind, CPU)
+    """The resource of a stage: input and output may be in an object store, scratch is not."""
+    found = STAGE_RESOURCES.get(stage.kind, CPU)
     where = {(READ, PASSES[0]): ("inputs", GET), (WRITE, PASSES[1]): ("output", PUT)}
     name, of_object = where.get((found, phase), ("", found))
     return of_object if any("://" in path for path in record.settings.get(name, ())) else found
@@ -244,20 +235,20 @@ def _bottleneck(
     seconds: float,
     record: RunRecord,
 ) -> tuple[str, str]:
-    """What held up a phase, and on which node."""
-    at_work: dict[tuple[str, str, str], float] = {}
+    """The resource that limited a phase, and its node."""
+    busy_seconds: dict[tuple[str, str, str], float] = {}
     wired = False
     for node, several in ran.items():
         for phase in several:
             for stage in phase.stages:
                 resource = _resource(stage, phase.name, record)
                 if resource in NETWORK:
-                    wired = wired or stage.bytes > 0  # A node alone sends nothing.
+                    wired = wired or stage.bytes > 0  # A single node sends nothing.
                     continue
                 key = resource, node, stage.name
-                at_work[key] = at_work.get(key, 0.0) + stage.busy_seconds / stage.workers
-    most = max(at_work, key=lambda key: (at_work[key], key), default=None)
-    if most and (not wired or at_work[most] >= AT_WORK * seconds):
+                busy_seconds[key] = busy_seconds.get(key, 0.0) + stage.busy_seconds / stage.workers
+    most = max(busy_seconds, key=lambda key: (busy_seconds[key], key), default=None)
+    if most and (not wired or busy_seconds[most] >= BUSY_SHARE * seconds):
         return most[0], most[1]
     carried = [
         (use.seconds or 0.0, use.amount, use.resource, each.node)
@@ -269,10 +260,10 @@ def _bottleneck(
     return resource, node
 
 
-def _beside(
+def _with_plan(
     phase: PhaseComparison, candidate: Candidate, scale: float, copies: PhaseComparison | None
 ) -> PhaseComparison:
-    """The phase, beside the plan's; copies that were made after pass two are planned with it."""
+    """The phase, compared with the plan's; replication after pass two is planned as part of it."""
     if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
         return phase
     planned = candidate.phases[PASSES.index(phase.name)]
@@ -284,7 +275,7 @@ def _beside(
         phase,
         planned_seconds=planned.seconds * scale,
         planned_bottleneck=planned.bottleneck,
-        as_planned=planned.bottleneck in THINGS.get(bottleneck, ()),
+        as_planned=planned.bottleneck in PLAN_RESOURCES.get(bottleneck, ()),
         came_seconds=came,
     )
 
@@ -314,7 +305,7 @@ def _notes(
     if record.commands > 1:
         yield (
             f"it took {record.commands} commands: its seconds are those of the last, its phases "
-            "those of all"
+            "those of all of them"
         )
     read = sum(
         use.amount
@@ -324,9 +315,9 @@ def _notes(
         for use in node.uses
         if use.resource in (READ, GET)
     )
-    if read > record.bytes * (1 + FAR):
+    if read > record.bytes * (1 + TOLERANCE):
         again = formatting.size(read - record.bytes)
-        yield f"{again} were read again after a loss, which limits count as what had to be moved"
+        yield f"{again} were read again after a loss; the limit counts them as demand"
     lacking: dict[str, dict[str, None]] = {}
     for phase in phases if measured else ():
         for node in phase.nodes:
@@ -334,9 +325,9 @@ def _notes(
                 if use.resource != CPU and use.amount and use.capacity is None:
                     lacking.setdefault(formatting.resource(use.resource), {})[node.node] = None
     for resource, nodes in lacking.items():
-        yield f"limits lack {resource}: it was not measured on {formatting.listing(nodes)}"
+        yield f"the limit omits {resource}, which was not measured on {formatting.listing(nodes)}"
     if measured and record.job == "mapreduce":
-        yield "limits lack the input and the output, which functions read and write"
+        yield "the limit omits the input and the output, which functions read and write"
     if record.job == "mapreduce":
         counted = sum(
             use.amount
@@ -346,20 +337,20 @@ def _notes(
             if use.resource == CPU
         )
         yield (
-            f"core seconds of phases are without those of functions: {formatting.significant(counted)} "
+            f"core seconds of phases exclude functions: {formatting.significant(counted)} "
             f"of {formatting.significant(record.cpu_seconds)}"
         )
-    if planned and abs(record.bytes / planned.bytes - 1) > FAR:
+    if planned and abs(record.bytes / planned.bytes - 1) > TOLERANCE:
         yield (
-            f"it was planned for {formatting.size(planned.bytes)}: planned seconds are in proportion to "
-            f"the {formatting.size(record.bytes)} that there were"
+            f"it was planned for {formatting.size(planned.bytes)}: planned seconds are scaled to "
+            f"{formatting.size(record.bytes)}"
         )
     if planned and any(phase.name == COPY for phase in phases):
-        yield "copies that were made after pass two are planned, and compared, as a part of it"
+        yield "replication after pass two is planned, and compared, as part of it"
 
 
-def _made(record: RunRecord, plan: Plan) -> Iterable[str]:
-    """What functions made of what they were given, if it is not what was planned."""
+def _selectivity_notes(record: RunRecord, plan: Plan) -> Iterable[str]:
+    """Notes on selectivities that differ from the planned ones."""
     if not record.bytes or not record.shuffled_bytes or record.written_bytes is None:
         return
     made = {
@@ -368,9 +359,9 @@ def _made(record: RunRecord, plan: Plan) -> Iterable[str]:
     }
     for name, share in made.items():
         wanted = float(plan.job.settings.get(name, 1.0))
-        if abs(share / wanted - 1) > FAR:
-            again = ", what was sent again too" if len(record.rounds) > 1 else ""
+        if abs(share / wanted - 1) > TOLERANCE:
+            again = ", including repeated rounds" if len(record.rounds) > 1 else ""
             yield (
-                f"it was planned with --{name.replace('_', '-')} {wanted:g}, and functions made "
-                f"{formatting.significant(share)}{again}: planned seconds are of the former"
+                f"it was planned with a {name.replace('_', ' ')} of {wanted:g}, the actual one is "
+                f"{formatting.significant(share)}{again}: planned seconds are for the former"
             )
