@@ -72,7 +72,7 @@ class World:
         self.wheel = here / "tonnage-0.1.0-py3-none-any.whl"
         self.wheel.write_bytes(b"a wheel")
         self.account: list[str | Path] = ["--image", server.image(), "--subnet", server.subnet()]
-        self.account += ["--key", "mine", "--ssh-from", "203.0.113.7/32"]
+        self.account += ["--key-pair", "mine", "--ssh-from", "203.0.113.7/32"]
         self.flags: list[str | Path] = [*self.account, "--ssh", SSH, "--wheel", self.wheel]
         self.flags += ["--output", "launch", "--timeout", "1s"]
         self._runs = 0
@@ -246,7 +246,7 @@ def test_without_what_only_the_account_tells_it_says_what_to_give(world: World) 
     assert dry.code == 0 and "REPLACE-ImageId" in dry.out and "To launch it give --image" in dry.err
     done = world.run("launch", world.plan)
     assert done.code == 2 and world.cloud.asked == []
-    for flag in ("--image", "--subnet", "--key", "--ssh-from"):
+    for flag in ("--image", "--subnet", "--key-pair", "--ssh-from"):
         assert flag in done.err
 
 

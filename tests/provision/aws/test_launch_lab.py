@@ -150,7 +150,7 @@ def test_a_fleet_is_launched_screened_used_and_ended(
     sort += ["--output", str(disk / "job")]
     done = tonnage.run(
         *("launch", plan(disk / "plan.json", chosen), "--image", server.image()),
-        *("--subnet", server.subnet(), "--key", "mine", "--ssh-from", "10.0.0.0/8"),
+        *("--subnet", server.subnet(), "--key-pair", "mine", "--ssh-from", "10.0.0.0/8"),
         *("--ssh", str(SSH), "--private", "--wheel", wheel(disk), "--output", disk / "launch"),
         *("--size", "20MB", "--seconds", "2", "--replacements", str(SPARES)),
         *("--timeout", "10min", "--", *sort),

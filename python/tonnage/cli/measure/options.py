@@ -192,12 +192,24 @@ class ResultOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterOptions(ResultOptions):
-    """A measurement here, or on the nodes of a cluster."""
+class NodeOptions:
+    """Which nodes of a cluster measure."""
 
     cluster: ClusterAddress = None
     nodes: Nodes = None
     timeout: MeasureTimeout = default("60s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeOrderOptions(NodeOptions):
+    """The same, and in which order."""
+
+    one_at_a_time: OneAtATime = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions(ResultOptions, NodeOptions):
+    """A measurement here, or on the nodes of a cluster. (The order of bases is that of help.)"""
 
     def __post_init__(self) -> None:
         """Refuses options that have no effect here."""
@@ -219,10 +231,8 @@ class ClusterOptions(ResultOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasureOptions(ClusterOptions):
+class MeasureOptions(ClusterOptions, NodeOrderOptions):
     """The same, where nodes can be measured one at a time."""
-
-    one_at_a_time: OneAtATime = False
 
     def _of_cluster(self) -> dict[str, Any]:
         return {"--nodes": self.nodes, "--one-at-a-time": self.one_at_a_time}

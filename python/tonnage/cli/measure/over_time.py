@@ -70,7 +70,7 @@ def measure_over_time(
     empty.
 
     Examples:
-        tonnage measure over-time --dir /mnt/nvme0 --operation read4m --every 10min --for 24h
+        tonnage measure over-time --operation read4m --every 10min --for 24h
     """
     from tonnage.measure.over_time import OverTimeSettings
     from tonnage.measure.over_time import measure_over_time as measure

@@ -22,6 +22,7 @@ RENAMED_FLAGS = {
     "--fleet": ("--cluster",),
     "--format": ("--output-format", "--input-format"),
     "--instances": ("--nodes",),
+    "--key": ("--key-pair",),
     "--on-demand": ("--purchase",),
     "--out": ("--job-dir", "--output"),
     "--outstanding": ("--queue-depth",),

@@ -51,7 +51,7 @@ class AccountOptions:
         typer.Option("--subnet", metavar="ID", help="Subnet, and thereby zone, of all nodes."),
     ] = None
     key: Annotated[
-        str | None, typer.Option("--key", metavar="NAME", help="Name of your EC2 key pair.")
+        str | None, typer.Option("--key-pair", metavar="NAME", help="Name of your EC2 key pair.")
     ] = None
     ssh_from: Annotated[
         str | None,
@@ -214,7 +214,7 @@ def launch(
 
     Examples:
         tonnage launch plan.json --dry-run
-        tonnage launch plan.json --image ami-1 --subnet subnet-1 --key mine \\
+        tonnage launch plan.json --image ami-1 --subnet subnet-1 --key-pair mine \\
             --ssh-from 203.0.113.7/32 --budget 50USD
     """
     from tonnage.plan.machines import PURCHASES

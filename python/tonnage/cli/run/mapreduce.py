@@ -115,8 +115,8 @@ def run_mapreduce(
 
     Examples:
         tonnage run mapreduce words.py:JOB text --output counts --scratch tmp
-        tonnage run mapreduce words.py:JOB s3://b/in --output s3://b/out --scratch /mnt/tmp \\
-            --cluster auto
+        tonnage run mapreduce words.py:JOB s3://b/in --output s3://b/out \\
+            --scratch /mnt/tmp --cluster auto
     """
     read, written = locations(inputs), locations([output])
     refuse_node_in_urls([*read.urls, *written.urls])

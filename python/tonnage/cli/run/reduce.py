@@ -125,7 +125,7 @@ def run_reduce(
     these are merged at the end of each round.
 
     Examples:
-        tonnage run reduce kmeans s3://bucket/points/ --dtype 8f8 --k 16 --iterations 10
+        tonnage run reduce kmeans s3://bucket/points/ --dtype 8f8 --k 16
         tonnage run reduce histogram table.parquet --columns price
     """
     refuse_unknown_reduction(job)

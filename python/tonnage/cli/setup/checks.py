@@ -109,7 +109,7 @@ def direct_io(directory: Path) -> Check:
     name = f"O_DIRECT in {directory}"
     try:
         with tempfile.NamedTemporaryFile(dir=directory) as file, mmap.mmap(-1, BLOCK) as buffer:
-            descriptor = os.open(file.name, os.O_WRONLY | os.O_DIRECT)
+            descriptor = open_direct(file.name)
             try:
                 os.write(descriptor, buffer)
             finally:
@@ -130,6 +130,11 @@ def direct_io(directory: Path) -> Check:
             "a directory on xfs or ext4",
         )
     return Check(name=name, status="ok", found="works")
+
+
+def open_direct(path: str) -> int:
+    """A descriptor that writes past the page cache."""
+    return os.open(path, os.O_WRONLY | os.O_DIRECT)
 
 
 def free_space(directory: Path) -> Check:

@@ -1,0 +1,227 @@
+"""Command lines that cannot be used: exit code 2, one line, nothing changed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Call
+
+# Command lines that are refused, each with a pattern of its one line.
+# In a directory with a file `in` of 1000 records, one `cut` short, an empty directory `dir`, and a
+# directory `filled` that holds another, `below`, one `full` that holds `records`, a `link` to `in`.
+SORT = ("run", "sort", "in", "--output", "out", "--scratch", "scratch")
+REFUSED: list[tuple[tuple[str, ...], str]] = [
+    ((), r"give a command: measure, .*completion"),
+    (("fleet", "down"), r"tonnage fleet is now tonnage cluster"),
+    ((*SORT, "--fleet", "auto"), r"--fleet is now --cluster"),
+    ((*SORT, "--out", "job"), r"--out is now --job-dir"),
+    (("measure", "disk", "--out", "out"), r"--out is now --output"),
+    (("measure", "disk", "--rounds", "3"), r"--rounds is now --repetitions"),
+    (("index", "in", "--format", "csv"), r"--format is now --input-format"),
+    ((*SORT, "--nodes", "3"), r"--nodes needs --cluster: give --cluster too, or leave out --nodes"),
+    (("run",), r"give a command: sort"),
+    (("measure",), r"give a command: disk"),
+    (("catalog",), r"give a command: ls"),
+    (("catalog", "ls", "aws-2014"), r"no catalog aws-2014 \(did you mean aws-us-east-1-2014"),
+    (("catalog", "ls", "in"), r"in, row 1: no column instance_type or machine_type|in: expected a"),
+    (("catalog", "ls", "--min-local-disk", "1TX"), r"'1TX' is no size"),
+    (("catalog", "ls", "--min-network", "10"), r"'10': write it like 200Mbit"),
+    (("catalog", "ls", "--max-price", "-1"), r"'-1' is no amount of money"),
+    (("catalog", "ls", "--arch", "x86"), r"--arch x86: give one of arm64, .*x86_64"),
+    (("catalog", "ls", "--provider", "ibm"), r"--provider ibm: give one of aws, azure, gcp"),
+    (("catalog", "ls", "--sort", "speed"), r"--sort speed: give one of price, type"),
+    (("catalog", "show", "i4i.4xlage"), r"no offer i4i.4xlage \(did you mean i4i.4xlarge\?\)"),
+    (("catalog", "diff", "aws-us-east-1-2026", "gcp-us-central1-2026"), r"one provider"),
+    (("catalog", "refresh", "gcp"), r"gcp: only aws can be refreshed"),
+    (("catalog", "refresh", "aws", "--region", "us"), r"--region us: write it like us-east-1"),
+    (
+        ("catalog", "refresh", "aws", "--output", "dir"),
+        r"--output dir: name a file that ends in .csv",
+    ),
+    (("xyzzy",), r"No such command 'xyzzy': there are measure, .*completion \(see"),
+    (("run", "short"), r"No such command 'short' \(did you mean sort\?\) \(see --help\)"),
+    ((*SORT, "--speed", "9"), r"No such option: --speed \(see --help\)"),
+    ((*SORT, "--memry", "9"), r"No such option: --memry \(did you mean --memory\?\)"),
+    ((*SORT, "--fault", "f"), r"No such option: --fault \(see|--fault \(did you mean --(?!faults)"),
+    (("report", "nope"), r"nope: there is no such file or directory: give the --output"),
+    (("run", "reduce"), r"Missing argument 'JOB'"),
+    (("run", "reduce", "kmean", "x"), r"kmean: give kmeans, .* \(did you mean kmeans\?\)"),
+    (("run", "reduce", "pca"), r"INPUT\.\.\. is missing: give files or folders"),
+    (("index",), r"INPUT\.\.\. is missing: give files or folders"),
+    ((*SORT, "--memory"), r"'--memory' requires an argument"),
+    (("run", "sort", "in", "--output", "out"), r"Missing option '--scratch'"),
+    (("run", "sort", "in", "--scratch", "scratch"), r"Missing option '--output'"),
+    (("run", "sort", "--output", "out", "--scratch", "dir", "in"), r"INPUT\.\.\. .*before"),
+    (("run", "reduce"), r"Missing argument 'JOB'"),
+    (
+        ("run", "reduce", "kmean", "x"),
+        r"kmean: give kmeans, .*MODULE:NAME \(did you mean kmeans\?\)",
+    ),
+    (("run", "reduce", "pca"), r"INPUT\.\.\. is missing: give files or folders"),
+    (("index",), r"INPUT\.\.\. is missing: give files or folders"),
+    (("run", "sort", "none", *SORT[3:]), r"none: No such file .*name a file or a directory"),
+    (("run", "sort", "cut", *SORT[3:]), r"cut: .*99950 .*record's 100.* offset 99900, 50 bytes"),
+    ((*SORT, "--record-bytes", "64"), r"in: .* offset 99968, 32 bytes .*--record-bytes"),
+    ((*SORT, "--record-bytes", "0"), r"'--record-bytes': '0': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "-7"), r"'--record-bytes': '-7': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "ten"), r"'--record-bytes': 'ten': give a whole number from 1 to"),
+    ((*SORT, "--record-bytes", "9" * 30), r"'--record-bytes': '9+': give a whole number from 1 to"),
+    ((*SORT, "--key", "0-10"), r"--key 0-10: write OFFSET:LENGTH"),
+    ((*SORT, "--key", "-1:10"), r"--key -1:10: write OFFSET:LENGTH"),
+    ((*SORT, "--key", "91:10"), r"--key 91:10 .*record of 100 bytes.*within --record-bytes"),
+    ((*SORT, "--key", "5:0"), r"--key 5:0 .*OFFSET:LENGTH"),
+    ((*SORT, "--memory", "lots"), r"'--memory': 'lots' is no size: write it like 20TB"),
+    ((*SORT, "--memory", "1XB"), r"'--memory': '1XB' is no size"),
+    ((*SORT, "--memory", "-1GB"), r"'--memory': '-1GB' is no size"),
+    ((*SORT, "--memory", "9" * 400), r"'--memory': .* is too large"),
+    ((*SORT, "--memory", "8EiB"), r"'--memory': '8EiB' is too large: give less than 9EB"),
+    ((*SORT, "--memory", "8EB"), r"--memory 8EB is more than the \S+ [MG]iB that this .*give less"),
+    (("study", "--memory", "1PiB"), r"--memory 1PiB is more than the \S+ [MG]iB .*give less"),
+    (("measure", "disk", "--memory", "1PiB"), r"--memory 1PiB is more than the \S+ [MG]iB "),
+    (("run", "sort", "in", "./in", *SORT[3:]), r"input in is given twice: give each file once"),
+    (
+        ("run", "sort", "full", "full/records", *SORT[3:]),
+        r"input full/records is given twice, also by full: give each file once",
+    ),
+    (("run", "sort", "link", "in", *SORT[3:]), r"input in is given twice, also by link: give"),
+    ((*SORT, "--memory", "100kB"), r"--memory .*100000 bytes is too small .*at least \d+ ?MiB"),
+    ((*SORT, "--memory", "0"), r"--memory .*0 bytes is too small .*at least \d+ ?MiB"),
+    (
+        ("run", "sort", "in", "--output", "cut", "--scratch", "dir"),
+        r"--output cut: cut is a file: give",
+    ),
+    (
+        ("run", "sort", "in", "--output", "out", "--scratch", "cut"),
+        r"--scratch cut: cut is a file: give",
+    ),
+    (
+        ("run", "sort", "in", "--output", "cut/x", "--scratch", "dir"),
+        r"--output cut/x: cut is a file",
+    ),
+    (
+        ("run", "sort", "in", "--output", ".", "--scratch", "dir"),
+        r"--output \. is not empty .* cut",
+    ),
+    (("run", "sort", "in", "--output", "out", "./out", "--scratch", "dir"), r"out is given twice"),
+    (("run", "sort", "in", "--output", "out", "--scratch", "dir", "dir"), r"dir is given twice"),
+    (
+        ("run", "sort", "in", "--output", "filled", "--scratch", "dir"),
+        r"--output filled is not empty .* below\)",
+    ),
+    ((*SORT[:5], "--scratch", "out/s"), r"--scratch out/s is inside \S+/out.*elsewhere"),
+    ((*SORT[:5], "out/o", "--scratch", "dir"), r"--output out/o is inside \S+/out.*elsewhere"),
+    (
+        ("run", "sort", "dir", "--output", "out", "--scratch", "dir/x/y"),
+        r"--scratch dir/x/y is inside \S+/dir.*elsewhere",
+    ),
+    (
+        ("run", "sort", "dir", "--output", "dir/out", "--scratch", "scratch"),
+        r"--output dir/out is inside \S+/dir.*elsewhere",
+    ),
+    (("gensort",), r"Missing argument 'RECORDS'"),
+    (("gensort", "5"), r"Missing argument 'FILE\.\.\.'"),
+    (("gensort", "-5", "new"), r"-5: give a number from 0 up"),
+    (("gensort", "five", "new"), r"'RECORDS': 'five': give a whole number from 0 to"),
+    (("gensort", "9" * 30, "new"), r"'RECORDS': '9+': give a whole number from 0 to"),
+    (("gensort", str(10**15), "new"), r"bytes free, generating needs 100000000000000000:"),
+    (("gensort", "5", "new", "--start", "-1"), r"'--start': '-1': give a whole number from 0 to"),
+    (("gensort", "5", "new", "--start", str(1 << 128)), rf"'--start': .* to {(1 << 128) - 1} "),
+    (("gensort", "5", "new", "--start", "²"), r"'--start': '²': give a whole number"),
+    (("gensort", "5", "dir"), r"dir is there and no regular file: give the name of a file"),
+    (("gensort", "5", "none/new"), r"none/new: there is no directory none: make it first"),
+    (("gensort", "5", "new", "new"), r"new is given twice"),
+    (("valsort",), r"FILE_OR_DIR\.\.\. is missing: give files"),
+    (("valsort", "none"), r"none: No such file .*name a file or a directory"),
+    (("valsort", "cut"), r"cut: .* offset 99900, 50 bytes"),
+    (("valsort", "in", "--key", "100:1"), r"--key 100:1 .*within --record-bytes"),
+    (("measure", "disk", "--dir", "none"), r"--dir none: there is no such directory; make it"),
+    (("measure", "disk", "--dir", "dir", "in"), r"--dir in: in is a file: give a directory"),
+    (("measure", "disk", "--dir", "dir", "./dir"), r"--dir dir is given twice"),
+    (("measure", "disk", "--mode", "up"), r"--mode up: give one of wo, ro, rw, headroom"),
+    (("measure", "disk", "--size", "5"), r"'--size': '5': give at least 1MB"),
+    (("measure", "disk", "--size", "8EiB"), r"'--size': '8EiB' is too large"),
+    (("measure", "disk", "--size", "900TB"), r"bytes free, measuring needs 1800000000000000:"),
+    (
+        ("measure", "disk", "--seconds", "0"),
+        r"'--seconds': '0': give a time from 0\.1s to 1e\+06s",
+    ),
+    (("measure", "disk", "--seconds", "inf"), r"'--seconds': 'inf': give a time from 0\.1s"),
+    (("measure", "disk", "--seconds", "nan"), r"'--seconds': 'nan': give a time from 0\.1s"),
+    (("measure", "disk", "--seconds", "soon"), r"'--seconds': 'soon': give a time from 0\.1s"),
+    (
+        ("measure", "disk", "--repetitions", "0"),
+        r"'--repetitions': '0': give a whole number from 1 to",
+    ),
+    (
+        ("measure", "disk", "--repetitions", "1.5"),
+        r"'--repetitions': '1\.5': give a whole number from 1",
+    ),
+    (
+        ("measure", "ops", "--operation", "read5k"),
+        r"--operation read5k: give one of read4k, read4m",
+    ),
+    (("measure", "ops", "--suite", "all"), r"--suite all: give one of explore, steady"),
+    (("measure", "ops", "--engine", "fast"), r"--engine fast: give one of ring, sync"),
+    (("measure", "ops", "--submission", "x"), r"--submission x: give one of single, batched"),
+    (("measure", "ops", "--until-confidence", "2"), r"'--until-confidence': '2': give a perc"),
+    (("measure", "ops", "--dir", "none"), r"--dir none: there is no such directory; make it"),
+    (("measure", "ops", "--file-size", "900TB"), r"bytes free, the test file needs"),
+    (("measure", "over-time", "--every", "soon"), r"'--every': 'soon' is no time: write it like"),
+    (("measure", "over-time", "--for", "0"), r"'--for': '0' is no time"),
+    (("measure", "stream", "--operation", "x"), r"--operation x: give one of write, read"),
+    (("measure", "stream", "--block", "1"), r"--block 1 is no multiple of --transfer 1048576"),
+    (("measure", "stream", "--transfer", "0"), r"'--transfer': '0': give a multiple of 4096"),
+    (("measure", "stream", "--transfer", "1000"), r"'--transfer': '1000': give a multiple of"),
+    (("measure", "stream", "--block", "0"), r"--block 0 is no multiple of --transfer"),
+    (("import", "none"), r"none: expected a file that can be read \(No such file"),
+    (("import", "in"), r"in: expected "),
+    (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
+    (("study", "--data", "1kB"), r"'--data': '1kB': give at least 1MB"),
+    (("study", "--data", "1.5"), r"'--data': '1\.5': give at least 1MB"),
+    (("study", "--dir", "dir", "none"), r"--dir none: there is no such directory; make it first"),
+    (("study", "--data", "big"), r"'--data': 'big' is no size"),
+    (("study", "--dir", "in"), r"--dir in: in is a file: give a directory"),
+    (("study", "--dir", "dir", "full", "dir"), r"--dir dir is given twice"),
+    (("study", "--output", "in"), r"--output in: in is a file: give a directory"),
+    (("study", "--output", "in/x"), r"--output in/x: in is a file: give a directory"),
+    (("study", "now"), r"unexpected extra argument"),
+    (("study", "--until", "plan"), r"--until needs --cluster: give --cluster too"),
+    (("study", "--until", "pla"), r"--until pla: give one of survey, measure"),
+    (("study", "--cluster", "auto"), r"--cluster needs --dir: give a directory"),
+    (
+        ("study", "--cluster", "auto", "--dir", "dir"),
+        r"--dir dir: with --cluster give a path from /",
+    ),
+    (
+        ("study", "--cluster", "auto", "--dir", "/a", "--durability", "volumes"),
+        r"--durability volumes: ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("args", "told"), REFUSED, ids=lambda value: str(value)[:60])
+def test_what_is_refused_gets_one_line_that_says_how_to_fix_it(
+    call: Call,
+    disk: Path,
+    records: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    args: tuple[str, ...],
+    told: str,
+) -> None:
+    monkeypatch.chdir(disk)
+    (disk / "cut").write_bytes(records.read_bytes()[:-50])
+    (disk / "dir").mkdir()
+    (disk / "filled" / "below").mkdir(parents=True)
+    (disk / "full").mkdir()
+    (disk / "full" / "records").write_bytes(records.read_bytes())
+    (disk / "link").symlink_to("in")
+    before = {path: path.read_bytes() for path in (records, disk / "cut")}
+    code, out, err = call(*args)
+    assert (code, out) == (2, ""), err
+    assert re.fullmatch(r"tonnage: [^\n]+\n", err)
+    assert re.search(told, err), err
+    assert {path: path.read_bytes() for path in before} == before
+    known = {"in", "cut", "dir", "filled", "below", "full", "records", "link"}
+    left = {path.name for path in disk.rglob("*")} - known
+    assert left <= {"scratch"}, left  # An empty directory that was asked for.
