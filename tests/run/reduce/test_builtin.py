@@ -267,7 +267,7 @@ def test_the_best_of_several_drawings_finds_all_groups(tonnage: Tonnage, disk: P
     assert inertia(bad) == pytest.approx(sole[bad], rel=0.2)
     assert inertia(bad, "--restarts", "10") < 1.01 * least
     said = tonnage.run(*run, str(bad), check=True).stdout
-    assert "--restarts 10 looks for them" in said
+    assert "--restarts 10 tries ten" in said
     assert "looks for them" not in tonnage.run(*run, "0", "--restarts", "2", check=True).stdout
 
 
@@ -310,8 +310,8 @@ def test_the_command_indexes_and_reduces(tonnage: Tonnage, disk: Path, s3: Bucke
     assert record["requests"]["requests"] >= record["chunks"]
     assert "4 rounds" in tonnage.run(*run, check=True).stdout
     for more, said in (
-        (("kmeans", folder), "--k: say how many centres"),
-        (("pca", folder, "--k", "3"), "--k is of kmeans, not of pca"),
+        (("kmeans", folder), "--k is missing"),
+        (("pca", folder, "--k", "3"), "--k is an option of kmeans, not of pca"),
         (("pca", folder, "--components", "9"), "--components 9: rows have 3 columns"),
         (("nothing", folder), "nothing: there are kmeans, pca"),
         (("pca", f"s3://{BUCKET}/none/", "--components", "1"), "there is no object"),

@@ -30,7 +30,7 @@ from support.s3 import BUCKET, Bucket
 from tonnage import Reduction
 from tonnage.api.testing import check_reduction
 from tonnage.base import core
-from tonnage.cli.run.reduce import in_words
+from tonnage.cli.output.reduction import reduction_lines
 from tonnage.run.formats import chunk_format
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.builtin.pagerank import PageRank, node_bytes
@@ -157,7 +157,7 @@ def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
         return lambda: tonnage.reduce(Keeps(), path, chunk_bytes=64 * row, **more)
 
     why = ended(of(1 << 16))
-    assert isinstance(why, core.RunError) and "have it copy what it keeps" in why.args[0], why
+    assert isinstance(why, core.RunError) and "copy what it keeps of rows" in why.args[0], why
     assert ended(of(1 << 22)) is None
     with pytest.raises(AssertionError, match="depends on the order"):
         check_reduction(Keeps(), np.fromfile(path).reshape(-1, COLUMNS))
@@ -394,7 +394,7 @@ def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> No
     pq.write_table(pa.table({"x": draw}), disk / "a.parquet", compression="none")
     run = ("run", "reduce", "histogram", disk / "a.parquet", "--memory")
     said = tonnage.run(*run, "4MiB")
-    assert said.returncode == 2 and "holds no two chunks of" in said.stderr
+    assert said.returncode == 2 and "do not hold two chunks of" in said.stderr
     assert "--chunk-size" not in said.stderr
     found = re.search(
         r"give --memory (\d+MiB), or write files with shorter row groups", said.stderr
@@ -411,8 +411,8 @@ def test_the_record_tells_where_the_store_was(tonnage: Tonnage, disk: Path) -> N
 
 def test_rows_that_nobody_counted_are_not_none_rows() -> None:
     made = record([], 100, 1.0, None, None)
-    assert in_words(replace(made, rows=None))[0].startswith("rows that nobody counted, ")
-    assert in_words(replace(made, rows=7))[0].startswith("7 rows, ")
+    assert reduction_lines(replace(made, rows=None))[0].startswith("an unknown number of rows, ")
+    assert reduction_lines(replace(made, rows=7))[0].startswith("7 rows, ")
 
 
 def test_results_of_any_kind_are_json() -> None:
@@ -491,7 +491,7 @@ def source() -> list[tuple[int, str]]:
 
 
 def test_errors_are_what_the_package_exports(tmp_path: Path) -> None:
-    with pytest.raises(tonnage.UsageError, match="is not there") as refused:
+    with pytest.raises(tonnage.UsageError, match="does not exist") as refused:
         tonnage.reduce(Scatter(), tmp_path / "nothing")
     for why in (refused.value, tonnage.RunError("what", "stage", "file", 7)):
         again = pickle.loads(pickle.dumps(why))

@@ -126,13 +126,13 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "--parts, or --workers"),
-        (("--parts", "2", "--workers", "2"), "--parts, or --workers"),
+        ((), "give --parts or --workers"),
+        (("--parts", "2", "--workers", "2"), "give --parts or --workers"),
         (("--parts", "50"), "can be cut in 40 at most"),
         (("--parts", "0"), "--parts"),
-        (("--parts", "2", "--input-format", "csvs"), "--input-format csvs: there are"),
+        (("--parts", "2", "--input-format", "csvs"), "--input-format: csvs is not one of rows, npy"),
         (("--parts", "2", "--input-format", "arrow"), "is not a valid arrow file"),
-        (("--parts", "2", "--output", "s3://tests/out"), "to a directory here: give one, and copy"),
+        (("--parts", "2", "--output", "s3://tests/out"), "parts go to a local directory"),
     ],
 )
 def test_what_cannot_be_done_is_told(
@@ -150,8 +150,8 @@ import os, signal, sys
 from pathlib import Path
 from tonnage.run.reduce.split import split
 from tonnage.run.storage.sources import Sources
-from tonnage.run.storage.object_store import Volumes
-sources = Sources(Volumes(), 1)
+from tonnage.run.storage.object_store import ObjectStoreOptions
+sources = Sources(ObjectStoreOptions(), 1)
 (file,) = sources.find(sys.argv[1])
 split(file, Path(sys.argv[2]), 3, sources, moved=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """

@@ -1,0 +1,90 @@
+"""Arguments of the Python API that cannot be used are refused, in the API's own words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tonnage
+from support.command import Tonnage
+from tonnage import AggregateReduction, Cluster, Input, MapReduce, aggregates, counts
+
+
+class Rows(AggregateReduction):
+    """Counts rows."""
+
+    rows = aggregates.Sum()
+
+    def local(self, rows: Any, into: Any) -> Any:
+        into.rows.add(len(rows))
+        return into
+
+
+@pytest.fixture
+def points(disk: Path) -> Path:
+    np.save(disk / "points.npy", np.zeros((10, 2)))
+    return disk / "points.npy"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("assignment", "random", "'random' is not one of selective, sequential"),
+        ("workers", 0, "give a whole number of at least 1, not 0"),
+        ("workers", 1.5, "give a whole number of at least 1, not 1.5"),
+        ("threads", -3, "give a whole number of at least 1, not -3"),
+        ("measured", 0, "give a whole number of at least 1, not 0"),
+        ("chunk_bytes", 0, "give a whole number of at least 1, not 0"),
+        ("memory", "much", "'much' is no size: write it like 256MiB"),
+        ("memory", -1, "-1 is no size: write it like 256MiB"),
+        ("dtype", "x9", "x9 is not a NumPy type"),
+    ],
+)
+def test_arguments_of_reduce(points: Path, setting: str, value: Any, message: str) -> None:
+    arguments: dict[str, Any] = {setting: value}
+    if setting == "dtype":
+        arguments["format"] = "rows"
+    with pytest.raises(tonnage.UsageError) as refused:
+        tonnage.reduce(Rows(), points, **arguments)
+    assert str(refused.value).startswith(f"{setting}: {message}")
+    assert "--" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("workers", 0, "workers: give a whole number of at least 1, not 0"),
+        ("memory", "much", "memory: 'much' is no size"),
+        ("memory", "1MiB", "memory: 1048576 bytes are not enough"),
+        ("format", "xml", "output_format: xml is not one of parquet, arrow, csv, json"),
+        ("input_format", "xml", "input_format: xml is not one of auto, parquet"),
+        ("output", "s3://bucket/out", "output: s3://bucket/out: only a cluster writes to object"),
+        ("scratch", [], "scratch: give at least one directory"),
+    ],
+)
+def test_arguments_of_map_reduce(points: Path, setting: str, value: Any, message: str) -> None:
+    places = {"output": points.parent / "out", "scratch": points.parent / "scratch"}
+    arguments: dict[str, Any] = places | {setting: value}
+    with pytest.raises(tonnage.UsageError) as refused:
+        MapReduce(reduce=counts()).run(
+            Input(points, format="lines") if setting != "input_format" else points, **arguments
+        )
+    assert str(refused.value).startswith(message)
+    assert "--" not in str(refused.value)
+    assert {*points.parent.iterdir()} <= {points, places["scratch"]}
+
+
+def test_a_reduction_on_a_cluster_has_no_output_to_protect(points: Path) -> None:
+    cluster = Cluster(points.parent / "job", durability="replicated")
+    with pytest.raises(tonnage.UsageError, match="cluster: .* are for MapReduce"):
+        tonnage.reduce(Rows(), points, cluster=cluster)
+
+
+def test_a_column_that_does_not_exist(tonnage: Tonnage, disk: Path) -> None:
+    (disk / "a.csv").write_text("x,y\n1,2\n")
+    done = tonnage.run("run", "reduce", "histogram", disk / "a.csv", "--columns", "nosuch")
+    assert done.returncode == 2
+    assert "--columns: there is no column nosuch, only x, y" in done.stderr
