@@ -248,6 +248,10 @@ def call(arguments: list[str]) -> tuple[int, str]:
     except OSError as error:
         return 1, f"{error.filename or ''}: {error.strerror}".lstrip(": ")
     except Exception as error:
+        from tonnage.base.records.base import RecordError
+
+        if isinstance(error, RecordError):
+            return 2, str(error)
         if hasattr(error, "format_message"):  # the command line parser's own errors
             return 2, _usage_error(error)
         raise
