@@ -22,7 +22,7 @@ pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
     match fs::create_dir(directory) {
         // A longer missing path is more likely a mistake, or a missing mount.
         Err(why) if why.kind() == io::ErrorKind::NotFound => Err(JobError::Refused(format!(
-            "{flag} {show}: the directory that it would be in is not there: make it first"
+            "{flag} {show}: its parent directory does not exist: create it first"
         ))),
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(refuse(why)),
         _ => check_writable(directory).map_err(refuse),

@@ -67,7 +67,7 @@ pub struct Input {
 pub fn find(
     paths: &[PathBuf],
     record_bytes: usize,
-    volumes: &ObjectStorage,
+    storage: &ObjectStorage,
     requests: &ObjectAccess,
 ) -> Result<Vec<Input>, JobError> {
     let (mut files, mut urls) = (Vec::new(), Vec::new());
@@ -79,7 +79,7 @@ pub fn find(
     }
     let mut found = in_files(&files, record_bytes)?;
     for url in urls {
-        for (object, bytes) in object_input::find(&url, volumes, requests)? {
+        for (object, bytes) in object_input::find(&url, storage, requests)? {
             let input = of_object(object, 0, bytes);
             check_records(&input, record_bytes)?;
             found.push(input);
@@ -188,7 +188,7 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
             let (whole, end) = (look_at(path, record_bytes)?, offset + bytes);
             if whole.bytes < end {
                 return Err(JobError::Refused(format!(
-                    "input {} has {} bytes: of its {end} some are gone",
+                    "input {} has {} bytes, {end} are needed: it became shorter",
                     path.display(),
                     whole.bytes
                 )));

@@ -101,7 +101,7 @@ pub struct Buffer {
     /// Where the payload begins in its file or stream, in bytes.
     pub offset: u64,
     /// Number of the peer that sent it; 0 if it did not come over the network.
-    pub source: usize,
+    pub peer: usize,
 }
 
 impl Buffer {
@@ -114,7 +114,7 @@ impl Buffer {
             lane: 0,
             number: 0,
             offset: 0,
-            source: 0,
+            peer: 0,
         }
     }
 
@@ -193,7 +193,7 @@ impl fmt::Debug for Buffer {
             .field("lane", &self.lane)
             .field("number", &self.number)
             .field("offset", &self.offset)
-            .field("source", &self.source)
+            .field("peer", &self.peer)
             .finish_non_exhaustive()
     }
 }

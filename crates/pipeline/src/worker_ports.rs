@@ -93,7 +93,7 @@ impl WorkerPorts {
     /// In a sink, which has nowhere to send to.
     pub fn send(&mut self, buffer: Buffer) -> Result<(), StageError> {
         self.check()?;
-        let edge = self.output.as_ref().expect("a sink sends nothing");
+        let edge = self.output.as_ref().expect("a sink cannot send");
         let full = edge.is_full(buffer.lane);
         if full {
             self.probe.enter(WorkerState::Blocked);

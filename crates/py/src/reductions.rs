@@ -26,7 +26,7 @@ impl Centres {
         let numbers = numbers(&centres)?;
         if columns == 0 || numbers.is_empty() || !numbers.len().is_multiple_of(columns) {
             return Err(PyValueError::new_err(
-                "centres are whole rows, one at least",
+                "centres are whole rows, at least one",
             ));
         }
         let centres = kmeans::Centres::new(numbers, columns);
@@ -124,7 +124,7 @@ pub fn count_in_bins(
 ) -> PyResult<()> {
     let (edges, counts) = (numbers(&edges)?, written(&counts)?);
     if edges.len() != counts.len() + 1 {
-        return Err(PyValueError::new_err("there is an edge more than bins"));
+        return Err(PyValueError::new_err("give one more edge than bins"));
     }
     let (values, step) = spaced(&values)?;
     py.detach(|| bins::count(edges, values.iter().step_by(step).copied(), counts));
@@ -141,7 +141,7 @@ fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
     let step = usize::try_from(apart).unwrap_or(0) / size_of::<f64>();
     if step == 0 || apart.cast_unsigned() % size_of::<f64>() != 0 || !start.is_aligned() {
         return Err(PyValueError::new_err(
-            "numbers at whole distances, one after another, are wanted",
+            "give numbers at a whole, positive stride",
         ));
     }
     // SAFETY: as for `numbers`. Everything from the first number to the last is memory of the same
@@ -163,9 +163,7 @@ fn pairs<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
 fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
     let start = array.buf_ptr().cast::<T>();
     if !array.is_c_contiguous() || !start.is_aligned() {
-        return Err(PyValueError::new_err(
-            "an array of rows that lie end to end is wanted",
-        ));
+        return Err(PyValueError::new_err("give a C-contiguous array"));
     }
     if array.item_count() == 0 {
         return Ok(&[]);
@@ -180,9 +178,7 @@ fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
 fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
     let count = numbers(array)?.len();
     if array.readonly() {
-        return Err(PyValueError::new_err(
-            "an array that may be written to is wanted",
-        ));
+        return Err(PyValueError::new_err("give a writable array"));
     }
     if count == 0 {
         return Ok(&mut []);

@@ -45,7 +45,7 @@ struct Device {
 struct Block {
     offset: u64,
     len: u32,
-    source: u32,
+    peer: u32,
 }
 
 /// Magic number of a saved index.
@@ -95,7 +95,7 @@ impl Scratch {
             let block = Block {
                 offset,
                 len: short(4),
-                source: 0,
+                peer: 0,
             };
             of_partition(&mut partitions, short(0) as usize).push(block);
         }
@@ -127,12 +127,12 @@ impl Scratch {
     }
 
     /// Counts a block that has arrived, if blocks are counted.
-    pub fn count(&self, partition: usize, source: usize, block: &[u8]) {
+    pub fn count(&self, partition: usize, peer: usize, block: &[u8]) {
         if let Some(received) = &self.received {
             let mut total = Total::default();
             total.count(block, block.len());
             let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
-            received.entry((partition, source)).or_default().add(&total);
+            received.entry((partition, peer)).or_default().add(&total);
         }
     }
 
@@ -153,11 +153,11 @@ impl Scratch {
     pub fn keep(&self, is_whole: impl Fn(usize) -> bool) -> Vec<u64> {
         let mut partitions = self.lock();
         for blocks in partitions.iter_mut() {
-            blocks.retain(|block| is_whole(block.source as usize));
+            blocks.retain(|block| is_whole(block.peer as usize));
         }
         if let Some(received) = &self.received {
             let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
-            received.retain(|&(_, source), _| is_whole(source));
+            received.retain(|&(_, peer), _| is_whole(peer));
         }
         let bytes = |blocks: &Vec<Block>| blocks.iter().map(|block| u64::from(block.len)).sum();
         partitions.iter().map(bytes).collect()
@@ -213,14 +213,14 @@ impl Scratch {
         self.devices.len()
     }
 
-    /// Reserves a place for a block of `len` payload bytes of `partition`, sent by `source`.
+    /// Reserves a place for a block of `len` payload bytes of `partition`, sent by `peer`.
     ///
     /// # Errors
     /// When the device has no room.
     pub fn place(
         &self,
         partition: usize,
-        source: usize,
+        peer: usize,
         len: usize,
     ) -> Result<(Arc<DiskFile>, u64), DiskError> {
         let device = &self.devices[partition % self.devices.len()];
@@ -236,7 +236,7 @@ impl Scratch {
         let block = Block {
             offset,
             len: u32::try_from(len).expect("a block is below 4 GiB"),
-            source: source as u32,
+            peer: peer as u32,
         };
         of_partition(&mut self.lock(), partition).push(block);
         Ok((Arc::clone(&device.file), offset))

@@ -76,7 +76,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     }
     let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
     if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
-        return Err(JobError::Refused(format!("sends_to {to}: that is no peer")));
+        return Err(JobError::Refused(format!(
+            "sends_to {to}: that is not a peer"
+        )));
     }
     let duration = Duration::try_from_secs_f64(*seconds)
         .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;

@@ -116,7 +116,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     if config.chunk_bytes == 0 || config.threads == 0 {
         return Err(refused(
-            "a chunk has a byte at least, and one thread moves it",
+            "a chunk needs at least 1 byte, and a trial at least 1 thread",
         ));
     }
     let (client, _) = open_bucket(&config.store, &config.prefix)?;

@@ -141,7 +141,9 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let refuse = |why: String| Err(JobError::Refused(why));
     if config.block_bytes == 0 || config.outstanding == 0 {
-        return refuse("an operation moves a byte at least, and one is outstanding".to_owned());
+        return refuse(
+            "an operation needs at least 1 byte, and the queue depth is at least 1".to_owned(),
+        );
     }
     let (workers, depth) = match config.blocking {
         true => (config.outstanding, 1),
@@ -267,7 +269,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
     let Among { parts, first } = segments.among(workers, config.files.len());
     if first.checked_add(own).is_none_or(|end| end > parts) {
         return Err(refused(format!(
-            "parts {first} and {own} more are not among {parts}"
+            "parts {first} to {first} + {own} exceed the {parts} parts of a segment"
         )));
     }
     let bytes = count * part_bytes * parts;
@@ -281,7 +283,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         if file.len() < bytes {
             let (show, len) = (path.display(), file.len());
             return Err(refused(format!(
-                "{show} has {len} bytes of {bytes}: write it first"
+                "{show} has {len} bytes, {bytes} are needed: write it first"
             )));
         }
         Ok(file)

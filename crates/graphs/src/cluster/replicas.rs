@@ -72,12 +72,12 @@ impl Replicas {
             .find(|&&keeper| keeper == here || keeper >= endpoints)
         {
             return Err(JobError::Refused(format!(
-                "endpoint {keeper} is to keep a copy: give another one than {here} of {endpoints}"
+                "endpoint {keeper} cannot keep a replica: give one of {endpoints} other than {here}"
             )));
         }
         if self.output.is_empty() {
             return Err(JobError::Refused(
-                "copies are held nowhere: give a directory at least".to_owned(),
+                "no directory for replicas: give at least one".to_owned(),
             ));
         }
         for directory in &self.output {

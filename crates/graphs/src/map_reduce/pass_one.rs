@@ -136,7 +136,7 @@ fn pass(
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
         return Err(JobError::Refused(format!(
-            "{} bytes of memory hold no block of {block_bytes} beside {} that wait: give more",
+            "{} bytes of memory cannot hold a block of {block_bytes} beside the {} that wait: give more",
             config.memory_bytes,
             queue.most_bytes()
         )));

@@ -159,7 +159,7 @@ fn pass(
     // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
         return Err(JobError::Refused(format!(
-            "{} bytes of memory hold no portion of {}: give more",
+            "{} bytes of memory cannot hold a portion of {}: give more",
             config.memory_bytes, config.portion_bytes
         )));
     }

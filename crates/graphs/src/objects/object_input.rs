@@ -126,7 +126,8 @@ pub struct Config {
     /// URLs of objects or prefixes.
     pub urls: Vec<PathBuf>,
     /// How to use the store.
-    pub volumes: ObjectStorage,
+    #[serde(rename = "volumes")]
+    pub storage: ObjectStorage,
 }
 
 /// An object that was found.
@@ -156,11 +157,11 @@ pub struct Outcome {
 /// # Errors
 /// When a URL names nothing, or the store denies access.
 pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
-    let (requests, mut objects) = (config.volumes.access()?, Vec::new());
+    let (requests, mut objects) = (config.storage.access()?, Vec::new());
     for path in &config.urls {
         let url = ObjectUrl::of(path)
             .ok_or_else(|| refused(format!("{}: write s3://BUCKET/PREFIX", path.display())))?;
-        let found = find(&url, &config.volumes, &requests)?;
+        let found = find(&url, &config.storage, &requests)?;
         objects.extend(found.into_iter().map(|(object, bytes)| FoundObject {
             bucket: object.store.bucket.clone(),
             key: object.key.clone(),
@@ -181,10 +182,10 @@ pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
 /// When there are none, or parts of an output are missing.
 pub fn find(
     url: &ObjectUrl,
-    volumes: &ObjectStorage,
+    storage: &ObjectStorage,
     requests: &ObjectAccess,
 ) -> Result<Vec<(Arc<Object>, u64)>, JobError> {
-    let store = Arc::new(volumes.bucket(url));
+    let store = Arc::new(storage.bucket(url));
     let client = Client::new(&store).map_err(|why| store_error(&why))?;
     let one = match url.folder {
         true => None,
@@ -285,7 +286,7 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
     };
     Err(match kind {
         ErrorKind::Unreachable => refused(format!(
-            "{from}: {place} cannot be reached ({what}): mend the address, or start the store"
+            "{from}: {place} cannot be reached ({what}): correct the address, or start the store"
         )),
         ErrorKind::Missing => refused(format!(
             "{bucket}: there is no such bucket at {place} ({what}): make it, or mend its name"

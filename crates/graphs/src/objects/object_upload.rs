@@ -76,7 +76,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);
     if buffers < 2 {
         return Err(refused(format!(
-            "--memory: {} bytes for an upload hold no two parts of {least}: give more",
+            "--memory: {} bytes cannot hold two parts of {least} for an upload: give more",
             config.memory_bytes
         )));
     }

@@ -137,14 +137,14 @@ impl StagingDirectory {
         let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
         if let Some(name) = names.iter().filter(is_output).min() {
             return Err(JobError::Refused(format!(
-                "--output {show} holds an earlier output ({name} and what belongs to it): give an \
+                "--output {show} holds an earlier output ({name} and others): give an \
                  empty directory, or remove that output"
             )));
         }
         let hidden = directory.join(format!("{STAGING_PREFIX}{}", std::process::id()));
         let begins = || {
             JobError::Refused(format!(
-                "--output {show}: another job begins to write there; wait for it or give another \
+                "--output {show}: another job is starting to write there; wait for it or give another \
                  directory"
             ))
         };

@@ -32,7 +32,7 @@ impl JobOutput {
     /// When they cannot be used.
     pub fn prepare(
         places: &[PathBuf],
-        volumes: &ObjectStorage,
+        storage: &ObjectStorage,
         requests: &ObjectAccess,
     ) -> Result<Self, JobError> {
         let urls: Vec<ObjectUrl> = places
@@ -42,11 +42,11 @@ impl JobOutput {
         match urls.as_slice() {
             [] => Ok(Self::Files(AtomicOutput::prepare(places, "")?)),
             [url] if places.len() == 1 => {
-                let folder = ObjectOutput::prepare(url, volumes, requests)?;
+                let folder = ObjectOutput::prepare(url, storage, requests)?;
                 Ok(Self::Objects(Box::new(folder)))
             }
             _ => Err(refused(
-                "--output: give directories, or one url: a store is as wide as its requests are many",
+                "--output: give directories, or one URL: more requests, not more URLs, make a store faster",
             )),
         }
     }
@@ -125,10 +125,10 @@ pub struct ObjectOutput {
 impl ObjectOutput {
     fn prepare(
         url: &ObjectUrl,
-        volumes: &ObjectStorage,
+        storage: &ObjectStorage,
         requests: &ObjectAccess,
     ) -> Result<Self, JobError> {
-        let store = volumes.bucket(url);
+        let store = storage.bucket(url);
         let client = Client::new(&store).map_err(|why| store_error(&why))?;
         let found = check_access(&store, client.list(&url.key))?;
         if let Some(first) = found.iter().map(|found| &found.key).min() {

@@ -41,7 +41,8 @@ pub struct Config {
     pub memory_bytes: usize,
     /// How to use object storage; there is a worker per concurrent request.
     #[serde(default)]
-    pub volumes: ObjectStorage,
+    #[serde(rename = "volumes")]
+    pub storage: ObjectStorage,
     /// How to use the disks.
     #[serde(default)]
     pub disk: Disk,
@@ -166,10 +167,10 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
     let watch = Watch::begin(handle);
     let access = ObjectAccess {
         clients: Arc::clone(&ends.clients),
-        ..config.volumes.access()?
+        ..config.storage.access()?
     };
     if config.range_bytes == 0 || config.chunk_bytes == 0 {
-        return Err(refused("a chunk has a byte at least, and so has a range"));
+        return Err(refused("chunks and ranges need at least 1 byte"));
     }
     let buffer_bytes = aligned(config.chunk_bytes) + ALIGNMENT;
     let buffers = config.memory_bytes / buffer_bytes;
@@ -182,7 +183,7 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
     let files = config
         .sources
         .iter()
-        .map(|source| file(source, &config.volumes));
+        .map(|source| file(source, &config.storage));
     let retrieve = Retrieve {
         asked: Arc::clone(&ends.asked),
         files: Arc::new(files.collect()),
@@ -207,10 +208,10 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
     })
 }
 
-fn file(source: &Source, volumes: &ObjectStorage) -> FileRef {
+fn file(source: &Source, storage: &ObjectStorage) -> FileRef {
     match ObjectUrl::of(&source.path) {
         Some(url) => FileRef::Object(Arc::new(Object {
-            store: Arc::new(volumes.bucket(&url)),
+            store: Arc::new(storage.bucket(&url)),
             key: url.key,
             etag: source.etag.clone(),
         })),

@@ -155,7 +155,7 @@ impl Unfinished {
         for file in files {
             let Some(name) = file.file_name() else {
                 return Err(JobError::Refused(format!(
-                    "{} is no file name",
+                    "{} is not a file name",
                     file.display()
                 )));
             };

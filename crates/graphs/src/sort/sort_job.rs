@@ -60,7 +60,8 @@ pub struct Config {
     pub disk: Disk,
     /// How to use an object store.
     #[serde(default)]
-    pub volumes: ObjectStorage,
+    #[serde(rename = "volumes")]
+    pub storage: ObjectStorage,
     /// Number of sampled chunks, for tests of a sample that misses.
     #[serde(default)]
     pub sample_chunks: Option<usize>,
@@ -116,8 +117,8 @@ impl<'a> SortJob<'a> {
             }
         }
         let record = config.layout.record_bytes;
-        let access = config.volumes.access()?;
-        let inputs = inputs::find(&config.inputs, record, &config.volumes, &access)?;
+        let access = config.storage.access()?;
+        let inputs = inputs::find(&config.inputs, record, &config.storage, &access)?;
         let bytes = inputs.iter().map(|input| input.bytes).sum();
         for directory in &config.scratch {
             let refuse = |why: io::Error| {
@@ -126,7 +127,7 @@ impl<'a> SortJob<'a> {
             make_writable("--scratch", directory)?;
             atomic_output::clean(directory).map_err(refuse)?;
         }
-        let output = JobOutput::prepare(&config.output, &config.volumes, &access)?;
+        let output = JobOutput::prepare(&config.output, &config.storage, &access)?;
         check_room(&config.scratch, output.directories(&config.output), bytes)?;
         let (readers, writers) = (
             inputs::readers(&inputs, &access),

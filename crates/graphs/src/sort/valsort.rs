@@ -34,7 +34,8 @@ pub struct Config {
     pub disk: Disk,
     /// How to use an object store.
     #[serde(default)]
-    pub volumes: ObjectStorage,
+    #[serde(rename = "volumes")]
+    pub storage: ObjectStorage,
 }
 
 /// The summary of a file, or of all files in order.
@@ -77,8 +78,8 @@ pub struct Outcome {
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let record = config.layout.record_bytes;
-    let access = config.volumes.access()?;
-    let inputs = inputs::find(&config.inputs, record, &config.volumes, &access)?;
+    let access = config.storage.access()?;
+    let inputs = inputs::find(&config.inputs, record, &config.storage, &access)?;
     let lanes = inputs::extents(&inputs, record, EXTENT_BYTES);
     let workers = workers();
     let largest = lanes

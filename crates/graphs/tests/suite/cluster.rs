@@ -524,7 +524,10 @@ fn what_was_changed_on_its_way_is_not_taken() {
         .iter()
         .filter_map(|from| from.lost.as_deref())
         .collect();
-    assert!(lost[0].contains("not those that were sent"), "{lost:?}");
+    assert!(
+        lost[0].contains("differ from those that were sent"),
+        "{lost:?}"
+    );
     // Only what it has sent to itself is in its index.
     let others = around(fleet.partitions(), 2);
     let read_again = others

@@ -41,7 +41,7 @@ fn validate(inputs: Vec<PathBuf>, layout: Layout) -> valsort::Outcome {
         inputs,
         layout,
         disk: disk(Vec::new()),
-        volumes: ObjectStorage::default(),
+        storage: ObjectStorage::default(),
     };
     valsort::run(&config, &RunHandle::default()).expect("validated")
 }

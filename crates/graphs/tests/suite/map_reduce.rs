@@ -281,7 +281,10 @@ fn more_devices_than_portions_are_read_in_turn() {
     three.memory_bytes = portion_bytes - BLOCK;
     let queue = Arc::new(HostQueue::new(1));
     let refused = pass_two::run(&three, &queue, &RunHandle::default()).expect_err("too little");
-    assert!(refused.to_string().contains("hold no portion"), "{refused}");
+    assert!(
+        refused.to_string().contains("cannot hold a portion"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Store {
             layout: LAYOUT,
             memory_bytes: MEMORY,
             disk: disk(Vec::<DiskRule>::new()),
-            volumes: ObjectStorage {
+            storage: ObjectStorage {
                 store: self.settings(rules),
                 requests: 3,
             },
@@ -179,7 +179,7 @@ fn whatever_keys_there_are_they_come_out_in_order() {
             inputs: vec![format!("s3://{BUCKET}/out").into()],
             layout: LAYOUT,
             disk: disk(Vec::new()),
-            volumes: store.config(Vec::new()).volumes,
+            storage: store.config(Vec::new()).storage,
         };
         let judged = valsort::run(&validate, &RunHandle::default()).expect("judged");
         assert_eq!((judged.all.unordered, judged.all.records), (0, 200_001));
@@ -260,7 +260,7 @@ fn an_error_that_stays_leaves_nothing_and_names_the_object() {
             ..Rule::new(method, Effect::Status { status: 500 })
         };
         let mut config = store.config(vec![rule]);
-        config.volumes.store.retries = 1;
+        config.storage.store.retries = 1;
         let told = told(&config);
         assert!(told.contains(said), "{told}");
         assert!(told.contains("tried 2 times"), "{told}");
@@ -288,7 +288,7 @@ fn a_cancelled_sort_leaves_no_upload_and_no_object() {
             ..Rule::new(method, stall)
         };
         let (mut config, handle) = (store.config(vec![rule]), RunHandle::default());
-        config.volumes.store.put_grace = Duration::from_millis(500);
+        config.storage.store.put_grace = Duration::from_millis(500);
         let ended = thread::scope(|scope| {
             let running = scope.spawn(|| run(&config, &handle));
             thread::sleep(Duration::from_secs(2));
@@ -323,7 +323,7 @@ fn what_cannot_be_sorted_is_refused() {
     assert!(several.contains("one url"), "{several}");
     let long = changed(|config| config.layout.record_bytes = 77);
     assert!(long.contains("no multiple of the record's 77"), "{long}");
-    let none = changed(|config| config.volumes.requests = 0);
+    let none = changed(|config| config.storage.requests = 0);
     assert!(none.contains("--requests 0"), "{none}");
     store.is_clean();
 }

@@ -174,7 +174,7 @@ fn only_our_parts_of_a_common_file_are_written() {
         let ours = (first..first + workers).contains(&(at % parts));
         assert_eq!(before != after, ours, "block {at}");
     }
-    for (parts, why) in [(3, "are not among"), (6, "write it first")] {
+    for (parts, why) in [(3, "exceed the"), (6, "write it first")] {
         match run(&among(parts), &RunHandle::default()) {
             Err(JobError::Refused(said)) => assert!(said.contains(why), "{said}"),
             other => panic!("{other:?}"),

@@ -170,7 +170,7 @@ fn a_running_sort_keeps_others_out() {
         inputs: place.output.clone(),
         layout: LAYOUT,
         disk: disk(Vec::new()),
-        volumes: ObjectStorage::default(),
+        storage: ObjectStorage::default(),
     };
     match valsort::run(&validate, &RunHandle::default()) {
         Err(JobError::Refused(why)) => assert!(why.contains("not finished"), "{why}"),

@@ -84,7 +84,7 @@ proptest! {
 fn partitions_larger_than_memory_are_partitioned_again() {
     let layout = Layout::new(64, 8, 20).expect("a layout");
     for keys in DISTRIBUTIONS {
-        let bytes = records(1, 8 * MIB / 64, &layout, keys);
+        let bytes = records(1, 5 * MIB / 64, &layout, keys);
         let place = Place::new(&split(&bytes, 64, 5, 1), 2, 2);
         let config = Config {
             sample_chunks: Some(1),
@@ -102,14 +102,14 @@ fn partitions_larger_than_memory_are_partitioned_again() {
 /// One key so frequent that its records fit in no memory are copied, in parts.
 #[test]
 fn a_frequent_key_may_be_larger_than_memory() {
-    for (record, memory) in [
-        (100, 6 * MIB),
-        (64, 6 * MIB),
-        (4096, 8 * MIB),
-        (100, 256 * MIB),
+    for (record, memory, bytes) in [
+        (100, 6 * MIB, 12 * MIB),
+        (64, 6 * MIB, 12 * MIB),
+        (4096, 8 * MIB, 12 * MIB),
+        (100, 256 * MIB, 20 * MIB),
     ] {
         let layout = Layout::new(record, 0, 10).expect("a layout");
-        let bytes = records(2, 20 * MIB / record, &layout, KeyDistribution::AllEqual);
+        let bytes = records(2, bytes / record, &layout, KeyDistribution::AllEqual);
         let place = Place::new(&[&bytes], 1, 1);
         let sorted = sorts(&place, &place.config(layout, memory));
         sorted.unwrap_or_else(|why| panic!("records of {record}, memory {memory}: {why}"));
@@ -168,10 +168,10 @@ fn no_record_and_one_record_are_sorted() {
 }
 
 #[test]
-fn two_thousand_small_files_are_one_input() {
+fn over_a_thousand_small_files_are_one_input() {
     let layout = Layout::new(10, 2, 4).expect("a layout");
-    let bytes = records(5, 5_000, &layout, KeyDistribution::Uniform);
-    let place = Place::new(&split(&bytes, 10, 2_000, 5), 1, 1);
+    let bytes = records(5, 3_000, &layout, KeyDistribution::Uniform);
+    let place = Place::new(&split(&bytes, 10, 1_200, 5), 1, 1);
     // By their directory, whose hidden files are none of the input.
     let directory = place.root.path().join("in");
     fs::write(directory.join("_SUCCESS"), "x").expect("a marker");

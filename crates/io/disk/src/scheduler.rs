@@ -376,7 +376,7 @@ fn check<M: Memory>(request: &Request<M>, start: Pointer) -> Result<(), DiskErro
             .checked_add(*len as u64)
             .is_none_or(|end| end > i64::MAX as u64)
         {
-            format!("{len} bytes there are beyond any file")
+            format!("{len} bytes there exceed the largest file")
         } else if file.is_direct()
             && !(aligned(*len) && aligned(address) && offset.is_multiple_of(alignment as u64))
         {

@@ -170,9 +170,9 @@ impl Acceptor<'_> {
             (0..self.settings.connections)
                 .any(|connection| !self.accepted.contains_key(&(peer, connection)))
         });
-        let mut what = format!("has not dialled in {} s", self.settings.patience_seconds);
+        let mut what = format!("has not connected in {} s", self.settings.patience_seconds);
         if self.rejected > 0 {
-            what += &format!("; strangers turned away: {}", self.rejected);
+            what += &format!("; strangers rejected: {}", self.rejected);
         }
         NetError::Connect {
             peer: absent.map_or_else(String::new, |peer| self.settings.name(peer)),

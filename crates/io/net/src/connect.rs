@@ -72,12 +72,12 @@ fn connect(
     let answer = hear(&mut stream, until, stopped)?;
     let proof = handshake
         .proof(&answer, &settings.secret)
-        .ok_or_else(|| invalid("who listens there does not know the secret of this run"))?;
+        .ok_or_else(|| invalid("the listener there does not know the secret of this run"))?;
     stream.write_all(&proof)?;
     // Only the responder, which is the peer by now, decides whether the proof was in time. Giving up
     // earlier could leave the peer with a connection that nobody has.
     if hear(&mut stream, deadline, stopped)? != WELCOME {
-        return Err(invalid("what came is no welcome"));
+        return Err(invalid("the answer is not a welcome"));
     }
     Outgoing::new(stream, peer, settings)
 }
@@ -92,12 +92,12 @@ fn hear<const BYTES: usize>(
     let mut filled = 0;
     while filled < BYTES {
         if stopped() || Instant::now() >= until {
-            let what = "who listens there does not answer";
+            let what = "the listener there does not answer";
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         }
         match stream.read(&mut heard[filled..]) {
             Ok(0) => {
-                let what = "who listens there has hung up";
+                let what = "the listener there has hung up";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
             }
             Ok(moved) => filled += moved,

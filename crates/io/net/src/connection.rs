@@ -210,7 +210,9 @@ impl Incoming {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
         if kind == Kind::Checked && checksum(&bytes, payload) != sum {
-            return Err(self.protocol_error(format!("{len} bytes are not those that were sent")));
+            return Err(
+                self.protocol_error(format!("{len} bytes differ from those that were sent"))
+            );
         }
         (self.ahead, self.ahead_bytes) = (ahead, filled - len);
         self.received += len as u64;

@@ -81,7 +81,7 @@ fn after(requests: u64) -> String {
 pub(crate) fn root_cause(error: &object_store::Error) -> String {
     let said = error.to_string();
     if said.contains(METADATA) {
-        return "no keys were found, nor is this a machine that has a role".to_owned();
+        return "no keys were found, and this machine has no role".to_owned();
     }
     if let Some(code) = element(&said, "Code") {
         let message = element(&said, "Message").unwrap_or_default();

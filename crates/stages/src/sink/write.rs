@@ -172,8 +172,8 @@ impl Writer {
     fn place(&mut self, block: &Buffer) -> Result<(Arc<DiskFile>, u64), DiskError> {
         match &self.write.target {
             Target::Scratch(scratch) => {
-                scratch.count(block.number, block.source, block.payload());
-                scratch.place(block.number, block.source, block.len)
+                scratch.count(block.number, block.peer, block.payload());
+                scratch.place(block.number, block.peer, block.len)
             }
             Target::Files(files) => {
                 if let Some((file, _)) = self.open.get(&block.number) {

@@ -85,7 +85,7 @@ impl Stage for FromHostWorker {
             let mut total = Total::default();
             if block.len() > from_host.buffer_bytes {
                 let (len, most) = (block.len(), from_host.buffer_bytes);
-                let what = format!("a block of {len} bytes was given, {most} is the most");
+                let what = format!("a block of {len} bytes was given, at most {most} fit");
                 return Err(Failure::new(what).into());
             }
             let lane = from_host.lanes.get(partition).copied().ok_or_else(|| {

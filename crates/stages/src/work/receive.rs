@@ -113,7 +113,7 @@ struct PassThrough {
 impl Stage for PassThrough {
     fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         while let Some(mut buffer) = ports.receive()? {
-            (buffer.source, buffer.lane) = (self.here, buffer.number % self.next_lanes);
+            (buffer.peer, buffer.lane) = (self.here, buffer.number % self.next_lanes);
             ports.send(buffer)?;
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Receiver {
             buffer.len = head.len as usize;
             buffer.number = self.number(head.number as usize)?;
             buffer.offset = head.offset;
-            buffer.source = self.connection.peer();
+            buffer.peer = self.connection.peer();
             buffer.lane = buffer.number % self.receive.next_lanes;
             self.bytes += buffer.len as u64;
             ports.moved(buffer.len, buffer.len / self.receive.record_bytes);
@@ -178,8 +178,9 @@ impl Receiver {
         };
         let number = numbers.get(&(self.connection.peer(), there)).copied();
         number.ok_or_else(|| {
-            self.connection
-                .protocol_error(format!("a block of file {there}, of which it told nothing"))
+            self.connection.protocol_error(format!(
+                "a block of file {there}, which it did not announce"
+            ))
         })
     }
 }

@@ -156,7 +156,8 @@ impl Sender {
         let head = Head {
             number: buffer.number as u64,
             offset: buffer.offset,
-            len: u32::try_from(buffer.len).map_err(|_| Failure::new("a block above 4 GiB"))?,
+            len: u32::try_from(buffer.len)
+                .map_err(|_| Failure::new("a block is larger than 4 GiB"))?,
         };
         self.connection
             .send(head, buffer.payload(), || ports.check().is_err())?;

@@ -213,7 +213,7 @@ impl Place {
             layout,
             memory_bytes: memories.into_iter().find(enough).expect("some are"),
             disk: disk.clone(),
-            volumes: ObjectStorage::default(),
+            storage: ObjectStorage::default(),
             sample_chunks: None,
         }
     }

@@ -491,7 +491,7 @@ fn mistakes_are_told_by_the_completion(case: &Case) {
     assert!(
         refused(u64::MAX - 4095, 0, 4096)
             .unwrap()
-            .contains("beyond any file")
+            .contains("exceed the largest file")
     );
     // Not aligned: in the file, in the memory, in length.
     for (offset, at, len) in [(100, 0, 4096), (0, 8, 4096), (4096, 0, 5)] {
