@@ -96,7 +96,8 @@ def select_candidate(
     try:
         plan = Plan.read(path)
     except RecordError as error:
-        raise core.UsageError(f"{flag}: {error}: {hint}") from None
+        named = flag if str(path) not in flag else flag.replace(f" {path}", "")
+        raise core.UsageError(f"{named} {error}: {hint}") from None
     except OSError as error:
         raise core.UsageError(f"{flag}: {error.strerror}") from None
     if job not in (None, plan.job.name):
