@@ -18,7 +18,6 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Metric, Source, Stage, Trial, TrialSpec
 from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
-from tonnage.cli.measure.object import parse_url
 from tonnage.measure.object import (
     Knee,
     Settings,
@@ -29,6 +28,7 @@ from tonnage.measure.object import (
     memory_bytes,
 )
 from tonnage.run.sort.gensort import generate
+from tonnage.run.storage.object_store import parse_url
 
 MIB = 1 << 20
 SETTINGS = Settings(

@@ -17,8 +17,9 @@ from support.measurements import measurement
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
-from tonnage.cli.measure.cluster import fail_if_missing, summary
-from tonnage.cli.options.inputs import read_fleets
+from tonnage.cli.measure.cluster import fail_if_missing
+from tonnage.cli.options.inputs import load_clusters
+from tonnage.cli.output.cluster_measurement import summary
 from tonnage.cluster.progress import ClusterProgress, in_line
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.cluster.driver import MeasurementRequest, NodeStatus, OnStatus, measure_cluster
@@ -242,12 +243,12 @@ def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
 
 def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
     whole = measured(Machines("a", "b"), tmp_path / "fleet", {"b": works(breaks)})
-    (fleet,) = read_fleets([tmp_path, tmp_path / "fleet" / "fleet.json"])
+    (fleet,) = load_clusters([tmp_path, tmp_path / "fleet" / "fleet.json"])
     assert [row.why for row in fleet.missing] == ["it broke"]
     said = analyse(whole.measurements, fleets=[fleet]).warnings[0]
     assert said == f"Missing of {whole.id}: b: it broke. The figures count its 1 trial."
     (tmp_path / "fleet" / "fleet.json").unlink()
-    (begun,) = read_fleets([tmp_path])
+    (begun,) = load_clusters([tmp_path])
     assert analyse(whole.measurements, fleets=[begun]).warnings[0] == (
         f"{whole.id} was cut short: who is missing of it is not known."
     )

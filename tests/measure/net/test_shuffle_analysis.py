@@ -24,8 +24,7 @@ from tonnage.base.records.network_rounds import (
     SEND,
     UNEVENLY,
 )
-from tonnage.cli.measure.cluster import document
-from tonnage.cli.measure.net import shuffled
+from tonnage.cli.output.cluster_measurement import document, network_lines
 from tonnage.cluster.ray_adapter import Machine
 from tonnage.measure.cluster.driver import MeasuringNode, TrialDone
 from tonnage.measure.cluster.measure_worker import RoundResult, Told
@@ -211,8 +210,8 @@ def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
 
 def test_a_pair_of_unlike_machines_is_called_so() -> None:
     both = dict.fromkeys("ab", (1e6, 1e6))
-    assert next(shuffled(network(both))).startswith("The median pair: 1.00 MB/s")
-    said = next(shuffled(network(both, types={"a": "fast", "b": "slow"})))
+    assert next(network_lines(network(both))).startswith("The median pair: 1.00 MB/s")
+    said = next(network_lines(network(both, types={"a": "fast", "b": "slow"})))
     assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
 
 

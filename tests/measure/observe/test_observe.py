@@ -355,7 +355,7 @@ def test_errors_name_the_flag_and_the_fix(tonnage: Tonnage, tmp_path: Path) -> N
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for args, message in (
-        ([], "give either -- COMMAND or --pid PID...: what is to be watched"),
+        ([], "give either -- COMMAND or --pid PID..."),
         (["--pid", "4194304"], "--pid: process 4194304 does not exist: give a running one"),
         (["--output", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
         (["--interval", "0", "--", "true"], "give a number from 0.01 to 3600"),
@@ -458,7 +458,7 @@ def test_an_observation_ends_with_the_processes(tonnage: Tonnage, tmp_path: Path
         done = tonnage.run(
             "observe", "--output", tmp_path / "out", "--pid", str(job.pid), check=True, timeout=60
         )
-        assert "limited by nothing here" in done.stderr
+        assert "no bottleneck on this machine" in done.stderr
         job.process.wait()
 
 

@@ -1,4 +1,4 @@
-"""Single operations: which trials are run, what they come to, and going on after a kill."""
+"""Random I/O: which trials are run, their results, and resuming after a kill."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Summary, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import block_devices
-from tonnage.cli.measure.options import summary
+from tonnage.cli.output.trials import summary
 from tonnage.measure.random_io.suite import (
     RandomIoSettings,
     max_duration_seconds,
@@ -29,7 +29,7 @@ from tonnage.measure.random_io.suite import (
 )
 from tonnage.measure.random_io.trial import OPERATIONS
 from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, NOT_PROVED, cache_evidence
-from tonnage.measure.trial.repetition import settled
+from tonnage.measure.trial.repetition import is_precise
 from tonnage.measure.trial.trial import summaries, summarise
 
 SETTINGS = RandomIoSettings(
@@ -48,7 +48,7 @@ SETTINGS = RandomIoSettings(
 
 
 def trial(step: TrialSpec, rate: float) -> Trial:
-    """A made-up trial."""
+    """An invented trial."""
     return Trial(
         name=f"{step.operation} x{step.outstanding} {step.suite}",
         bytes_per_second=rate,
@@ -61,14 +61,14 @@ def trial(step: TrialSpec, rate: float) -> Trial:
 
 
 def walked(settings: RandomIoSettings, rates: Sequence[float] = (100.0,)) -> list[TrialSpec]:
-    """All steps, when trials give these rates in turn."""
+    """All steps, if the trials give these rates in turn."""
     done: list[Trial] = []
     for step in trial_order(settings, done):
         done.append(trial(step, rates[len(done) % len(rates)]))
     return [each.step for each in done if each.step]
 
 
-def test_each_round_has_each_pair_once_in_an_order_of_its_own() -> None:
+def test_each_round_has_each_kind_once_in_its_own_order() -> None:
     settings = replace(SETTINGS, outstanding=None)
     steps = walked(settings)
     pairs = [(name, t) for name in settings.operations for t in OPERATIONS[name].sweep]
@@ -83,19 +83,19 @@ def test_each_round_has_each_pair_once_in_an_order_of_its_own() -> None:
     assert max_duration_seconds(settings) == pytest.approx(3 * 18 * 0.2)
 
 
-def test_trials_end_when_the_median_is_known_well_enough() -> None:
+def test_trials_end_when_the_median_is_precise() -> None:
     until = replace(SETTINGS, operations=("read4k",), outstanding=(1,), until_confidence=0.02)
-    # Six runs are the fewest from which a median has an interval of 95 %.
+    # Six runs are the fewest with a 95 % interval of the median.
     assert len(walked(replace(until, rounds=30), [100.0, 100.5])) == 6
     assert len(walked(replace(until, rounds=30), [100.0, 200.0])) == 30
     assert len(walked(replace(until, rounds=3), [100.0, 100.5])) == 3
-    assert not settled([], 0.02)
+    assert not is_precise([], 0.02)
     step = TrialSpec(operation="x", outstanding=1, round=0)
-    assert not settled([trial(step, 0.0)] * 9, 0.02)
-    assert not settled([trial(step, rate) for rate in (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)], 0.02)
+    assert not is_precise([trial(step, 0.0)] * 9, 0.02)
+    assert not is_precise([trial(step, rate) for rate in (0.0, 0.0, 0.0, 0.0, 1.0, 1.0)], 0.02)
 
 
-def test_what_is_known_well_enough_is_not_tried_again_while_others_are() -> None:
+def test_precise_kinds_are_skipped_while_others_continue() -> None:
     until = replace(SETTINGS, operations=("read4k",), until_confidence=0.02, rounds=9)
     done: list[Trial] = []
     for step in trial_order(until, done):
@@ -105,7 +105,7 @@ def test_what_is_known_well_enough_is_not_tried_again_while_others_are() -> None
     assert (tried.count(1), tried.count(4)) == (6, 9)
 
 
-def test_steady_trials_have_the_smallest_number_that_comes_near_the_best() -> None:
+def test_steady_trials_use_the_smallest_queue_depth_near_the_best() -> None:
     settings = replace(SETTINGS, suite="steady", outstanding=(1, 2, 4, 8), operations=("read4k",))
     rates = {1: 50.0, 2: 96.0, 4: 99.0, 8: 100.0}
     done: list[Trial] = []
@@ -116,7 +116,7 @@ def test_steady_trials_have_the_smallest_number_that_comes_near_the_best() -> No
     assert suites[4:] == [("steady", 2)] * 3
 
 
-def test_a_killed_agenda_goes_on_as_it_would_have() -> None:
+def test_a_killed_measurement_resumes_with_the_same_trials() -> None:
     settings = replace(SETTINGS, suite="steady", outstanding=(1, 2, 4))
     whole = walked(settings, [10.0, 30.0, 20.0])
     for cut in range(len(whole)):
@@ -129,7 +129,7 @@ def test_a_killed_agenda_goes_on_as_it_would_have() -> None:
         assert again == whole
 
 
-def test_one_number_at_once_is_not_explored() -> None:
+def test_a_single_queue_depth_is_not_explored() -> None:
     steady = replace(SETTINGS, suite="steady", explore_seconds=5.0, seconds=120.0)
     assert max_duration_seconds(steady) == 4 * 5 + 3 * 2 * 120
     assert "to explore" in stopping_rule(steady)
@@ -139,12 +139,12 @@ def test_one_number_at_once_is_not_explored() -> None:
     assert "to explore" not in stopping_rule(single)
 
 
-def test_figures_are_held_against_what_was_asked_for() -> None:
+def test_summaries_state_the_wanted_precision() -> None:
     until = replace(SETTINGS, suite="steady", operations=("read4k",), until_confidence=0.02)
     done: list[Trial] = []
     for step in trial_order(replace(until, rounds=30), done):
         done.append(trial(step, 100.0 + len(done) % 2))
-    # An exploration was not meant to be precise.
+    # Exploration need not be precise.
     wanted = {each.name: (each.wanted_share, each.still_needed) for each in summaries(done)}
     assert wanted == {
         "read4k x1 explore": (0.05, 5),
@@ -156,27 +156,27 @@ def test_figures_are_held_against_what_was_asked_for() -> None:
 PRECISIONS = {
     "not estimable": (
         summarise("f", [1e8] * 4),
-        "(100 to 100, 4 trials; the median's 95 % interval takes 2 trials more)",
+        "(100 to 100, 4 trials; the median's 95 % interval needs 2 trials more)",
     ),
     "reached": (
         summarise("f", [99e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
         "; the median's 95 % interval 99.0 to 101, within 1.0 % of it: 2 % is reached)",
     ),
-    # Four times as near takes sixteen times as many.
+    # Four times the precision takes sixteen times the trials.
     "not reached": (
         summarise("f", [92e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
-        "; the median's 95 % interval 92.0 to 101, within 8.0 % of it: 2 % takes 90 trials more)",
+        "; the median's 95 % interval 92.0 to 101, within 8.0 % of it: 2 % needs 90 trials more)",
     ),
     "out of reach": (
         summarise("f", [1e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.001),
-        ", within 99 % of it: 0.1 % takes more than a million trials)",
+        ", within 99 % of it: 0.1 % needs more than a million trials)",
     ),
     "zero": (summarise("f", [0.0] * 6), "(0 to 0, 6 trials)"),
 }
 
 
 @pytest.mark.parametrize("case", PRECISIONS)
-def test_it_is_said_how_precise_a_figure_is(case: str) -> None:
+def test_the_precision_of_a_summary_is_shown(case: str) -> None:
     known, told = PRECISIONS[case]
     whole = replace(measurement("m", {}), figures=[known])
     assert summary(whole)[0].endswith(told)
@@ -187,7 +187,7 @@ def test_it_is_said_how_precise_a_figure_is(case: str) -> None:
     )
 
 
-def test_two_modes_are_told_before_their_median() -> None:
+def test_two_modes_are_shown_before_their_median() -> None:
     between = [
         each * 1e6 for number in range(20) for each in (100 + number / 10, 200 + number / 10)
     ]
@@ -201,7 +201,7 @@ def test_two_modes_are_told_before_their_median() -> None:
     assert all(re.match(rf"{name}: [\d.]+ MB/s \(", told[name]) for name in ("one", "few"))
 
 
-def test_figures_that_say_nothing_of_precision_are_read() -> None:
+def test_summaries_without_precision_can_be_read() -> None:
     values = measurement("m", {"rw": [1e6]}).to_json()
     values["figures"] = [
         {
@@ -222,16 +222,16 @@ def test_figures_that_say_nothing_of_precision_are_read() -> None:
     ("writes", "device_bytes", "rate", "told"),
     [
         (False, 1000, 1e6, None),
-        (False, 899, 1e6, "sda read 899 of 1000 bytes meanwhile"),
-        (True, 0, 1e6, "sda wrote 0 of 1000 bytes meanwhile"),
-        # Many devices may be faster than one; that they moved it is proof.
+        (False, 899, 1e6, "sda read 899 of 1000 requested bytes"),
+        (True, 0, 1e6, "sda wrote 0 of 1000 requested bytes"),
+        # Several devices may be faster than one; their counters prove it.
         (False, 1000, 2 * FASTEST_DEVICE, None),
-        # Where nobody counts, only the speed tells.
+        # Without counters only the speed decides.
         (True, None, FASTEST_DEVICE, None),
-        (True, None, 2 * FASTEST_DEVICE, "40.0 GB/s: no single device gives more than 20 GB/s"),
+        (True, None, 2 * FASTEST_DEVICE, "40.0 GB/s: no single device exceeds 20 GB/s"),
     ],
 )
-def test_a_device_that_moved_less_tells_of_a_cache(
+def test_a_device_that_moved_fewer_bytes_reveals_a_cache(
     writes: bool, device_bytes: int | None, rate: float, told: str | None
 ) -> None:
     happened = SystemActivity(
@@ -250,14 +250,14 @@ def test_a_device_that_moved_less_tells_of_a_cache(
 
 
 def measured(directory: Path, out: Path, settings: RandomIoSettings = SETTINGS) -> Measurement:
-    """The whole measurement."""
+    """Run a complete measurement."""
     *trials, whole = measure_random_io(directory, out, settings, command=["test"])
     assert isinstance(whole, Measurement)
     assert all(isinstance(each, Trial) for each in trials)
     return whole
 
 
-def test_each_operation_is_what_its_name_says(disk: Path) -> None:
+def test_each_operation_does_what_its_name_says(disk: Path) -> None:
     settings = replace(SETTINGS, operations=tuple(OPERATIONS), outstanding=(2,), rounds=1)
     whole = measured(disk, disk / "out", settings)
     assert Measurement.read(disk / "out" / "measurement.json") == whole
@@ -274,7 +274,7 @@ def test_each_operation_is_what_its_name_says(disk: Path) -> None:
         assert latency.error_bound == 0.001
         assert latency.p50 and latency.p99 and latency.max
         assert latency.p50 <= latency.p99 <= latency.max
-        # Seconds of series hold what was done in warm-up too, so they are no fewer.
+        # The series includes the warm-up, so it counts at least as many.
         counted = sum(value for _, value in reading.series) / operation.block_bytes
         assert counted >= latency.count
     assert whole.trials[0].beside is not None
@@ -293,13 +293,15 @@ def test_the_result_says_which_engine(disk: Path, blocking: bool, engines: list[
     assert len(only.each_second) == (3 if blocking else 1)
 
 
-def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
+def test_other_settings_and_other_machines_are_refused(disk: Path) -> None:
     few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
     measured(disk, disk / "out", few)
-    with pytest.raises(core.UsageError, match=r"begun with seed 1, not 2: give the same --seed"):
+    with pytest.raises(
+        core.UsageError, match=r"seed: \S+ was started with 1, not 2: give the same"
+    ):
         measured(disk, disk / "out", replace(few, seed=2))
     (disk / "other").mkdir()
-    elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
+    elsewhere = rf"directory: \S+ was started with {disk}, not {disk}/other: give the same"
     with pytest.raises(core.UsageError, match=elsewhere):
         measured(disk / "other", disk / "out", few)
     begun = json.loads((disk / "out" / "begun.json").read_text())
@@ -309,18 +311,18 @@ def test_other_settings_or_a_machines_own_are_refused(disk: Path) -> None:
         measured(disk, disk / "out", few)
     (disk / "full").mkdir()
     (disk / "full" / "letter").touch()
-    with pytest.raises(core.UsageError, match=r"--output \S+ holds something else"):
+    with pytest.raises(core.UsageError, match=r"output: \S+ holds something else"):
         measured(disk, disk / "full", few)
 
 
-def test_another_name_of_the_same_directory_goes_on(disk: Path) -> None:
+def test_a_measurement_resumes_under_another_name_of_its_directory(disk: Path) -> None:
     few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
     whole = measured(disk, disk / "out", few)
     (disk / "link").symlink_to(disk)
     assert measured(disk / "link", disk / "out", few) == whole
 
 
-def test_what_nobody_counts_is_not_proved(tonnage: Tonnage, disk: Path) -> None:
+def test_results_without_device_counters_are_not_proved(tonnage: Tonnage, disk: Path) -> None:
     few = ("--operation", "read4k", "--queue-depth", "1", "--repetitions", "1", "--seconds", "0.2")
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         where = ("--dir", memory, "--file-size", "1MB", "--output", disk / "out")
@@ -328,15 +330,15 @@ def test_what_nobody_counts_is_not_proved(tonnage: Tonnage, disk: Path) -> None:
     whole = Measurement.read(disk / "out" / "measurement.json")
     (reading,) = whole.readings
     why = reading.details[NOT_PROVED]
-    assert re.fullmatch(r"the device \(0:\d+\) cannot be watched", why)
-    assert f"not proved that no cache gave it: {why}" in said.splitlines()[0]
+    assert re.fullmatch(r"the device \(0:\d+\) has no counters", why)
+    assert f"a cache cannot be ruled out: {why}" in said.splitlines()[0]
     assert whole.page_cache.endswith(f"; not proved: {why}")
     assert (whole.scorecard[0].verdict, why in whole.scorecard[0].reason) == ("unknown", True)
     assert f"not proved: {why}" in said
 
 
 @needs_btrfs
-def test_all_devices_of_btrfs_are_watched(disk: Path) -> None:
+def test_counters_of_all_btrfs_devices_are_read(disk: Path) -> None:
     few = replace(SETTINGS, operations=("write4m",), outstanding=(2,), rounds=1)
     with btrfs(disk, 2) as (mount, names):
         assert block_devices.devices_of(mount) == sorted(names)
@@ -345,20 +347,20 @@ def test_all_devices_of_btrfs_are_watched(disk: Path) -> None:
     assert only.beside and only.reading and only.beside.device == ", ".join(sorted(names))
     assert NOT_PROVED not in only.reading.details
     assert only.beside.device_written_bytes is not None
-    # With checksums of data, what is written directly goes through the page cache; it goes on.
+    # With data checksums direct writes go through the page cache, and still reach the device.
     assert only.beside.device_written_bytes >= only.phase.stages[0].bytes
     assert whole.environment and whole.environment.devices[0].size_bytes == 2 * IMAGE_BYTES
 
 
-def test_what_is_refused_leaves_no_directory(disk: Path) -> None:
+def test_a_refused_measurement_leaves_no_directory(disk: Path) -> None:
     too_large = replace(SETTINGS, file_bytes=1 << 60)
-    with pytest.raises(core.UsageError, match="bytes free, the file to be operated on needs"):
+    with pytest.raises(core.UsageError, match="bytes free, the test file needs"):
         measured(disk, disk / "out", too_large)
     assert list(disk.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_sweep_that_was_ended_goes_on_and_keeps_what_it_had(
+def test_an_interrupted_sweep_resumes_and_keeps_its_trials(
     tonnage: Tonnage, disk: Path, number: signal.Signals
 ) -> None:
     out = disk / "out"

@@ -1,4 +1,4 @@
-"""Files in order: what is written and read, by how many, and what the result says of it."""
+"""Sequential files: what is written and read, by how many workers, and what the result states."""
 
 import ctypes
 import itertools
@@ -39,7 +39,7 @@ def settings(**changed: object) -> StreamSettings:
 
 
 def measured(disk: Path, wanted: StreamSettings) -> Measurement:
-    """The whole measurement."""
+    """Run a complete measurement."""
     *_, whole = measure_stream(disk, disk / "out", wanted, command=["test"])
     assert isinstance(whole, Measurement)
     return whole
@@ -48,7 +48,7 @@ def measured(disk: Path, wanted: StreamSettings) -> Measurement:
 @pytest.mark.parametrize(
     ("shared", "direct", "flush"), list(itertools.product([False, True], repeat=3)), ids=str
 )
-def test_each_trial_moves_all_of_it(disk: Path, shared: bool, direct: bool, flush: bool) -> None:
+def test_each_trial_moves_all_data(disk: Path, shared: bool, direct: bool, flush: bool) -> None:
     wanted = settings(shared=shared, direct=direct, flush=flush)
     whole = measured(disk, wanted)
     assert [trial.name for trial in whole.trials] == ["write x2", "read x2"] * 2
@@ -63,12 +63,12 @@ def test_each_trial_moves_all_of_it(disk: Path, shared: bool, direct: bool, flus
     assert [path.name for path in disk.iterdir()] == ["out"]
 
 
-def test_only_reading_writes_first_and_does_not_measure_it(disk: Path) -> None:
+def test_read_only_writes_files_first_without_measuring_it(disk: Path) -> None:
     whole = measured(disk, settings(operations=("read",)))
     assert [trial.name for trial in whole.trials] == ["read x2"] * 2
 
 
-def test_reading_is_what_the_device_did_after_a_buffered_write(disk: Path) -> None:
+def test_reads_after_a_buffered_write_come_from_the_device(disk: Path) -> None:
     for trial in measured(disk, settings(direct=False)).trials:
         assert trial.beside is not None and trial.reading is not None
         if trial.name == "read x2" and trial.beside.device_read_bytes is not None:
@@ -76,7 +76,7 @@ def test_reading_is_what_the_device_did_after_a_buffered_write(disk: Path) -> No
             assert trial.reading.cached is None
 
 
-def test_what_is_dropped_is_not_in_memory(disk: Path) -> None:
+def test_dropped_pages_are_not_in_memory(disk: Path) -> None:
     (disk / "file").write_bytes(os.urandom(MIB))
     (disk / "file").read_bytes()
     assert resident_pages(disk / "file") == MIB // mmap.PAGESIZE
@@ -84,7 +84,7 @@ def test_what_is_dropped_is_not_in_memory(disk: Path) -> None:
     assert resident_pages(disk / "file") == 0
 
 
-def test_files_are_not_in_memory_when_they_are_to_be_read(
+def test_files_are_not_in_memory_before_they_are_read(
     monkeypatch: pytest.MonkeyPatch, disk: Path
 ) -> None:
     found: list[int] = []
@@ -101,7 +101,7 @@ def test_files_are_not_in_memory_when_they_are_to_be_read(
 
 
 def resident_pages(file: Path) -> int:
-    """How many pages of a file the kernel holds in memory."""
+    """How many pages of a file are in the page cache."""
     with file.open("rb") as opened:
         view = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_COPY)
     pages = (ctypes.c_ubyte * -(-len(view) // mmap.PAGESIZE))()
@@ -113,15 +113,15 @@ def resident_pages(file: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"transfer_bytes": MIB // 4 + 4096}, r"--block 1048576 is no multiple of --transfer"),
         ({"transfer_bytes": 1000, "block_bytes": 1000}, r"give a multiple of 4096"),
-        ({"segments": 1 << 40}, r"bytes free, the files to be written and read needs?"),
+        ({"segments": 1 << 40}, r"bytes free, the test data needs"),
     ],
 )
-def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], told: str) -> None:
-    with pytest.raises(core.UsageError, match=told):
+def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], message: str) -> None:
+    with pytest.raises(core.UsageError, match=message):
         measured(disk, settings(**changed))
     assert list(disk.iterdir()) == []
 
@@ -129,12 +129,12 @@ def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], told: s
 def test_another_directory_is_refused(disk: Path) -> None:
     measured(disk, settings(repetitions=1))
     (disk / "other").mkdir()
-    elsewhere = rf"begun with directory {disk}, not {disk}/other: give the same --dir to go on"
+    elsewhere = rf"directory: \S+ was started with {disk}, not {disk}/other: give the same"
     with pytest.raises(core.UsageError, match=elsewhere):
         list(measure_stream(disk / "other", disk / "out", settings(repetitions=1), command=[""]))
 
 
-def test_what_was_killed_goes_on_and_keeps_what_it_had(tonnage: Tonnage, disk: Path) -> None:
+def test_a_killed_measurement_resumes_and_keeps_its_trials(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "out"
     command: list[Any] = [
         tonnage.path,
@@ -185,14 +185,14 @@ def test_the_command(tonnage: Tonnage, disk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
-        ([], "--shared-dir is for a fleet: give --cluster too"),
+        ([], "--shared-dir needs --cluster"),
         (["--cluster", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
     ],
 )
-def test_a_shared_directory_is_for_machines_in_step(
-    tonnage: Tonnage, disk: Path, flags: list[str], said: str
+def test_a_shared_directory_needs_a_cluster_in_step(
+    tonnage: Tonnage, disk: Path, flags: list[str], message: str
 ) -> None:
     done = tonnage.run("measure", "stream", "--dir", disk, "--shared-dir", *flags, cwd=disk)
-    assert done.returncode == 2 and said in done.stderr
+    assert done.returncode == 2 and message in done.stderr

@@ -52,9 +52,7 @@ def shared_trials(
     if not steps_left:
         return
     with _shared_dir(directory, barrier, nodes, on_progress) as (room, lease_):
-        core.require_free_space(
-            [(room, len(nodes) * settings.bytes)], "the test files of all nodes"
-        )
+        core.require_free_space([(room, len(nodes) * settings.bytes)], "the test data of all nodes")
         part = _NodePart(room, lease_, barrier, nodes, settings)
         if steps_left[0][1].operation == "read":
             part.prepare(writes=True)

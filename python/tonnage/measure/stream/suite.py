@@ -96,7 +96,7 @@ def _local_trials(
             writes = step.operation == "write"
             if not files:
                 room = stack.enter_context(core.workspace("dir", directory, DATA_PREFIX))
-                core.require_free_space([(room, settings.bytes)], "the test files")
+                core.require_free_space([(room, settings.bytes)], "the test data")
                 count = 1 if settings.shared else settings.workers
                 files = [room / f"file-{place}" for place in range(count)]
                 if not writes:

@@ -116,7 +116,7 @@ def split(
     except OSError as why:
         raise core.UsageError(f"--output {output}: {why.strerror}: give another directory") from why
     with core.workspace("output", output.absolute().parent, UNFINISHED) as room:
-        core.require_free_space([(room, file.bytes)], "the parts")
+        core.require_free_space([(room, file.bytes)], "the output")
         try:
             written = _written(group_chunks(chunks, parts), of, file, room, sources, moved)
             _refuse_changed(file, sources)
