@@ -76,7 +76,13 @@ def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:
     return Plan(
         job=sort_job("none"),
         bytes=1,
-        settings={"purchase": "spot" if spot else "on-demand"},
+        settings={
+            "deadline_seconds": None,
+            "budget_usd": None,
+            "least_nodes": 1,
+            "most_nodes": 100,
+            "purchase": "spot" if spot else "on-demand",
+        },
         made_at="2026-11-25T00:00:00+00:00",
         catalogs=[CATALOG],
         profiles=[],

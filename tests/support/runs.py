@@ -222,7 +222,12 @@ def plan_of(
     return Plan(
         job=sort_job(durability),  # type: ignore[arg-type]
         bytes=size,
-        settings={},
+        settings={
+            "deadline_seconds": None,
+            "budget_usd": None,
+            "least_nodes": 1,
+            "most_nodes": 100,
+        },
         made_at="2026-11-22T00:00:00+00:00",
         catalogs=["lab"],
         profiles=[],
