@@ -153,9 +153,9 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
     for durability in ("none", "replicated"):
         done = tonnage.run("plan", "sort", *asked, "--durability", durability)
-        assert done.returncode == 2 and "--objects: a store keeps what is in it" in done.stderr
+        assert done.returncode == 2 and "--objects keeps the output in a store" in done.stderr
     done = tonnage.run("plan", "reduce", *asked)
-    assert done.returncode == 2 and "--objects is of sort and mapreduce" in done.stderr
+    assert done.returncode == 2 and "--objects describes a sort or mapreduce" in done.stderr
 
 
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
@@ -176,21 +176,21 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", "--data", "10EB"), "less than 9EB"),
         (
             ("sort", *STUDY, "--deadline", "1s"),
-            "no offer keeps --deadline with --max-nodes 1000; nearest: 1000 x i2.8xlarge",
+            "no offer meets --deadline with --max-nodes 1000; nearest: 1000 x i2.8xlarge",
         ),
         (
             ("sort", *STUDY, "--deadline", "1s", "--nodes", "50", "--budget", "9000USD"),
-            "no offer keeps --deadline with --nodes 50; nearest: 50 x ",
+            "no offer meets --deadline with --nodes 50; nearest: 50 x ",
         ),
         (
             ("sort", *STUDY, "--deadline", "1h", "--nodes", "3"),
-            "no offer keeps --nodes 3; nearest: 7 x hs1.8xlarge",
+            "no offer meets --nodes 3; nearest: 7 x hs1.8xlarge",
         ),
-        (("sort", *STUDY, "--max-nodes", "3"), "no offer keeps --max-nodes 3; nearest: 7 x hs1."),
-        (("sort", *STUDY, "--budget", "1USD"), "no offer keeps --budget with --max-nodes 1000"),
+        (("sort", *STUDY, "--max-nodes", "3"), "no offer meets --max-nodes 3; nearest: 7 x hs1."),
+        (("sort", *STUDY, "--budget", "1USD"), "no offer meets --budget with --max-nodes 1000"),
         (
             ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014"),
-            "no 10,000 machines, the most that are planned, hold it: it would take ",
+            "more than the 10,000 nodes of the largest plan: give less --data",
         ),
         (
             ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
@@ -199,11 +199,11 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: it takes 47"),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
-        (("sort", "--data", "1TB", "--provider", "gcp"), "what to measure first: --survey"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "--survey shows what to measure first"),
         (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
         (("sort", "--data", "1TB", "--profile", "nobody"), "--profile: no profiles nobody"),
-        (("sort", "--data", "1TB", "--durability", "some"), "--durability some: there are none"),
-        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: there are aws"),
+        (("sort", "--data", "1TB", "--durability", "some"), "--durability some: give one of none"),
+        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: give one of aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 no volumes"),
@@ -211,12 +211,15 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
             "gcp-us-central1-2026 has no volumes (522 of 522",
         ),
-        (("sort", *STUDY, "--passes", "2"), "--passes is of reduce, not of sort: leave it out"),
-        (("reduce", *STUDY, "--durability", "volumes"), "--durability is of sort and mapreduce"),
+        (("sort", *STUDY, "--passes", "2"), "--passes describes a reduce, not sort: leave it out"),
+        (
+            ("reduce", *STUDY, "--durability", "volumes"),
+            "--durability describes a sort or mapreduce",
+        ),
         (("sort", "--data", "100TB", "--all"), "--all: "),
     ],
 )
-def test_refuses_and_says_what_mends_it(
+def test_refuses_and_says_how_to_fix_it(
     tonnage: Tonnage, arguments: tuple[str, ...], said: str
 ) -> None:
     done = tonnage.run("plan", *arguments)
@@ -229,4 +232,4 @@ def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) 
     profile({"my-laptop": [law("local both", 1e9)]}).write(tmp_path / "p.json")
     done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
-    assert "it is of my-laptop, which is in no catalog" in done.stderr
+    assert "it has my-laptop, which is in none of these catalogs" in done.stderr

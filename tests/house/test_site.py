@@ -11,7 +11,7 @@ import pytest
 
 from support.browser import Browser
 from support.disk import ROOT
-from tonnage.cli.commands import COMMANDS
+from tonnage.cli.commands import COMMANDS, Family
 
 TOOL = ROOT / "tools" / "site"
 
@@ -45,9 +45,10 @@ def test_every_document_is_a_page(built: Path) -> None:
 
 def test_every_command_and_public_name_is_in_the_reference(built: Path) -> None:
     reference = built / "docs" / "reference"
-    for name, place in COMMANDS.items():
+    for name, entry in COMMANDS.items():
         page = (reference / f"tonnage-{name}.html").read_text()
-        below = [] if isinstance(place, str) else [f"{name} {inner}" for inner in place[1]]
+        inner = entry.commands if isinstance(entry, Family) else ()
+        below = [f"{name} {each}" for each in inner]
         for command in below or [name]:
             heading = f"tonnage-{command.replace(' ', '-')}"
             assert f'id="{heading}"' in page, command

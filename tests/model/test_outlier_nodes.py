@@ -15,8 +15,8 @@ from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.network_rounds import RECEIVE, SEND
 from tonnage.catalog import load_catalog
-from tonnage.cli.measure.options import Where
-from tonnage.cli.measure.screen import Asked, show, unjudged
+from tonnage.cli.measure.screen import ScreenOptions, why_too_small
+from tonnage.cli.output.screening import ScreenedJob, print_screening
 from tonnage.cluster.ray_adapter import Machine
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
@@ -121,7 +121,7 @@ def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
     assert (why_too_few(types) is None) == judged
     named = {type_: labelled(type_) for type_ in types}
     machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
-    why = unjudged(machines, Where("auto", None, False, 60.0, {})) or ""
+    why = why_too_small(machines, ScreenOptions()) or ""
     assert ("and to judge any takes 5, of types of which" in why) != judged
 
 
@@ -132,8 +132,8 @@ def labelled(type_: str | None) -> dict[str, str]:
 
 def test_so_few_as_are_asked_for_are_too_few() -> None:
     machines = [Machine(str(place), {}, "", "") for place in range(9)]
-    assert unjudged(machines, Where("auto", 5, False, 60.0, {})) is None
-    why = unjudged(machines, Where("auto", 4, False, 60.0, {}))
+    assert why_too_small(machines, ScreenOptions(nodes=5)) is None
+    why = why_too_small(machines, ScreenOptions(nodes=4))
     assert why and why.startswith("4 machines, and to judge")
 
 
@@ -235,23 +235,25 @@ def test_what_cannot_be_told_is_said() -> None:
 def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
     disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
     links = LINKS | {"n1": (20.0, 102.0)}
-    asked = Asked(sort_job(), 10_000, [load_catalog("aws-us-east-1-2014")])
-    show(disks, network(links, BRIEF), Path(), asked, False)
+    job = ScreenedJob(sort_job(), 10_000, [load_catalog("aws-us-east-1-2014")])
+    print_screening(disks, network(links, BRIEF), Path(), job, False)
     lines = capsys.readouterr().out.splitlines()
     assert "Missing: n9: died" in lines and "Suspect: n9 does not measure" in lines
-    for said in ("n3, read only: 25 % of what", "n1, what its link sends: 20 % of what"):
-        assert any(line.startswith(f"Suspect: {said} its kind carries, ") for line in lines)
+    for said in ("n3, read only: 25 %", "n1, sending: 20 %"):
+        assert any(
+            line.startswith(f"Suspect: {said} of the median of its type, ") for line in lines
+        )
     assert lines[-5:] == [
         "To decommission: n1, n3 and n9",
         # The slowest read 25 bytes a second, wrote 50 and sent 20.
-        "A sort of 10.0 kB: 3.3 min, price unknown, on 6 machines",
-        "Without the suspects: 2.5 min, price unknown, on 4 machines",
-        "Without them the job is done 50 s sooner",
+        "A sort of 10.0 kB: 3.3 min, price unknown, on 6 nodes",
+        "Without the suspects: 2.5 min, price unknown, on 4 nodes",
+        "Without them the job is 50 s faster",
         "What cores have to do is not counted.",
     ]
-    show(fleet_of({"n0": 1.0}), None, Path(), None, False)
+    print_screening(fleet_of({"n0": 1.0}), None, Path(), None, False)
     said = capsys.readouterr().out
-    assert "The network was not looked at: it takes two machines." in said
+    assert "The network was not tested: that needs two nodes." in said
     assert "Not judged, since fewer than 3 machines are alike (m): n0" in said
 
 

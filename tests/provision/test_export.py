@@ -27,7 +27,7 @@ from support.offers import law, profile
 from support.replacing import replace
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
 from tonnage.catalog import catalog_names, find_offer, load_catalog
-from tonnage.cli.plan.emit import written
+from tonnage.cli.plan.emit import document_text
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.provision.export import EXPORTERS, ExportError, Rental, ray
 
@@ -134,7 +134,7 @@ def test_ray_takes_its_clusters_which_have_just_the_nodes(
 ) -> None:
     clusters = handed["ray"]
     assert {each.candidate.provider for each, _ in clusters} == {"aws", "gcp", "azure"}
-    texts = [written("ray", document) for _, document in clusters]
+    texts = [document_text("ray", document) for _, document in clusters]
     for (each, document), found in zip(clusters, judged("ray", texts, tmp_path), strict=True):
         assert found["version"] == ray.VERSION
         made, candidate = found["made"], each.candidate
@@ -155,7 +155,7 @@ def test_skypilot_takes_its_tasks(
     tasks = handed["skypilot"]
     assert {each.candidate.provider for each, _ in tasks} == {"aws", "gcp", "azure"}
     assert any(each.candidate.own_disks for each, _ in tasks)
-    texts = [written("skypilot", document) for _, document in tasks]
+    texts = [document_text("skypilot", document) for _, document in tasks]
     for (each, document), found in zip(tasks, judged("skypilot", texts, tmp_path), strict=True):
         assert found == {
             "num_nodes": each.candidate.nodes,
@@ -174,7 +174,7 @@ def test_a_judge_refuses_what_is_wrong(tmp_path: Path) -> None:
         home = tmp_path / kind
         home.mkdir()
         with pytest.raises(AssertionError):
-            judged(kind, [written(kind, document)], home)
+            judged(kind, [document_text(kind, document)], home)
 
 
 def test_botocore_takes_the_requests(

@@ -18,6 +18,7 @@ from typing import Any
 import typer
 
 from tonnage.cli.commands import app
+from tonnage.cli.options.parser import EXAMPLES, examples
 
 MODULES = ("tonnage", "tonnage.api.aggregates", "tonnage.api.testing")
 SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
@@ -50,10 +51,12 @@ def _family(command: Any, name: str, level: int = 1) -> Iterator[str]:
     """A command, or a group and its commands."""
     yield f"{'#' * level} tonnage {name}"
     yield ""
-    yield from _prose(command.help or "")
     if not hasattr(command, "list_commands"):
+        yield from _prose((command.help or "").partition(EXAMPLES)[0])
         yield from _parameters(command, name)
+        yield from ["```console", *(f"$ {line}" for line in examples(command)), "```", ""]
         return
+    yield from _prose(command.help or "")
     for inner in _names(command):
         below = command.get_command(_context(command), inner)
         yield from _family(below, f"{name} {inner}", level + 1)

@@ -272,14 +272,14 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
         index_profiles,
         read_profiles,
     )
-    from tonnage.plan.advertised import advertised_figures
+    from tonnage.plan.machines import advertised_rates
 
     if node.offer is None and node.profile is None:
         raise core.UsageError("give --offer NAME, or --profile FILE of one machine type")
     catalogs = load_catalogs(node.catalog)
     try:
         index = index_profiles(
-            read_profiles(node.profile or BUILT_IN, lambda: advertised_figures(catalogs))
+            read_profiles(node.profile or BUILT_IN, lambda: advertised_rates(catalogs))
         )
     except ProfileError as error:
         raise core.UsageError(f"--profile: {error}") from error

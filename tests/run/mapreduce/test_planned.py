@@ -17,7 +17,9 @@ from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.base.records.plan import Plan
-from tonnage.cli.options.plan_file import follow
+from tonnage.cli.options.cluster import ShuffleOptions
+from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.plan_file import selected_plan
 from tonnage.cli.run import mapreduce as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.ray_adapter import Machine
@@ -54,12 +56,13 @@ def count(
         "scratch": [Path(f"{room}/{{node}}/scratch")],
         "memory": 16 << 20,
         "workers": 1,
-        "fleet": "auto",
-        "out": room / "job",
-        "patience": 5.0,
+        "cluster": "auto",
+        "job_dir": room / "job",
+        "timeout": 5.0,
     }
     job = f"{room / 'counted.py'}:JOB"
-    command.run_mapreduce(job, [str(room / "in.txt")], **usual | more)
+    run = flattened(command.run_mapreduce)
+    run(job=job, inputs=[str(room / "in.txt")], **usual | more)
     return RunRecord.read(room / "job" / "run.json")
 
 
@@ -167,6 +170,6 @@ def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path)
     shares = ("--map-share", "0.3", "--reduce-share", "0.1", "--durability", "replicated")
     printed = tonnage.run("plan", "mapreduce", *asked, *shares, check=True).stdout
     (disk / "plan.json").write_text(printed)
-    found = follow("mapreduce", disk / "plan.json", None, None, None)
+    found = selected_plan("mapreduce", ShuffleOptions(plan=disk / "plan.json"))
     assert found and (found.nodes, found.durability) == (20, "replicated")
     assert json.loads(printed)["job"]["settings"]["map_share"] == 0.3

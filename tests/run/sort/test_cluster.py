@@ -19,7 +19,7 @@ from support.replacing import replace
 from support.sorters import Killed, SortMachines, Trouble, directories, driver, has_copies, killed
 from tonnage.base import core
 from tonnage.base.records import RunRecord
-from tonnage.cli.run.cluster import in_words
+from tonnage.cli.output.run_record import sort_lines
 from tonnage.model.run_comparison.two_pass import compare
 from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
@@ -123,7 +123,7 @@ def test_what_all_see_is_sorted_by_all(disk: Path, data: bytes) -> None:
         assert [each.number for each in record.rounds] == [0]
         assert all(node.read_bytes and node.written_bytes for node in record.nodes)
         assert 0 < record.network_bytes <= len(data)
-        said = in_words(replace(record, compared=compare(record)))
+        said = sort_lines(replace(record, compared=compare(record)))
         assert any(line.startswith("pass two: ") and "the slowest (median" in line for line in said)
     assert RunRecord.read(disk / "job" / "run.json") == record
 
@@ -199,7 +199,7 @@ def test_a_machine_that_dies_is_done_without(disk: Path, step: str, what: str, w
     lost = {node.node: node.lost for node in record.nodes}
     assert lost["a"] is None and lost["c"] is None
     assert str(lost["b"]).startswith("died")
-    assert "Lost: b: died: its machine is gone" in in_words(record)
+    assert "Lost: b: died: its machine is gone" in sort_lines(record)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["at the end", "while the driver is dead"])
@@ -668,7 +668,7 @@ def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> Non
     judged(disk, data, record)
     has_copies(disk, record, "sorted.json")
     assert record.commands == 2
-    assert "for the last of 2 commands, " in in_words(record)[1]
+    assert "for the last of 2 commands, " in sort_lines(record)[1]
 
 
 def test_two_machines_that_die_with_what_they_keep_for_each_other(disk: Path) -> None:

@@ -17,7 +17,7 @@ from support.s3 import BUCKET, KEYS, Bucket, server
 from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage.base import core
 from tonnage.base.records import RunRecord
-from tonnage.cli.run.cluster import in_words
+from tonnage.cli.output.run_record import sort_lines
 from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
@@ -92,7 +92,7 @@ def test_what_is_in_object_storage_is_sorted_by_all(disk: Path, s3: Bucket, coun
     if count > 1:
         assert all(node.read_bytes and node.written_bytes for node in record.nodes)
         assert len(record.rounds) == 1 and record.requests["errors"] == {}
-        assert any("requests to object storage" in line for line in in_words(record))
+        assert any("requests to object storage" in line for line in sort_lines(record))
     kept = "".join(path.read_text() for path in (disk / "job").iterdir())
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.

@@ -16,8 +16,8 @@ from support.disk import ROOT, room
 from support.records import blob, checksum, content, cut, key_of, parts
 from support.replacing import replace
 from tonnage.base.records import RunRecord
-from tonnage.cli.options.cluster import Patience
-from tonnage.cli.run.sort import in_words
+from tonnage.cli.options.cluster import Timeout
+from tonnage.cli.output.run_record import sort_lines
 from tonnage.cluster.worker_pool import ACCUSED_SECONDS
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import validate
@@ -209,7 +209,7 @@ def test_words_are_few_however_often_a_phase_came() -> None:
         for each in ("write", "write", "read")
     ]
     once = replace(record, phases=[phase], seconds=2.0, bytes=100 * 10**6)
-    _, rate, only = in_words(once)
+    _, rate, only = sort_lines(once)
     assert rate.startswith("2.00 s, 50.0 MB/s sorted, ")
     assert only == f"{phase.name}: 0.0250 s, limited by {phase.bottleneck}"
     refused = replace(
@@ -218,7 +218,7 @@ def test_words_are_few_however_often_a_phase_came() -> None:
     twice = replace(
         once, phases=[phase, *again, refused], repartitioned_bytes=500 * 10**6
     )
-    first, several, *more = in_words(twice)[2:]
+    first, several, *more = sort_lines(twice)[2:]
     assert first.startswith(f"{phase.name}: 2 times, 0.0500 s, ")
     assert several == "pass_one_again: 3 times, 0.0750 s, limited by write and read"
     assert more == [
@@ -277,7 +277,7 @@ def _fingerprints(directory: Path) -> dict[Path, tuple[str, int]]:
 
 
 def test_how_soon_a_machine_that_others_accuse_is_lost_is_told() -> None:
-    _, option = get_args(Patience)
-    assert f"(at most {ACCUSED_SECONDS:g}s, if others find its connections" in option.help
+    _, option = get_args(Timeout)
+    assert f"({ACCUSED_SECONDS:g}s, if other nodes find its connections" in option.help
     told = (ROOT / "docs" / "concepts" / "fleet-sort.md").read_text()
     assert f"find the connections broken {ACCUSED_SECONDS:g} s of silence are enough" in told

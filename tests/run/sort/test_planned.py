@@ -19,12 +19,12 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Plan
-from tonnage.cli.options.plan_file import Followed, follow, refuse_other_fleet
-from tonnage.cli.run import cluster
+from tonnage.cli.options.cluster import ShuffleOptions
+from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster, selected_plan
+from tonnage.cli.run import sort as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.model.jobs.mapreduce import mapreduce_job
-from tonnage.run.sort.local import Layout
-from tonnage.run.storage.object_store import ObjectStoreOptions
 
 NODES = ("a", "b", "c")
 SIZE = 3_000_000
@@ -35,9 +35,15 @@ def kept(room: Path, plan: Plan) -> Path:
     return plan.write(room / "the-plan.json")
 
 
-def following(path: Path, *given: Any) -> Followed:
-    """What a sort follows of the plan there; ``given`` are its candidate and flags."""
-    found = follow("sort", path, *(*given, None, None, None)[:3])
+def selected(
+    plan: Path,
+    candidate: int | None = None,
+    nodes: int | None = None,
+    durability: str | None = None,
+) -> SelectedPlan:
+    """What a sort with these options follows of the plan there."""
+    options = ShuffleOptions(plan=plan, candidate=candidate, nodes=nodes)
+    found = selected_plan("sort", options, durability)
     assert found is not None
     return found
 
@@ -48,7 +54,7 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Callable[[SortMachines], None]:
 
     def attach(machines: SortMachines) -> None:
         monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(machines))
-        monkeypatch.setattr(cluster, "refuse_without_ray", lambda: None)
+        monkeypatch.setattr(command, "refuse_without_ray", lambda: None)
 
     attach(SortMachines(*NODES, "d"))
     return attach
@@ -65,20 +71,13 @@ def sort(room: Path, **more: Any) -> RunRecord:
         "inputs": [str(room / "in")],
         "output": [*directories(room, "out")],
         "scratch": [Path(each) for each in directories(room, "scratch")],
-        "layout": Layout(),
-        "volumes": ObjectStoreOptions(),
-        "memory_bytes": 16 << 20,
-        "as_json": False,
-        "out": room / "job",
-        "connections": None,
-        "patience_seconds": 5.0,
-        "instances": None,
-        "capacities": [],
-        "durability": None,
-        "plan": None,
-        "candidate": None,
+        "record_bytes": 100,
+        "memory": 16 << 20,
+        "cluster": "auto",
+        "job_dir": room / "job",
+        "timeout": 5.0,
     }
-    cluster.sort_on_fleet("auto", **usual | more)
+    flattened(command.run_sort)(**usual | more)
     return RunRecord.read(room / "job" / "run.json")
 
 
@@ -141,62 +140,57 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     plan = kept(disk, plan_of(4))
 
     def refused(said: str, path: Path = plan, *given: Any) -> None:
-        number, instances, durability = (*given, None, None, None)[:3]
         with pytest.raises(core.UsageError, match=said):
-            follow("sort", path, number, instances, durability)
+            selected(path, *given)
 
-    refused("--nodes 3: --plan .*the-plan.json is of 4 nodes", plan, None, 3)
-    refused("--durability replicated: --plan .* is of none", plan, None, None, "replicated")
+    refused("--nodes 3: --plan .*the-plan.json has 4 nodes", plan, None, 3)
+    refused("--durability replicated: --plan .* has none", plan, None, None, "replicated")
     refused("--candidate 2: --plan .* has 1 candidate", plan, 2)
     refused("No such file", disk / "nowhere.json")
     (disk / "other.json").write_text("{}")
-    refused("give what tonnage plan sort --json printed", disk / "other.json")
+    refused("give the output of tonnage plan sort --json", disk / "other.json")
     other = replace(plan_of(4), job=mapreduce_job())
     refused(
-        "it is of mapreduce: give what tonnage plan sort --json printed",
+        "it is a plan of mapreduce: give the output of tonnage plan sort --json",
         other.write(disk / "mapreduce.json"),
     )
     empty = replace(plan_of(4), candidates=[])
     refused("it has no candidate", empty.write(disk / "empty.json"))
-    assert following(plan, 1, 4, "none").nodes == 4
+    assert selected(plan, 1, 4, "none").nodes == 4
     on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
-    assert following(on_volumes).durability == "none"
-    assert follow("sort", on_volumes, None, None, "volumes")
-    refused(
-        "--durability replicated: --plan .* is of volumes", on_volumes, None, None, "replicated"
-    )
+    assert selected(on_volumes).durability == "none"
+    assert selected(on_volumes, None, None, "volumes")
+    refused("--durability replicated: --plan .* has volumes", on_volumes, None, None, "replicated")
 
 
 def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
-    followed = following(kept(disk, plan_of(3)))
+    plan = selected(kept(disk, plan_of(3)))
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
     fleet = [(node, labels) for node in NODES]
-    assert refuse_other_fleet(followed, fleet) is None
-    with pytest.raises(
-        core.UsageError, match="of 3 nodes, and the fleet has 2 machines: start mor"
-    ):
-        refuse_other_fleet(followed, fleet[:2])
+    assert refuse_other_cluster(plan, fleet) is None
+    with pytest.raises(core.UsageError, match="needs 3 nodes, and the cluster has 2: start more"):
+        refuse_other_cluster(plan, fleet[:2])
     for wrong, said in (
         (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
         ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
     ):
         with pytest.raises(core.UsageError, match=said):
-            refuse_other_fleet(followed, [fleet[0], ("b", wrong), fleet[2]])
+            refuse_other_cluster(plan, [fleet[0], ("b", wrong), fleet[2]])
     # More than planned are not looked at.
-    assert refuse_other_fleet(followed, [*fleet, ("d", {PROVIDER: "aws"})]) is None
+    assert refuse_other_cluster(plan, [*fleet, ("d", {PROVIDER: "aws"})]) is None
     silent = [fleet[0], ("b", {}), fleet[2]]
-    told = refuse_other_fleet(followed, silent)
-    assert told == "whether b is n, as planned, no label tells"
+    told = refuse_other_cluster(plan, silent)
+    assert told and "b is not labelled with a machine type" in told
 
 
 def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
     own = ("/in", "--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("--plan", "x"), "--plan is for a fleet: give --cluster too"),
-        (("--candidate", "2"), "--candidate is for a fleet: give --cluster too"),
-        (("--candidate", "2", "--cluster", "auto"), "--candidate 2: it is one of a plan's"),
+        (("--plan", "x"), "--plan needs --cluster: give --cluster too"),
+        (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
+        (("--candidate", "2", "--cluster", "auto"), "--candidate 2 needs --plan"),
         (("--plan", "x", "--cluster", "auto"), "--plan x: No such file"),
-        (("--capacities", "x", "y", "--cluster", "auto"), "--capacities x and y: no machine's"),
+        (("--capacities", "x", "y", "--cluster", "auto"), "--capacities x and y: no node's"),
     ):
         done = tonnage.run("run", "sort", *own, *more, cwd=disk)
         assert done.returncode == 2 and said in done.stderr, done.stderr
@@ -207,4 +201,4 @@ def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path)
     printed = tonnage.run("plan", "sort", *asked, check=True).stdout
     (disk / "plan.json").write_text(printed)
     assert "survey" in json.loads(printed)
-    assert following(disk / "plan.json").nodes == 178
+    assert selected(disk / "plan.json").nodes == 178

@@ -12,7 +12,7 @@ from support.measurements import measurement
 from support.runs import network
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode
-from tonnage.cli.run.cluster import measured_at, weights
+from tonnage.cli.run.cluster import load_capacities, weights
 from tonnage.run.two_pass.admission import blamed_peers
 from tonnage.run.two_pass.job_dir import holders_from_json, holders_to_json
 from tonnage.run.two_pass.sizing import ALIGNMENT, MOST_BYTES
@@ -69,10 +69,10 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
         id="f", kind="disk", began_at="", command=[], settings={}, nodes=nodes
     )
     whole.write(disk / "fleet.json")
-    assert weights(measured_at([disk / "fleet.json"])) == {"a": 200.0, "b": 50.0}
+    assert weights(load_capacities([disk / "fleet.json"])) == {"a": 200.0, "b": 50.0}
     assert weights([network({"a": 1.0, "b": 2.0})]) is None
     ClusterMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
         disk / "none" / "fleet.json"
     )
     with pytest.raises(core.UsageError, match="no machine's disks, network or object"):
-        measured_at([disk / "none" / "fleet.json"])
+        load_capacities([disk / "none" / "fleet.json"])

@@ -45,8 +45,9 @@ Timeout = Annotated[
         "--timeout",
         parser=parse_duration,
         metavar="TIME",
-        help="With --cluster: a node that sends no report for this long is lost, and so is one that "
-        f"holds up all others for twice as long. Default: {TIMEOUT_SECONDS:g}s.",
+        help="With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
+        "find its connections broken), and so is one that holds up all others for twice as long. "
+        f"Default: {TIMEOUT_SECONDS:g}s.",
     ),
 ]
 JobDirectory = Annotated[

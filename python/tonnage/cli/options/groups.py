@@ -47,7 +47,7 @@ def flattened(command: Callable[..., None]) -> Callable[..., None]:
     def call(**values: Any) -> None:
         for name, group in groups.items():
             names = [field.name for field in dataclasses.fields(group)]
-            values[name] = group(**{field: values.pop(field) for field in names})
+            values[name] = group(**{field: values.pop(field) for field in names if field in values})
         command(**values)
 
     ordered = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]

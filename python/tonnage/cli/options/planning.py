@@ -158,9 +158,9 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
     from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
     def figures() -> AdvertisedRates:
-        from tonnage.plan.advertised import advertised_figures
+        from tonnage.plan.machines import advertised_rates
 
-        return advertised_figures(catalogs)
+        return advertised_rates(catalogs)
 
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []

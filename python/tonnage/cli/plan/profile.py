@@ -74,7 +74,7 @@ def profile(
     """
     from tonnage.model.profiles.build import build_profile
     from tonnage.model.profiles.offer_matching import OfferError
-    from tonnage.plan.advertised import advertised_figures
+    from tonnage.plan.machines import advertised_rates
 
     refuse_suffix(out, ".json")
     catalogs = load_catalogs(catalog)
@@ -84,7 +84,7 @@ def profile(
     try:
         made = build_profile(
             measurements,
-            advertised_figures(catalogs),
+            advertised_rates(catalogs),
             name=name or out.stem,
             made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             runs=runs,

@@ -17,6 +17,7 @@ from support.runs import plan_of
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.plan import Plan
+from tonnage.cli.options.groups import flattened
 from tonnage.cli.run import reduce as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.model.analysis.reduction_sweep import summarise_sweep
@@ -90,12 +91,12 @@ def run(
         "components": 2,
         "memory": 16 << 20,
         "workers": 1,
-        "fleet": "auto",
-        "out": room / "job",
-        "patience": 60.0,
+        "cluster": "auto",
+        "job_dir": room / "job",
+        "timeout": 60.0,
         "plan": plan.write(room / "the-plan.json"),
     }
-    command.run_reduce("pca", [str(points)], **usual | more)
+    flattened(command.run_reduce)(job="pca", inputs=[str(points)], **usual | more)
     return ReductionRecord.read(room / "job" / "reduction.json")
 
 
@@ -129,8 +130,8 @@ def test_what_contradicts_the_plan_is_refused(
     with pytest.raises(core.UsageError, match="is of 5 nodes, and the fleet has 3 machines"):
         run(tmp_path, points, plan, machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--nodes 2"):
-        run(tmp_path, points, plan, machines, monkeypatch, instances=2)
+        run(tmp_path, points, plan, machines, monkeypatch, nodes=2)
     with pytest.raises(core.UsageError, match="it is of sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--plan is for a fleet"):
-        run(tmp_path, points, plan, machines, monkeypatch, fleet=None, out=None, patience=None)
+        run(tmp_path, points, plan, machines, monkeypatch, cluster=None, job_dir=None, timeout=None)
