@@ -96,9 +96,9 @@ def cluster_capacity(
             continue
         for row in cluster.nodes:
             for trial in row.measurement.trials if row.ok and row.measurement else ():
-                if (manner := _trial_key(trial)) and trial.bytes_per_second > 0:
+                if (key := _trial_key(trial)) and trial.bytes_per_second > 0:
                     of_node = trials.setdefault(row.node, {})
-                    of_node.setdefault(manner, []).append(trial.bytes_per_second)
+                    of_node.setdefault(key, []).append(trial.bytes_per_second)
                     measurement_ids[cluster.id] = None
     return ClusterCapacity(
         nodes={

@@ -30,7 +30,7 @@ from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates, build_
 from tonnage.model.profiles.offer_matching import OfferAssignments, OfferError
 from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 from tonnage.model.slowest_node import ClusterDraws
-from tonnage.plan.advertised import advertised_figures
+from tonnage.plan.machines import advertised_rates
 from tonnage.plan.planner import PlanRequest, plan
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -574,7 +574,7 @@ def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path
     found = plan(
         question,
         offers,
-        index_profiles(read_profiles(str(tmp_path), lambda: advertised_figures(offers))),
+        index_profiles(read_profiles(str(tmp_path), lambda: advertised_rates(offers))),
     )
     assert [each.offer for each in found.candidates] == ["m"]
     assert found.candidates[0].evidence == "measured"

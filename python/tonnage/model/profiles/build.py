@@ -1,18 +1,18 @@
-"""From measurements to a profile: what each offer carries, as laws over its nodes and over time.
+"""Build a profile from measurements: each offer's capacities as distributions over nodes and time.
 
-`offers` says which offer a measurement was taken on, `rates` what it says of its node, `times` how
-that becomes a law. Here they are put together: of each offer the manner that carried most is kept,
-bursts that will not last are not, and the network of fleets of several sizes becomes its scaling.
-What is not used is told, with the reason; nothing is left out silently.
+`offer_matching` assigns measurements to offers, `rates` extracts rates of nodes, `variance` fits
+distributions to them. This file combines them: for each offer it keeps the fastest method, drops
+bursts that do not last, and turns the network of clusters of several sizes into its scaling.
+Everything unused is listed with the reason.
 
-A share is what measured offers reached of their advertised figures. Nodes of an offer vary, and
-offers differ: the law is that of nodes with offers for its fleets. The network has one, and a
-core's work, whose figure is the number of vCPUs: of volumes it is not known whether the link, the
-volumes or what was bought for them was the limit, and of local disks nothing is advertised that
-plans use.
+A share is the ratio of measured to advertised figures, over all offers: its distribution treats
+offers as clusters of nodes. There is one for the network, and one for the work of a core, where the
+advertised figure is the number of vCPUs. Volumes have none, since the limit may be the link, the
+volumes or what was bought for them. Local disks have none, since plans use no advertised figures
+of theirs.
 
-Finished runs become calibrations of their offers (`runs`), whether their machines were measured or
-not.
+Finished runs become calibrations of their offers (`calibration`), whether or not their machines
+were measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from tonnage.model.profiles.calibration import calibrations
 from tonnage.model.profiles.fit import fit_distribution
 from tonnage.model.profiles.offer_matching import (
     OfferAssignments,
-    OfferError,
     OfferName,
     match_offers,
 )
@@ -51,40 +50,29 @@ from tonnage.model.profiles.rates import (
 from tonnage.model.profiles.variance import fit_over_times
 from tonnage.model.run_phases import Run, name_of, nodes_of
 
-__all__ = [
-    "AdvertisedRate",
-    "AdvertisedRates",
-    "OfferAssignments",
-    "OfferError",
-    "OfferName",
-    "Run",
-    "build_profile",
-    "name_of",
-]
-
 TOGETHER = (
     ("local both", "local read", "local write"),
     ("volume read", "volume write"),
     ("object get",),
     ("object put",),
 )
-"""Resources that are had in one manner; the first that was measured tells which is best."""
+"""Resources that share a method; the first of each group that was measured decides which is best."""
 BURST = 1.1
-"""What exceeds so many times what is advertised to last is a burst, if one is advertised."""
+"""Rates above this multiple of the advertised baseline are bursts, if a burst is advertised."""
 
 
 @dataclass(frozen=True)
 class AdvertisedRate:
-    """What is advertised of a resource, in bytes a second."""
+    """The advertised rate of a resource, in bytes a second."""
 
     baseline: float
-    """What a plan counts on: the baseline, or the only figure that there is."""
+    """The baseline, or the only figure."""
     peak: float | None = None
-    """What it may be for a while."""
+    """The burst rate."""
 
 
 AdvertisedRates = Mapping[OfferName, Mapping[str, AdvertisedRate]]
-"""Of each offer figures by resource, as far as there are some."""
+"""Each offer's advertised rates by resource."""
 
 
 def build_profile(
@@ -98,44 +86,50 @@ def build_profile(
     volumes: bool = False,
     placement: bool = False,
 ) -> Profile:
-    """What these measurements say of offers.
+    """Build the profile of all offers among these measurements and runs.
 
     Args:
         measurements: Of any kind, each once.
-        advertised: What offers are said to carry.
-        name: The profile's.
+        advertised: The advertised rates of offers.
+        name: Of the profile.
         made_at: Now, ISO 8601.
         runs: Records of finished jobs, each once.
-        said: Which offers machines are that do not tell.
-        volumes: Whether devices that do not tell what they are, are network-attached volumes.
+        assigned: The offers of machines that do not report theirs.
+        volumes: Whether devices of an unknown model are network-attached volumes.
         placement: Whether nodes were placed close together.
 
     Raises:
-        OfferError: What is said does not fit the measurements.
+        OfferError: An assignment contradicts the measurements.
     """
     assigned = assigned or OfferAssignments()
-    ran = {node for each in runs for node in nodes_of(each)}
-    known, left = match_offers(measurements, assigned, ran)
-    shown, without = calibrations(runs, {each.host: each.offer for each in known}, assigned)
-    left += without
-    of_offers: dict[OfferName, list[NodeRate]] = {each.offer: [] for each in known}
-    of_offers |= {offer: [] for offer in shown if offer not in of_offers}
-    for each in known:
-        for found in node_rates(each, volumes=volumes):
-            if isinstance(found, UnusedMeasurements):
-                left.append(found)
+    hosts = {node for each in runs for node in nodes_of(each)}
+    matched, unused = match_offers(measurements, assigned, hosts)
+    calibrated, unused_runs = calibrations(
+        runs, {each.host: each.offer for each in matched}, assigned
+    )
+    unused += unused_runs
+    rates_by_offer: dict[OfferName, list[NodeRate]] = {each.offer: [] for each in matched}
+    rates_by_offer |= {offer: [] for offer in calibrated if offer not in rates_by_offer}
+    for each in matched:
+        for rate in node_rates(each, volumes=volumes):
+            if isinstance(rate, UnusedMeasurements):
+                unused.append(rate)
             else:
-                of_offers[each.offer].append(found)
-    offers, reached = [], {}
+                rates_by_offer[each.offer].append(rate)
+    offers, network_rates = [], {}
     cores: dict[str, list[list[float]]] = {}
-    for offer, all_rates in sorted(of_offers.items()):
-        kept, dropped = _kept(all_rates, advertised.get(offer, {}))
-        left += dropped
-        networks = kept.pop("network", [])
-        baseline = [each for each in networks if each.nodes == _smallest(networks)]
+    for offer, rates in sorted(rates_by_offer.items()):
+        used, dropped = _usable(rates, advertised.get(offer, {}))
+        unused += dropped
+        networks = used.pop("network", [])
+        smallest = min((each.nodes for each in networks), default=0)
+        baseline = [each for each in networks if each.nodes == smallest]
         of_network = {"network": baseline} if baseline else {}
-        laws = [_law(resource, found) for resource, found in sorted((kept | of_network).items())]
-        if laws or offer in shown:
+        laws = [
+            fit_over_times(resource, several, source=_source(several))
+            for resource, several in sorted((used | of_network).items())
+        ]
+        if laws or offer in calibrated:
             offers.append(
                 OfferProfile(
                     provider=offer[0],
@@ -143,15 +137,15 @@ def build_profile(
                     placement=placement,
                     laws=laws,
                     scaling=_scaling(networks),
-                    calibrations=shown.get(offer, []),
+                    calibrations=calibrated.get(offer, []),
                 )
             )
-        for resource in filter(_of_a_core, kept):
-            cores.setdefault(resource, []).append(list(node_medians(kept[resource]).values()))
+        for resource in filter(_is_core, used):
+            cores.setdefault(resource, []).append(list(node_medians(used[resource]).values()))
         if baseline and "network" in advertised.get(offer, {}):
-            reached[offer] = baseline
-    shares = [_network_share(reached, advertised)] if reached else []
-    shares += [_core(resource, rates_of) for resource, rates_of in sorted(cores.items())]
+            network_rates[offer] = baseline
+    shares = [_network_share(network_rates, advertised)] if network_rates else []
+    shares += [_core_share(resource, of_offers) for resource, of_offers in sorted(cores.items())]
     return Profile(
         name=name,
         made_at=made_at,
@@ -161,133 +155,127 @@ def build_profile(
         runs=[name_of(each) for each in runs],
         commands={each.id: each.command for each in measurements}
         | {name_of(each): each.command for each in runs},
-        left_out=_by_reason(left),
+        left_out=_by_reason(unused),
     )
 
 
-def _kept(
-    found: Sequence[NodeRate], figures: Mapping[str, AdvertisedRate]
+def _usable(
+    rates: Sequence[NodeRate], figures: Mapping[str, AdvertisedRate]
 ) -> tuple[dict[str, list[NodeRate]], list[UnusedMeasurements]]:
-    """The rates of each resource that an offer is planned with; and the others, with the reason."""
-    kept: dict[str, list[NodeRate]] = {}
-    left: list[UnusedMeasurements] = []
-    networks = [each for each in found if each.resource == "network"]
-    manners = sorted({each.method for each in networks})
-    # How many connections a pair had is a job's to choose; what links they had is not.
-    chosen = all(manner.startswith(ALL_TO_ALL) for manner in manners)
-    for resources in (*TOGETHER, ("network",)) if chosen else TOGETHER:
-        alike = [each for each in found if each.resource in resources]
+    """The rates that plans use, by resource; and the unused measurements, with the reason."""
+    used: dict[str, list[NodeRate]] = {}
+    unused: list[UnusedMeasurements] = []
+    networks = [each for each in rates if each.resource == "network"]
+    methods = sorted({each.method for each in networks})
+    # A job can choose the number of connections of a pair, but not its links.
+    is_shuffle = all(method.startswith(ALL_TO_ALL) for method in methods)
+    for resources in (*TOGETHER, ("network",)) if is_shuffle else TOGETHER:
+        alike = [each for each in rates if each.resource in resources]
         if not alike:
             continue
-        manner = best_method(alike, resources)
+        method = best_method(alike, resources)
         for each in alike:
-            if each.method == manner:
-                kept.setdefault(each.resource, []).append(each)
+            if each.method == method:
+                used.setdefault(each.resource, []).append(each)
             else:
-                why = f"{each.resource}, {each.method}: {manner} carried more"
-                left.append(UnusedMeasurements(measurements=[each.measurement], why=why))
-    if len(manners) == 1:
-        kept["network"] = networks
-    elif not chosen:
-        why = f"network: {formatting.listing(manners)} are not alike: give the measurements of one"
-        left += [UnusedMeasurements(measurements=[each.measurement], why=why) for each in networks]
-    for each in found:
-        if _of_a_core(each.resource):
-            kept.setdefault(each.resource, []).append(each)
-    for resource in list(kept):
-        if burst := _burst(resource, kept[resource], figures.get(resource)):
-            left += [
-                UnusedMeasurements(measurements=[e.measurement], why=burst)
-                for e in kept.pop(resource)
+                why = f"{each.resource}, {each.method}: {method} was faster"
+                unused.append(UnusedMeasurements(measurements=[each.measurement], why=why))
+    if len(methods) == 1:
+        used["network"] = networks
+    elif not is_shuffle:
+        why = f"network: {formatting.listing(methods)} differ: give the measurements of one"
+        unused += [
+            UnusedMeasurements(measurements=[each.measurement], why=why) for each in networks
+        ]
+    for each in rates:
+        if _is_core(each.resource):
+            used.setdefault(each.resource, []).append(each)
+    for resource in list(used):
+        if burst := _burst(resource, used[resource], figures.get(resource)):
+            unused += [
+                UnusedMeasurements(measurements=[each.measurement], why=burst)
+                for each in used.pop(resource)
             ]
-    return kept, left
+    return used, unused
 
 
-def _burst(resource: str, found: Sequence[NodeRate], figure: AdvertisedRate | None) -> str | None:
-    """Why these rates will not last, if they are more than is advertised to."""
+def _burst(resource: str, rates: Sequence[NodeRate], figure: AdvertisedRate | None) -> str | None:
+    """Why these rates will not last, if they exceed the advertised baseline."""
     if figure is None or figure.peak is None or figure.peak <= figure.baseline:
         return None
-    seen = median_rate(found)
-    if seen <= BURST * figure.baseline:
+    measured = median_rate(rates)
+    if measured <= BURST * figure.baseline:
         return None
     return (
-        f"{resource}: {formatting.rate(seen)} is a burst, since {formatting.rate(figure.baseline)} is "
-        "advertised to last, and plans count on what lasts"
+        f"{resource}: {formatting.rate(measured)} is a burst: the advertised baseline, which plans "
+        f"use, is {formatting.rate(figure.baseline)}"
     )
 
 
-def _law(resource: str, found: Sequence[NodeRate]) -> CapacityDistribution:
-    return fit_over_times(resource, found, source=_source(found))
-
-
-def _source(found: Sequence[NodeRate]) -> str:
-    """How, and in which measurements."""
-    manners = dict.fromkeys(each.method for each in found)
-    names = dict.fromkeys(each.measurement for each in found)
-    return f"{formatting.listing(manners)}: {', '.join(names)}"
-
-
-def _smallest(networks: Sequence[NodeRate]) -> int:
-    return min((each.nodes for each in networks), default=0)
+def _source(rates: Sequence[NodeRate]) -> str:
+    """The methods, and the measurements."""
+    methods = dict.fromkeys(each.method for each in rates)
+    names = dict.fromkeys(each.measurement for each in rates)
+    return f"{formatting.listing(methods)}: {', '.join(names)}"
 
 
 def _scaling(networks: Sequence[NodeRate]) -> NetworkScaling | None:
-    """The share of the smallest fleet's bandwidth that nodes of each had; of one size none."""
+    """Bandwidth by cluster size, as a share of the smallest cluster's; none for a single size."""
     sizes = sorted({each.nodes for each in networks})
     if len(sizes) < 2:
         return None
-    middles = [median_rate([each for each in networks if each.nodes == size]) for size in sizes]
+    medians = [median_rate([each for each in networks if each.nodes == size]) for size in sizes]
     return NetworkScaling(
-        points=[(size, each / middles[0]) for size, each in zip(sizes, middles, strict=True)],
+        points=[(size, each / medians[0]) for size, each in zip(sizes, medians, strict=True)],
         source=_source(networks),
     )
 
 
 def _network_share(
-    reached: Mapping[OfferName, Sequence[NodeRate]], advertised: AdvertisedRates
+    network_rates: Mapping[OfferName, Sequence[NodeRate]], advertised: AdvertisedRates
 ) -> CapacityDistribution:
-    """The share of the network's advertised figure that nodes reached."""
-    figures = {offer: advertised[offer]["network"].baseline for offer in reached}
-    said = [
-        f"{offer[1]}: {formatting.rate(median_rate(found))} of {formatting.rate(figures[offer])} advertised"
-        for offer, found in reached.items()
+    """The share of the advertised network rate that nodes reached."""
+    figures = {offer: advertised[offer]["network"].baseline for offer in network_rates}
+    sources = [
+        f"{offer[1]}: {formatting.rate(median_rate(rates))} of "
+        f"{formatting.rate(figures[offer])} advertised"
+        for offer, rates in network_rates.items()
     ]
     shares = [
-        [rate / figures[offer] for rate in node_medians(found).values()]
-        for offer, found in reached.items()
+        [rate / figures[offer] for rate in node_medians(rates).values()]
+        for offer, rates in network_rates.items()
     ]
-    return _over_offers("network", shares, "; ".join(said))
+    return _over_offers("network", shares, "; ".join(sources))
 
 
-def _core(resource: str, rates_of: Sequence[Sequence[float]]) -> CapacityDistribution:
-    """What a core does, taken for any offer's vCPU."""
-    source = f"a core of {formatting.several(len(rates_of), 'offer')}, taken for any offer's vCPU"
-    return _over_offers(resource, rates_of, source)
+def _core_share(resource: str, of_offers: Sequence[Sequence[float]]) -> CapacityDistribution:
+    """The throughput of a core, used for any offer's vCPU."""
+    source = f"a core of {formatting.several(len(of_offers), 'offer')}, used for any offer's vCPU"
+    return _over_offers(resource, of_offers, source)
 
 
-def _of_a_core(resource: str) -> bool:
-    """Whether it is what a core does of a stage's work in a second."""
+def _is_core(resource: str) -> bool:
     return resource.startswith("cpu ")
 
 
 def _over_offers(
-    resource: str, rates_of: Sequence[Sequence[float]], source: str
+    resource: str, of_offers: Sequence[Sequence[float]], source: str
 ) -> CapacityDistribution:
-    """The law of offers that nobody measured, from what each measured one's nodes reached."""
-    made = fit_distribution(resource, rates_of, evidence="advertised", source=source)
-    said = f"nodes of {formatting.several(len(rates_of), 'offer')}"
-    if len(rates_of) > 1:
-        return structs.replace(made, spread_source=f"{said}, and how offers differ")
+    """The distribution of unmeasured offers, from the nodes of each measured one."""
+    fitted = fit_distribution(resource, of_offers, evidence="advertised", source=source)
+    source_nodes = f"nodes of {formatting.several(len(of_offers), 'offer')}"
+    if len(of_offers) > 1:
+        return structs.replace(fitted, spread_source=f"{source_nodes}, and how offers differ")
     return structs.replace(
-        made,
+        fitted,
         fleet_spread=UNKNOWN_SPREAD,
-        spread_source=f"{said}; what offers differ by is assumed",
+        spread_source=f"{source_nodes}; the difference of offers is assumed",
     )
 
 
-def _by_reason(left: Iterable[UnusedMeasurements]) -> list[UnusedMeasurements]:
-    """Those that were left out for the same reason, together."""
+def _by_reason(unused: Iterable[UnusedMeasurements]) -> list[UnusedMeasurements]:
+    """Unused measurements, merged by reason."""
     found: dict[str, dict[str, None]] = {}
-    for each in left:
+    for each in unused:
         found.setdefault(each.why, {}).update(dict.fromkeys(each.measurements))
     return [UnusedMeasurements(measurements=list(names), why=why) for why, names in found.items()]

@@ -1,16 +1,16 @@
-"""From finished runs to what a job showed of an offer: every run is a measurement, too.
+"""Calibrations from finished runs: every run is a measurement, too.
 
-Benchmarks of single resources are optimistic: in a job, disks, network and cores meet. A run on N
-nodes that had D bytes of input and took t seconds for a phase shows the phase's pace, ``D / N / t``
-bytes of input a second for each node, and what held it up. What did that carried just so much; of
-everything else it is known that it carried so much at least. Plans take both
-(`tonnage.plan.calibration`), and the model goes from there to other sizes and other fleets.
+Benchmarks of single resources are optimistic, since a job uses disks, network and cores at the same
+time. A run on N nodes with D bytes of input and t seconds for a phase gives the phase's pace,
+``D / N / t`` bytes of input a second for each node, and its bottleneck. The bottleneck carried
+exactly that much, every other resource at least that much. Plans use both
+(`tonnage.plan.calibration`), and the model extrapolates to other sizes and clusters.
 
-Runs of one job on as many nodes of an offer are repetitions: their median counts, and how they vary
-is the spread, one for all phases, as each has few samples. Of one run alone that is assumed. Runs
-of fewer nodes than others are left out, since plans are mostly of more. Left out are also those
-that lost a machine or were taken up by a second command, whose seconds are not the job's, those of
-several offers, and those on one machine, where passes have no network between them.
+Runs of one job on the same number of nodes of an offer are repetitions: their median counts. Their
+variation is the spread, one for all phases, as each has few samples; for a single run it is
+assumed. Not used are runs on fewer nodes than others, since plans are mostly for more; runs that
+lost a node or took several commands, whose duration is not the job's; runs on several offers; and
+runs on one machine, whose passes have no network between them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from tonnage.model.run_phases import (
 )
 
 LEAST_BETWEEN_RUNS = 0.05
-"""Runs that were repeated have their fleet and their hour in common: no spread is believed to be
-smaller, as the next run has neither. Assumed."""
+"""Minimum spread: repeated runs share their cluster and their hour, the next run shares neither.
+Assumed."""
 
 
 @dataclass(frozen=True)
 class RunObservation:
-    """What one run showed, and of what."""
+    """The phases of one run, and its conditions."""
 
     name: str
     offer: OfferName
@@ -61,62 +61,64 @@ class RunObservation:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What repetitions have in common, but for the number of nodes."""
+        """What repetitions have in common, except the number of nodes."""
         names = tuple(phase.name for phase in self.phases)
         return self.offer, self.job, self.durability, self.functions, names
 
 
 def calibrations(
-    runs: Sequence[Run], hosts: Mapping[str, OfferName], said: OfferAssignments
+    runs: Sequence[Run], hosts: Mapping[str, OfferName], assigned: OfferAssignments
 ) -> tuple[dict[OfferName, list[Calibration]], list[UnusedMeasurements]]:
-    """What runs show of each offer, and those that show nothing.
+    """Each offer's calibrations, and the unused runs.
 
     Args:
         runs: Each once.
-        hosts: Which offers machines are, as far as measurements tell.
-        said: Which they are by the user's word.
+        hosts: The offers of machines, from measurements.
+        assigned: Offers that the user assigns.
     """
-    ones: list[RunObservation] = []
+    observations: list[RunObservation] = []
     left: list[UnusedMeasurements] = []
     for run in runs:
-        found = _one(run, hosts, said)
+        found = _observation(run, hosts, assigned)
         if isinstance(found, str):
             left.append(UnusedMeasurements(measurements=[name_of(run)], why=found))
         else:
-            ones.append(found)
+            observations.append(found)
     made: dict[OfferName, list[Calibration]] = {}
-    for key in dict.fromkeys(each.key for each in ones):
-        alike = [each for each in ones if each.key == key]
+    for key in dict.fromkeys(each.key for each in observations):
+        alike = [each for each in observations if each.key == key]
         nodes = max(each.nodes for each in alike)
-        kept = [each for each in alike if each.nodes == nodes]
-        made.setdefault(kept[0].offer, []).append(_together(kept))
+        largest = [each for each in alike if each.nodes == nodes]
+        made.setdefault(largest[0].offer, []).append(_combine(largest))
         for each in alike:
             if each.nodes < nodes:
-                why = f"a run on {formatting.several(each.nodes, 'node')}, and there is one on {nodes}"
+                why = f"a run on {formatting.several(each.nodes, 'node')}, while there is one on {nodes}"
                 left.append(UnusedMeasurements(measurements=[each.name], why=why))
     return made, left
 
 
-def _one(run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> RunObservation | str:
-    """What a run shows, or why it shows nothing."""
+def _observation(
+    run: Run, hosts: Mapping[str, OfferName], assigned: OfferAssignments
+) -> RunObservation | str:
+    """The observation of a run, or why it cannot be used."""
     if run.environment.debug_build:
         return DEBUG
     names = nodes_of(run)
     if not names:
-        return "a run on one machine: a fleet's passes have its network between them"
-    offers = {_offer(name, run, hosts, said) for name in names}
+        return "a run on one machine: its passes have no network between them"
+    offers = {_offer(name, run, hosts, assigned) for name in names}
     if None in offers:
-        silent = next(name for name in names if _offer(name, run, hosts, said) is None)
-        return f"which offer {silent} is, nothing says (--offer {silent}=PROVIDER/TYPE)"
+        silent = next(name for name in names if _offer(name, run, hosts, assigned) is None)
+        return f"the offer of {silent} is unknown (--offer {silent}=PROVIDER/TYPE)"
     if len(offers) > 1:
         return f"a run on {formatting.listing(sorted('/'.join(each or ()) for each in offers))}"
     (offer,) = offers
     assert offer is not None
     phases = observed_phases(run)
     if is_broken(run):
-        return "machines were lost in it, or it took several commands"
+        return "machines were lost, or it took several commands"
     if not run.bytes or not phases or any(each.seconds <= 0 for each in phases):
-        return "it moved nothing"
+        return "it moved no data"
     other = 0.0
     if isinstance(run, RunRecord):
         other = max(run.seconds - sum(each.seconds for each in phases), 0.0)
@@ -134,26 +136,26 @@ def _one(run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments) -> Ru
 
 
 def _offer(
-    node: str, run: Run, hosts: Mapping[str, OfferName], said: OfferAssignments
+    node: str, run: Run, hosts: Mapping[str, OfferName], assigned: OfferAssignments
 ) -> OfferName | None:
-    """What a node is: as is said of it, as labelled, as measured, as is said of all, as planned."""
+    """What a node is: as is assigned of it, as labelled, as measured, as is assigned of all, as planned."""
     labels = run.labels.get(node, {})
     provider, kind = labels.get(PROVIDER), labels.get(MACHINE_TYPE)
     labelled = (provider, kind) if provider and kind else None
-    found = said.by_host.get(node) or labelled or hosts.get(node) or said.default
+    found = assigned.by_host.get(node) or labelled or hosts.get(node) or assigned.default
     if found is None and run.compared and run.compared.planned:
         candidate = run.compared.planned.candidate
         found = candidate.provider, candidate.offer
     return found
 
 
-def _together(runs: Sequence[RunObservation]) -> Calibration:
-    """Repetitions of one job."""
+def _combine(runs: Sequence[RunObservation]) -> Calibration:
+    """The calibration of repetitions of one job."""
     first = runs[0]
     phases = [[each.phases[place] for each in runs] for place in range(len(first.phases))]
     spread = _spread([_paces(runs, each) for each in phases])
     several = formatting.several(len(runs), "run")
-    assumed = "; how runs vary is assumed" if len(runs) == 1 else ""
+    assumed = "; the variation of runs is assumed" if len(runs) == 1 else ""
     return Calibration(
         job=first.job,
         durability=first.durability,
@@ -184,12 +186,12 @@ def _phase(
 
 
 def _paces(runs: Sequence[RunObservation], phases: Sequence[ObservedPhase]) -> list[float]:
-    """Bytes of input a second for each node, of each run."""
+    """Bytes of input a second for each node, by run."""
     return [run.bytes / run.nodes / phase.seconds for run, phase in zip(runs, phases, strict=True)]
 
 
 def _spread(paces_of: Sequence[Sequence[float]]) -> float:
-    """The standard deviation of paces' logarithms within phases; what is assumed of one run."""
+    """The standard deviation of the paces' logarithms within phases; assumed for a single run."""
     if len(paces_of[0]) < 2:
         return UNKNOWN_SPREAD
     variances = [statistics.variance(map(math.log, paces)) for paces in paces_of]

@@ -1,9 +1,9 @@
-"""From the rates of a few nodes, in one fleet or several, the law of all such nodes.
+"""Fit the distribution of nodes' rates from a few nodes, in one cluster or several.
 
-Two kinds of node are told apart where that explains the rates better than one kind does, by the
-Bayesian information criterion (Schwarz 1978) of log-normal kinds with a spread in common. A kind of
-which one node was seen has a spread too, then. What fleets differ by beyond what their nodes would
-by chance is the fleet's own.
+Nodes are split into two modes if that explains the rates better than one, by the Bayesian
+information criterion (Schwarz 1978) of log-normal modes with a common spread. So a mode with a
+single node has a spread, too. Differences of clusters beyond the chance of their nodes are the
+clusters' own spread.
 """
 
 from __future__ import annotations
@@ -18,41 +18,38 @@ from tonnage.base.stats.samples import FloatArray
 from tonnage.model.capacity import LEAST_SPREAD, UNKNOWN_SPREAD
 
 SPLIT_PARAMETERS = 2
-"""A second kind adds where it is and how many belong to it."""
+"""A second mode adds its location and its share."""
 LEAST_FACTOR = 1.2
-"""Kinds whose medians are nearer than this are one: it would make no difference to a plan."""
+"""Modes whose medians are closer than this are merged: a plan would not differ."""
 LEAST_GAP = 3.0
-"""Between two kinds lies a gap of so many spreads, else a tail would be taken for a kind."""
+"""Spreads between two modes, at least; otherwise a tail would count as a mode."""
 
 
 def fit_distribution(
-    resource: str, fleets: Sequence[Sequence[float]], *, evidence: Evidence, source: str
+    resource: str, clusters: Sequence[Sequence[float]], *, evidence: Evidence, source: str
 ) -> CapacityDistribution:
-    """The law.
+    """Fit the distribution of a resource.
 
     Args:
         resource: As a job's demands name it.
-        fleets: Of each fleet its nodes' rates, in bytes a second.
-        evidence: How far to believe them.
-        source: The measurements' names.
-
-    Raises:
-        ValueError: No fleet, one without a node, or a rate that is not positive and finite.
+        clusters: The rates of each cluster's nodes, in bytes a second.
+        evidence: The kind of evidence.
+        source: The names of the measurements.
     """
-    if not fleets or not all(fleets):
-        raise ValueError(f"{resource}: a law comes from a fleet at least, and each has a node")
-    rates = np.array([rate for fleet in fleets for rate in fleet])
+    if not clusters or not all(clusters):
+        raise ValueError(f"{resource}: needs at least one cluster, and a node in each")
+    rates = np.array([rate for cluster in clusters for rate in cluster])
     if not np.all((rates > 0) & np.isfinite(rates)):
-        raise ValueError(f"{resource}: rates are positive")
-    logs = [np.log(np.asarray(fleet, dtype=float)) for fleet in fleets]
-    # Fleets' own levels are taken out first, by medians: a few slow nodes must not move them.
+        raise ValueError(f"{resource}: rates must be positive")
+    logs = [np.log(np.asarray(cluster, dtype=float)) for cluster in clusters]
+    # Subtract the clusters' levels first, by medians: a few slow nodes must not move them.
     levels = np.array([np.median(each) for each in logs])
     centre = float(np.mean(levels))
     apart = np.sort(
         np.concatenate([each - level for each, level in zip(logs, levels, strict=True)])
     )
     kinds = _kinds(apart)
-    freedom = len(apart) - len(kinds) - len(fleets) + 1
+    freedom = len(apart) - len(kinds) - len(clusters) + 1
     within = sum(float(np.sum((kind - kind.mean()) ** 2)) for kind in kinds)
     spread = math.sqrt(within / freedom) if freedom > 0 else UNKNOWN_SPREAD
     return CapacityDistribution(
@@ -65,16 +62,16 @@ def fit_distribution(
             )
             for kind in kinds
         ],
-        fleet_spread=_of_fleets(logs, levels, spread),
-        fleets=len(fleets),
+        fleet_spread=_cluster_spread(logs, levels, spread),
+        fleets=len(clusters),
         evidence=evidence,
         source=source,
-        spread_source=f"{len(rates)} nodes of {len(fleets)} fleets",
+        spread_source=f"{len(rates)} nodes of {len(clusters)} clusters",
     )
 
 
 def _kinds(values: FloatArray) -> list[FloatArray]:
-    """The fast and the slow ones of sorted values; or all, if they are of a kind."""
+    """Sorted values split into the fast and the slow mode; or all of them, if there is one mode."""
     count = len(values)
     best, place = _criterion([values]), 0
     for split in range(1, count):
@@ -91,17 +88,17 @@ def _kinds(values: FloatArray) -> list[FloatArray]:
 
 
 def _criterion(kinds: Sequence[FloatArray]) -> float:
-    """``-2 log likelihood`` of kinds with one spread and their own shares, but for constants."""
+    """``-2 log likelihood`` of modes with one spread and their own shares, up to a constant."""
     count = sum(len(kind) for kind in kinds)
     within = sum(float(np.sum((kind - kind.mean()) ** 2)) for kind in kinds)
-    # No spread is believed to be smaller, or two rates that are nearly alike would be two kinds.
+    # With a smaller spread, two nearly equal rates would be two modes.
     variance = max(within / count, LEAST_SPREAD**2)
     mixed = sum(len(kind) * math.log(len(kind) / count) for kind in kinds)
     return count * math.log(variance) + within / variance - 2 * mixed
 
 
-def _of_fleets(logs: Sequence[FloatArray], levels: FloatArray, spread: float) -> float:
-    """The standard deviation of fleets' levels, without what their nodes bring about by chance."""
+def _cluster_spread(logs: Sequence[FloatArray], levels: FloatArray, spread: float) -> float:
+    """The standard deviation of the clusters' levels, less the part due to chance of their nodes."""
     if len(levels) < 2:
         return 0.0
     # A median's variance is pi / 2 times a mean's.

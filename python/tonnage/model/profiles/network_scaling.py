@@ -1,10 +1,9 @@
-"""How a network's bandwidth falls as a cluster grows: measured points joined, and a law beyond.
+"""Network bandwidth by cluster size: measured points interpolated, a power law beyond them.
 
-Between points the share of two nodes' bandwidth is joined linearly in the logarithm of the number
-of nodes. Beyond the last it goes on as a power of the number, ``share = c N^-b``, fitted by least
-squares to the logarithms of the points from the largest share on; a network that did not fall is
-taken not to. How far beyond the last point a figure lies is told with it, and imagined fleets have
-exponents that vary by its error.
+Between points the share of two nodes' bandwidth is interpolated linearly in the logarithm of the
+number of nodes. Beyond the last it follows ``share = c N^-b``, fitted by least squares to the
+logarithms of the points from the largest share on; b is at least 0. Extrapolations carry a warning,
+and random clusters draw exponents with the error of b.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from tonnage.base.stats.distributions import student_quantile
 Shares = npt.NDArray[np.float64]
 CONFIDENCE = 0.9
 UNKNOWN_ERROR = 0.1
-"""Of an exponent that two points gave: eight times as many nodes have a fifth more or less."""
+"""Assumed error of an exponent from two points: a factor of 1.2 for eight times as many nodes."""
 
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """A network's scaling, ready to be asked."""
+    """The share of two nodes' bandwidth, by cluster size."""
 
     points: tuple[tuple[int, float], ...]
     source: str
     exponent: float
-    """``b`` of the law beyond the last point; 0 where it did not fall."""
+    """``b`` of the power law beyond the last point; 0 if bandwidth did not fall."""
     error: float | None
-    """The exponent's standard error; ``None`` from fewer than three falling points."""
+    """The exponent's standard error; ``None`` with fewer than three falling points."""
     freedom: int
-    """Of that error."""
+    """Degrees of freedom of that error."""
 
     @property
     def exponent_interval(self) -> tuple[float, float] | None:
@@ -51,7 +50,7 @@ class ScalingCurve:
         return self.points[-1][0]
 
     def share(self, nodes: npt.NDArray[np.int64]) -> Shares:
-        """The share of two nodes' bandwidth that each of so many nodes has."""
+        """The share of two nodes' bandwidth that each node has in a cluster of this size."""
         sizes, shares = (np.array(each, dtype=float) for each in zip(*self.points, strict=True))
         asked = np.maximum(np.asarray(nodes, dtype=float), 1)
         joined = np.interp(np.log(asked), np.log(sizes), shares)
@@ -59,18 +58,16 @@ class ScalingCurve:
         return np.asarray(np.where(asked > sizes[-1], beyond, joined))
 
     def shares(self, nodes: npt.NDArray[np.int64], off: Shares) -> Shares:
-        """The same in several fleets, in each of which the exponent is off by so many errors.
+        """The same in several clusters, each with an exponent off by this many standard errors.
 
-        Args:
-            nodes: How many, shape ``(n,)``.
-            off: Standard normal, shape ``(fleets,)``.
+        ``nodes`` has shape ``(n,)``, ``off`` (standard normal) has shape ``(clusters,)``.
         """
         beyond = np.maximum(np.asarray(nodes, dtype=float) / self.largest, 1)
         error = UNKNOWN_ERROR if self.error is None else self.error
         return np.asarray(self.share(nodes) * beyond ** -(error * off[:, None]))
 
     def warning(self, nodes: int) -> str | None:
-        """What is to be said of a cluster that is larger than any measured."""
+        """A warning for a cluster that is larger than any measured one."""
         if nodes <= self.largest:
             return None
         said = f"the network of {nodes} nodes is extrapolated from {self.largest} at most"
@@ -81,14 +78,10 @@ class ScalingCurve:
 
 
 def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
-    """The curve through measured points.
-
-    Raises:
-        ValueError: No point, one of no node, or a share that is not positive.
-    """
+    """The curve through measured points."""
     points = sorted(scaling.points)
     if not points or points[0][0] < 1 or any(share <= 0 for _, share in points):
-        raise ValueError("a network's scaling has points of one node or more, with positive shares")
+        raise ValueError("network scaling needs points of at least one node, with positive shares")
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, error = _fit(falling)
     return ScalingCurve(

@@ -1,4 +1,4 @@
-"""Which offer a measurement was taken on: the machine tells, or the user says."""
+"""Match measurements with offers: the machine reports its offer, or the user assigns it."""
 
 from __future__ import annotations
 
@@ -11,55 +11,53 @@ from tonnage.base.records.profile import UnusedMeasurements
 
 OfferName = tuple[str, str]
 """Provider and machine type."""
-IMPORTED = "imported from another tool, which does not say on which machine it measured"
-DEBUG = "made with a debug build, whose speeds say nothing"
+IMPORTED = "imported from another tool, which does not state the machine"
+DEBUG = "made with a debug build, whose speeds are meaningless"
 
 
 class OfferError(ValueError):
-    """What was said of machines does not fit what is known of them; says why in one line."""
+    """An assignment contradicts what machines report; the message is one line."""
 
 
 @dataclass(frozen=True)
 class MatchedMeasurement:
-    """A measurement, and the offer that it was taken on."""
+    """A measurement, and the offer of its machine."""
 
     measurement: Measurement
     host: str
     offer: OfferName
-    said: bool
-    """Whether that was said, and not told by the machine."""
+    assigned: bool
+    """Whether the user assigned the offer, rather than the machine reporting it."""
 
 
 @dataclass(frozen=True)
 class OfferAssignments:
-    """What the user says of machines."""
+    """Offers that the user assigns to machines."""
 
     default: OfferName | None = None
     by_host: Mapping[str, OfferName] = field(default_factory=dict)
 
 
 def match_offers(
-    measurements: Sequence[Measurement], said: OfferAssignments, ran: Collection[str] = ()
+    measurements: Sequence[Measurement], assigned: OfferAssignments, ran: Collection[str] = ()
 ) -> tuple[list[MatchedMeasurement], list[UnusedMeasurements]]:
-    """Each measurement with its offer, and those that have none.
+    """Each measurement with its offer, and those without.
 
-    What is said of a host goes before what its machine tells; what is said of all has to agree
-    with it.
+    An assignment to a host overrides what its machine reports; the default must agree with it.
 
     Args:
         measurements: Of any kind, each once.
-        said: What the user says.
+        assigned: What the user says.
         ran: Hosts that have done a job.
 
     Raises:
-        OfferError: It does not, or neither a measurement nor a run is of a host that something is
-            said of.
+        OfferError: It does not, or an assigned host has neither a measurement nor a run.
     """
     hosts = {each.environment.host for each in measurements if each.environment} | {*ran}
-    for host in said.by_host:
+    for host in assigned.by_host:
         if host not in hosts:
             known = formatting.listing(sorted(hosts)) if hosts else "none"
-            raise OfferError(f"{host}: no measurement or run is of that host; there are {known}")
+            raise OfferError(f"{host}: no measurement or run of that host; known hosts: {known}")
     found, left = [], []
     for each in measurements:
         here = each.environment
@@ -67,23 +65,25 @@ def match_offers(
             left.append(UnusedMeasurements(measurements=[each.id], why=IMPORTED))
         elif here.debug_build:
             left.append(UnusedMeasurements(measurements=[each.id], why=DEBUG))
-        elif here.host in said.by_host:
-            found.append(MatchedMeasurement(each, here.host, said.by_host[here.host], said=True))
+        elif here.host in assigned.by_host:
+            found.append(
+                MatchedMeasurement(each, here.host, assigned.by_host[here.host], assigned=True)
+            )
         elif here.provider and here.machine_type:
-            told = (here.provider, here.machine_type)
-            if said.default not in (None, told):
+            reported = (here.provider, here.machine_type)
+            if assigned.default not in (None, reported):
                 raise OfferError(
-                    f"{'/'.join(said.default or ())}: {here.host} says that it is {'/'.join(told)}: "
-                    "leave it out, or write HOST=PROVIDER/TYPE for the hosts that do not say"
+                    f"{'/'.join(assigned.default or ())}: {here.host} reports {'/'.join(reported)}: "
+                    "omit this, or write HOST=PROVIDER/TYPE for hosts that report no offer"
                 )
-            found.append(MatchedMeasurement(each, here.host, told, said=False))
-        elif said.default:
-            found.append(MatchedMeasurement(each, here.host, said.default, said=True))
+            found.append(MatchedMeasurement(each, here.host, reported, assigned=False))
+        elif assigned.default:
+            found.append(MatchedMeasurement(each, here.host, assigned.default, assigned=True))
         else:
             left.append(
                 UnusedMeasurements(
                     measurements=[each.id],
-                    why=f"which offer {here.host} is, it does not say "
+                    why=f"{here.host} does not report its offer "
                     f"(tonnage profile ... --offer {here.host}=PROVIDER/TYPE)",
                 )
             )

@@ -1,14 +1,12 @@
-"""From measurements to the rates of nodes, resource by resource, as jobs' demands name them.
+"""Extract nodes' rates from measurements, by the resources of jobs.
 
-Disks were measured by the sort's first pass without its work: ``rw`` is the mix, each way while
-both are used, ``ro`` and ``wo`` are one way alone. A measurement that read some devices and wrote
-others tells only the mix: of one way alone it has some of the node's disks. A device's model tells
-whether it is a network-attached volume; those whose models tell nothing are taken for what the user
-says.
+Disks are measured by the sort's first pass without its CPU work: ``rw`` is the mixed rate, each way
+while both are used, ``ro`` and ``wo`` are one way alone. If a measurement read some devices and
+wrote others, only the mix counts: one way alone covers only some of the node's disks. The model of
+a device shows whether it is a network-attached volume; for unknown models the user decides.
 
-A rate has a manner, how it was had: a layout, a size of chunks. Rates of different manners are
-never put together, and of several the one that carried most is what an offer is planned with
-(`best`), since that is how a job would be run.
+A rate has a method: a layout, a size of chunks. Rates of different methods are never combined;
+plans use the fastest one (`best_method`), since jobs would, too.
 """
 
 from __future__ import annotations
@@ -38,28 +36,28 @@ from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.profiles.offer_matching import MatchedMeasurement
 
 VOLUMES = ("Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd", "MSFT NVMe Accelerator")
-"""How models of network-attached volumes begin: EBS, Google's persistent disks, Azure's."""
+"""Model prefixes of network-attached volumes: EBS, Google's persistent disks, Azure's."""
 OWN = ("Amazon EC2 NVMe Instance Storage", "nvme_card", "EphemeralDisk", "Microsoft NVMe Direct")
-"""How models of a machine's own disks begin; those above are looked for first."""
+"""Model prefixes of local disks; the ones above take precedence."""
 MEMORY = ("tmpfs", "ramfs")
 WAYS = {"rw": "both", "ro": "read", "wo": "write"}
 MOST = 1e12
-"""Bytes a second that no node moves: what claims more was not measured."""
-NOTHING = "moved nothing, or so much that it cannot be"
+"""Bytes a second; higher rates are invalid."""
+NOTHING = "moved no data, or an impossible amount"
 USELESS = {
     **dict.fromkeys(
         ("ops", "over-time"),
-        "single operations at random places, and jobs read and write in order: tonnage measure "
-        "disk has those rates",
+        "random single operations, while jobs read and write sequentially: use tonnage measure "
+        "disk",
     ),
-    "stream": "files in order as IOR does it, not as jobs do: tonnage measure disk has those rates",
+    "stream": "sequential files like IOR's, not like a job's: use tonnage measure disk",
 }
 LOOPBACK = ("localhost", "127.", "::1")
 
 
 @dataclass(frozen=True)
 class NodeRate:
-    """What one node had of a resource in one trial."""
+    """A node's rate of a resource in one trial."""
 
     resource: str
     node: str
@@ -69,64 +67,61 @@ class NodeRate:
     """Bytes a second."""
     measurement: str
     method: str
-    """How it was had, in words that follow the resource's name."""
+    """In words that follow the resource's name."""
     nodes: int = 1
-    """How many did it together."""
+    """Number of nodes that were measured together."""
 
 
 Found = NodeRate | UnusedMeasurements
 
 
-def node_rates(taken: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]:
-    """All that a measurement says of its node, and what is left out of it.
+def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]:
+    """The rates of a measurement's node, and the unused parts with the reason.
 
-    Args:
-        taken: The measurement.
-        volumes: Whether devices that do not tell what they are, are network-attached volumes.
+    ``volumes``: whether devices of an unknown model are network-attached volumes.
     """
-    measurement = taken.measurement
+    measurement = matched.measurement
     readers: dict[str, Callable[[], Iterable[Found]]] = {
-        "disk": lambda: _disks(taken, volumes),
-        "layouts": lambda: _disks(taken, volumes),
-        "cpu": lambda: _cores(taken),
-        "net": lambda: _shuffle(taken) if between_machines(measurement) else _network(taken),
-        "object": lambda: _objects(taken),
+        "disk": lambda: _disks(matched, volumes),
+        "layouts": lambda: _disks(matched, volumes),
+        "cpu": lambda: _cores(matched),
+        "net": lambda: _shuffle(matched) if between_machines(measurement) else _network(matched),
+        "object": lambda: _objects(matched),
     }
     if measurement.kind not in readers:
-        why = USELESS.get(measurement.kind, f"what {measurement.kind} measures, no plan asks for")
+        why = USELESS.get(measurement.kind, f"plans do not use {measurement.kind} measurements")
         yield left_out(measurement, why)
         return
     try:
         datetime.fromisoformat(measurement.began_at)
     except ValueError:
-        yield left_out(measurement, "when it was measured cannot be read")
+        yield left_out(measurement, "its time of measurement is invalid")
         return
     found = list(readers[measurement.kind]())
     yield from found
     if not found:
-        yield left_out(measurement, "it holds no trial of what a plan asks for")
+        yield left_out(measurement, "it has no trial that plans use")
 
 
 def left_out(measurement: Measurement, why: str) -> UnusedMeasurements:
-    """The measurement, left out."""
     return UnusedMeasurements(measurements=[measurement.id], why=why)
 
 
 def best_method(found: Sequence[NodeRate], order: Sequence[str]) -> str:
-    """The manner that carried most: by the median node's rate, of the first resource in order."""
+    """The method with the highest median rate of the first resource in ``order`` that has any."""
     for resource in order:
         medians = {
-            manner: median_rate(of_manner)
-            for manner in dict.fromkeys(each.method for each in found)
-            if (of_manner := [e for e in found if (e.resource, e.method) == (resource, manner)])
+            method: median_rate(of_method)
+            for method in dict.fromkeys(each.method for each in found)
+            if (of_method := [e for e in found if (e.resource, e.method) == (resource, method)])
         }
         if medians:
-            return max(medians, key=lambda manner: medians[manner])
+            return max(medians, key=lambda method: medians[method])
     raise ValueError(f"no rate of {', '.join(order)}")
 
 
 def median_rate(found: Sequence[NodeRate]) -> float:
-    """The median over nodes of each one's median."""
+    """The median over nodes of their medians."""
     return statistics.median(node_medians(found).values())
 
 
@@ -138,121 +133,123 @@ def node_medians(found: Sequence[NodeRate]) -> dict[str, float]:
     return {node: statistics.median(values) for node, values in several.items()}
 
 
-def _made(
-    taken: MatchedMeasurement, resource: str, trial: Trial, value: float, manner: str
+def _checked(
+    matched: MatchedMeasurement, resource: str, trial: Trial, value: float, method: str
 ) -> Found:
-    measurement = taken.measurement
+    measurement = matched.measurement
     if not (math.isfinite(value) and 0 < value <= MOST):
         return left_out(measurement, f"{resource}: {NOTHING}")
     if trial.reading and trial.reading.cached:
         return left_out(measurement, f"{resource}: from a cache, {trial.reading.cached}")
-    moment = _moment(trial, measurement)
-    return NodeRate(resource, taken.host, moment, value, measurement.id, manner)
+    moment = _timestamp(trial, measurement)
+    return NodeRate(resource, matched.host, moment, value, measurement.id, method)
 
 
-def _moment(trial: Trial, measurement: Measurement) -> float:
+def _timestamp(trial: Trial, measurement: Measurement) -> float:
     try:
         return datetime.fromisoformat(trial.began_at or measurement.began_at).timestamp()
     except ValueError:
         return datetime.fromisoformat(measurement.began_at).timestamp()
 
 
-def _disks(taken: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
-    measurement = taken.measurement
+def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
+    measurement = matched.measurement
     devices = measurement.environment.devices if measurement.environment else []
     where = {_place(device) for device in devices} or {None}
     if any(device.file_system in MEMORY for device in devices):
-        yield left_out(measurement, "memory, where a disk was meant: its directory is on a tmpfs")
+        yield left_out(measurement, "memory, not a disk: its directory is on a tmpfs")
         return
     if {"local", "volume"} <= where:
-        why = "it read one of local disks and volumes and wrote the other: the rate is of neither"
+        why = "one direction used local disks, the other volumes: the rate is of neither"
         yield left_out(measurement, why)
         return
     place = next((each for each in where if each), "volume" if volumes else "local")
     names = [name for device in devices for name in device.name.split(", ")]
     layout = measurement.settings.get("layout")
-    manner = formatting.several(max(len(names), 1), "device")
-    manner = f"{layout} of {manner}" if layout else manner
+    method = formatting.several(max(len(names), 1), "device")
+    method = f"{layout} of {method}" if layout else method
     if None in where:
         supposed = "network-attached" if place == "volume" else "the machine's own"
-        manner += f" taken for {supposed}, since no model says"
+        method += f" assumed to be {supposed}, as the model is unknown"
     for trial in measurement.trials:
         way = WAYS.get(trial.name)
         if way is None:
-            continue  # The harness alone.
+            continue  # A trial of the harness itself.
         if place == "volume" and way == "both":
-            why = "volume, both ways at once: a plan adds both ways' times, as they share the link"
+            why = (
+                "volume, both ways at once: plans add the times of both ways, which share the link"
+            )
             yield left_out(measurement, why)
-        elif way != "both" and _is_parted(measurement):
-            why = f"{place} {way}: of some devices only, since others were for the other way"
+        elif way != "both" and _has_separate_devices(measurement):
+            why = f"{place} {way}: only some of the devices, since the other direction used others"
             yield left_out(measurement, why)
         else:
-            yield _made(taken, f"{place} {way}", trial, trial.bytes_per_second, manner)
+            yield _checked(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
 
 
 def _place(device: Device) -> str | None:
-    """Whether a device is a volume or the machine's own; ``None`` where its model does not tell."""
+    """``volume`` or ``local``; ``None`` if the device's model is unknown."""
     model = device.model or ""
     if model.startswith(VOLUMES):
         return "volume"
     return "local" if model.startswith(OWN) else None
 
 
-def _is_parted(measurement: Measurement) -> bool:
-    """Whether some devices were read and others written."""
+def _has_separate_devices(measurement: Measurement) -> bool:
+    """Whether it read some devices and wrote others."""
     devices = measurement.environment.devices if measurement.environment else []
     read, write = (measurement.settings.get(name) for name in ("read", "write"))
     return len(devices) > 1 and read != write
 
 
-def _cores(taken: MatchedMeasurement) -> Iterator[Found]:
-    """What a core does of each stage's work."""
-    for trial in taken.measurement.trials:
+def _cores(matched: MatchedMeasurement) -> Iterator[Found]:
+    """The throughput of a core, by stage."""
+    for trial in matched.measurement.trials:
         used = trial.cpu_seconds_per_byte
-        yield _made(taken, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core")
+        yield _checked(matched, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core")
 
 
-def _network(taken: MatchedMeasurement) -> Iterator[Found]:
-    """What each endpoint both sent and received in a round: the less of the two."""
-    measurement, settings = taken.measurement, taken.measurement.settings
+def _network(matched: MatchedMeasurement) -> Iterator[Found]:
+    """Each endpoint's rate in a round: the lesser of sent and received."""
+    measurement, settings = matched.measurement, matched.measurement.settings
     links = settings.get("rate_bits_per_second")
     if not settings.get("namespaces") or not links:
-        why = "network: within one machine, where no network is"
-    elif not taken.said:
+        why = "network: within one machine, without a network"
+    elif not matched.assigned:
         why = (
-            "network: links that were set up within one machine, not those of its offer (say with "
-            "--offer HOST=PROVIDER/TYPE if they stand for them)"
+            "network: links emulated within one machine, not those of its offer (use "
+            "--offer HOST=PROVIDER/TYPE if they represent them)"
         )
     elif settings["one_way"]:
-        why = "network: one way, and a shuffle goes both ways"
+        why = "network: one way, while a shuffle uses both"
     else:
         endpoints = settings["endpoints"]
         connections = formatting.several(settings["connections"], "connection")
-        manner = f"links of {formatting.gigabits(links / 8)}, {connections} a pair"
+        method = f"links of {formatting.gigabits(links / 8)}, {connections} a pair"
         for together in whole_rounds(measurement.trials, trials_per_round(endpoints, False)):
             ways = zip(in_direction(together, SEND), in_direction(together, RECEIVE), strict=True)
             for place, (sent, received) in enumerate(ways):
                 value = min(sent.bytes_per_second, received.bytes_per_second)
-                made = _made(taken, "network", sent, value, manner)
-                if isinstance(made, NodeRate):
-                    node = f"{taken.host}, endpoint {place}"
-                    made = NodeRate(
-                        "network", node, made.moment, value, measurement.id, manner, endpoints
+                checked = _checked(matched, "network", sent, value, method)
+                if isinstance(checked, NodeRate):
+                    node = f"{matched.host}, endpoint {place}"
+                    checked = NodeRate(
+                        "network", node, checked.moment, value, measurement.id, method, endpoints
                     )
-                yield made
+                yield checked
         return
     yield left_out(measurement, why)
 
 
-def _shuffle(taken: MatchedMeasurement) -> Iterator[Found]:
-    """What the node both sent and received, all to all: the less of the two.
+def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
+    """The node's rate, all to all: the lesser of sent and received.
 
-    Between unlike machines the slowest set the pace of all: there its own link counts, which it had
-    alone with all others.
+    Between unlike machines the slowest sets the pace of all, so the node's rate alone with all
+    others counts instead.
     """
     done: dict[tuple[str, int, int, int], dict[str, Trial]] = {}
     several: list[str] = []
-    for trial in taken.measurement.trials:
+    for trial in matched.measurement.trials:
         if trial.reading and trial.step:
             details = trial.reading.details
             several = max(several, details["machine_types"], key=len)
@@ -265,23 +262,23 @@ def _shuffle(taken: MatchedMeasurement) -> Iterator[Found]:
     if len(several) > 1:
         wanted = (ALONE, UNEVENLY)
         between = formatting.listing(several)
-        why = f"network, all to all between {between}: the slowest set the pace of all"
-        yield left_out(taken.measurement, why)
+        why = f"network, all to all between {between}: the slowest sets the pace of all"
+        yield left_out(matched.measurement, why)
     for (pattern, nodes, connections, _), ways in done.items():
         if pattern in wanted and len(ways) == len(BOTH):
             value = min(trial.bytes_per_second for trial in ways.values())
-            manner = f"{pattern}, {formatting.several(connections, 'connection')} a pair"
-            made = _made(taken, "network", ways[SEND], value, manner)
-            yield replace(made, nodes=nodes) if isinstance(made, NodeRate) else made
+            method = f"{pattern}, {formatting.several(connections, 'connection')} a pair"
+            checked = _checked(matched, "network", ways[SEND], value, method)
+            yield replace(checked, nodes=nodes) if isinstance(checked, NodeRate) else checked
 
 
-def _objects(taken: MatchedMeasurement) -> Iterator[Found]:
-    measurement = taken.measurement
+def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
+    measurement = matched.measurement
     host = urlsplit(str(measurement.settings.get("endpoint") or "")).hostname or ""
-    if host.startswith(LOOPBACK) and not taken.said:
+    if host.startswith(LOOPBACK) and not matched.assigned:
         why = (
-            "object storage: a store on the machine itself, not that of its provider (say with "
-            "--offer HOST=PROVIDER/TYPE if it stands for that)"
+            "object storage: a store on the machine itself, not its provider's (use "
+            "--offer HOST=PROVIDER/TYPE if it represents that)"
         )
         yield left_out(measurement, why)
         return
@@ -290,9 +287,9 @@ def _objects(taken: MatchedMeasurement) -> Iterator[Found]:
         if not reading or not step or reading.operation not in ("get", "put"):
             continue
         parts = "parts" if step.operation == "multipart" else "chunks"
-        manner = (
+        method = (
             f"{parts} of {formatting.memory(reading.block_bytes or 0)} by "
             f"{formatting.several(step.outstanding, 'thread')}"
         )
         resource = f"object {reading.operation}"
-        yield _made(taken, resource, trial, trial.bytes_per_second, manner)
+        yield _checked(matched, resource, trial, trial.bytes_per_second, method)

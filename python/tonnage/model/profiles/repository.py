@@ -1,8 +1,8 @@
-"""What profiles say of offers: those of the package by name, others from files and directories.
+"""Load profiles and index them by offer: shipped ones by name, others from files and directories.
 
-A directory may hold profiles, measurements and records of runs, at any depth. Of the latter two a
-profile is made on the way (`tonnage.model.profiles`); those that a profile there was made of are
-not taken again.
+A directory may hold profiles, measurements and run records, at any depth. From the latter two a
+profile is built (`tonnage.model.profiles.build`), without those that a profile in the directory was
+built from.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from tonnage.model.profiles.build import AdvertisedRates
 
 PROFILES = Path(__file__).parent / "published"
-"""The profiles that come with the package."""
+"""The shipped profiles."""
 
 
 class ProfileError(Exception):
-    """A profile that cannot be used; says why in one line."""
+    """A profile is unusable; the message is one line."""
 
 
 @dataclass(frozen=True)
 class OfferCapacity:
-    """What an offer carries, placed close together or not: a law for each resource, by name."""
+    """The capacity of an offer for one placement: a distribution for each resource, by name."""
 
     distributions: Mapping[str, CapacityDistribution]
     curve: ScalingCurve | None = None
-    """How its network falls with the number of nodes."""
+    """Its network bandwidth by number of nodes."""
     calibrations: tuple[Calibration, ...] = ()
-    """What finished runs showed of jobs on it."""
+    """From finished runs on it."""
 
 
 NO_CAPACITY = OfferCapacity({})
@@ -54,23 +54,20 @@ NO_CAPACITY = OfferCapacity({})
 
 @dataclass(frozen=True)
 class ProfileIndex:
-    """What all profiles together say.
-
-    ``offers`` has an offer's provider and type, and for each placement that was measured its laws.
-    """
+    """The capacities of all profiles, by offer (provider and type) and placement."""
 
     names: tuple[str, ...]
     offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]
     shares: OfferCapacity
-    """What share of advertised figures measured offers reached, and how a network fell."""
+    """Shares of advertised figures that measured offers reached, and a network scaling."""
     notes: tuple[str, ...] = ()
-    """What is to be minded: which measurements were left out, and why."""
+    """Caveats: measurements that were not used, and why."""
     commands: Mapping[str, list[str]] = field(default_factory=dict)
-    """What made the measurements and runs that laws cite, by their names."""
+    """The commands behind the cited measurements and runs, by name."""
     _anywhere: dict[tuple[str, str], OfferCapacity] = field(default_factory=dict)
 
     def apart_from_placement(self, provider: str, kind: str) -> OfferCapacity:
-        """What was measured of an offer that holds wherever its nodes are: all but the network."""
+        """The capacities of an offer that do not depend on placement: all but the network."""
         if (provider, kind) not in self._anywhere:
             placed = self.offers.get((provider, kind), {})
             laws = {
@@ -82,27 +79,26 @@ class ProfileIndex:
 
 
 def profile_names() -> list[str]:
-    """The names of the profiles that come with the package."""
+    """The names of the shipped profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.json"))
 
 
 def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -> list[Profile]:
-    """The profile of this name; or those in this file or directory, and that of what else it holds.
+    """The profile of this name; or those in this file or directory, and one built from the rest.
 
     Args:
         name: The name, or the path.
-        advertised: Tells what is advertised of offers, for the shares that measured ones reached;
-            asked only if there are measurements.
+        advertised: Returns the advertised rates of offers; called only if there are measurements.
 
     Raises:
-        ProfileError: There is none, one cannot be read, or nothing follows from measurements.
+        ProfileError: There is none, one is unreadable, or measurements yield nothing.
     """
     place = Path(name)
     if name in profile_names():
         return [Profile.read(PROFILES / f"{name}.json")]
     if not place.exists():
         raise ProfileError(
-            f"no profiles {name}: there are {', '.join(profile_names())}; or give a directory"
+            f"no profiles {name}: give one of {', '.join(profile_names())}, or a directory"
         )
     try:
         files = [place]
@@ -116,18 +112,18 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
     except OSError as why:
         raise ProfileError(f"{why.filename}: {why.strerror}") from why
     if left or runs:
-        # First, so that a profile that somebody made goes before.
-        found.insert(0, _made(name, left, runs, advertised()))
+        # First, since later profiles override it.
+        found.insert(0, _build(name, left, runs, advertised()))
     if not found:
-        raise ProfileError(f"no profile in {name}: it holds no profile, measurement or run")
+        raise ProfileError(f"no profile in {name}: it has no profile, measurement or run")
     if not any(each.offers or each.shares for each in found):
         reason = next((out.why for each in found for out in each.left_out), "it is empty")
-        raise ProfileError(f"nothing follows from {name}: {reason}")
+        raise ProfileError(f"{name} yields no profile: {reason}")
     return found
 
 
 def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
-    """The measurements there that no profile was made of, each once."""
+    """The measurements that no profile was built from, each once."""
     if place.is_file() and not (
         has_schema(place, Measurement) or has_schema(place, ClusterMeasurement)
     ):
@@ -135,36 +131,36 @@ def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]
     try:
         where = find_measurements(place)
     except RecordError:
-        return []  # It holds none.
+        return []  # It has none.
     taken = {name for each in profiles for name in each.measurements}
     found = {each.id: each for at in where for each in load_measurements(at)}
     return [each for each in found.values() if each.id not in taken]
 
 
 def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
-    """The finished runs there that no profile was made of, each once."""
+    """The finished runs that no profile was built from, each once."""
     taken = {name for each in profiles for name in each.runs}
     found = {name_of(each): each for each in load_runs(place)}
     return [each for name, each in found.items() if name not in taken]
 
 
-def _made(
+def _build(
     name: str, measurements: Sequence[Measurement], runs: Sequence[Run], advertised: AdvertisedRates
 ) -> Profile:
     from tonnage.model.profiles.build import build_profile
 
-    # When it was made does not matter: it is not kept.
+    # The time does not matter, since the profile is not stored.
     made_at = max(each.began_at for each in (*measurements, *runs))
     return build_profile(measurements, advertised, name=name, made_at=made_at, runs=runs)
 
 
 def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
-    """All of them together; of what several tell, the last one's.
+    """Index profiles; if several have a distribution, the last one wins.
 
-    What does not depend on where nodes are placed (all but the network) holds wherever they are.
+    All resources but the network hold for any placement.
 
     Raises:
-        ProfileError: A law without a mode, or one with a rate or a spread that cannot be.
+        ProfileError: A distribution is invalid.
     """
     entries: dict[tuple[str, str], list[OfferProfile]] = {}
     shares: dict[str, CapacityDistribution] = {}
@@ -182,7 +178,7 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
         offers=placed,
         shares=OfferCapacity(shares, _largest(placed)),
         notes=tuple(
-            f"left out of {profile.name}, {formatting.several(len(out.measurements), 'measurement')}: "
+            f"unused in {profile.name}, {formatting.several(len(out.measurements), 'measurement')}: "
             f"{out.why}"
             for profile in profiles
             for out in profile.left_out
@@ -192,7 +188,7 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
 
 
 def _largest(offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]) -> ScalingCurve | None:
-    """The fall that was measured in the largest fleet."""
+    """The scaling that was measured in the largest cluster."""
     curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
     return max(curves, key=lambda curve: curve.largest, default=None)
 
@@ -223,6 +219,6 @@ def _check(profile: str, of: str, law: CapacityDistribution) -> None:
         for each in modes
     ):
         raise ProfileError(
-            f"profile {profile}, {of}, {law.resource}: a law has modes, each with a median above "
-            "0, a spread from 0 and an instance at least"
+            f"profile {profile}, {of}, {law.resource}: needs modes, each with a median above "
+            "0, a spread from 0 to 10 and at least one instance"
         )

@@ -1,18 +1,18 @@
-"""From rates that nodes had at several times to the law of all such nodes.
+"""Split the variation of rates into nodes, times and residuals, and fit their distribution.
 
-What was measured within an hour was measured together: a look. A node's rate in a look is the
-median of its trials. Looks that have nodes in common are of one fleet, seen again; of a fleet
+Measurements within an hour form a snapshot. A node's rate in a snapshot is the median of its
+trials. Snapshots with common nodes are of one cluster, where
 
-    log rate = node + time + mood
+    log rate = node + time + residual
 
-by Tukey's median polish (Exploratory Data Analysis, 1977, chapter 11), so that a few slow nodes
-move no time and a slow day moves no node. Nodes make the law (`tonnage.model.profiles.fit`), each counted
-once however often it was seen. How times vary, beyond what moods bring about by chance, adds to
-what fleets differ by. Moods, which are each node's own and not the time's, add to nodes' spread: a
-job meets a node in one of them.
+by Tukey's median polish (Exploratory Data Analysis, 1977, chapter 11), so that a few slow nodes do
+not affect times, and a slow day does not affect nodes. The distribution is fitted to the node
+effects (`tonnage.model.profiles.fit`), one for each node however often it was measured. The
+variation of time effects, less the part due to residuals, adds to the spread of clusters. Residuals
+add to the spread of nodes, since a job meets each node in one such state.
 
-Nodes that were measured each alone, at times of their own, do not tell nodes and times apart: all
-is put to the nodes' account, which makes the slowest of many slower.
+If each node was measured alone, at its own time, nodes and times cannot be separated: all variation
+is attributed to nodes, which makes the slowest of many slower.
 """
 
 from __future__ import annotations
@@ -31,39 +31,35 @@ from tonnage.model.profiles.rates import NodeRate
 
 TOGETHER_SECONDS = 3600.0
 SWEEPS = 10
-"""The polish is done long before."""
+"""The polish converges long before."""
 
-Look = dict[str, float]
+Snapshot = dict[str, float]
 """The logarithm of each node's rate."""
 
 
 @dataclass(frozen=True)
 class Decomposition:
-    """What its looks come to, as logarithms."""
+    """A cluster's effects of nodes and times, and residuals, as logarithms."""
 
     nodes: dict[str, float]
     times: list[float]
-    moods: list[float]
+    residuals: list[float]
     seen: int
-    """Rates in all looks."""
+    """Number of rates in all snapshots."""
 
     @property
     def freedom(self) -> int:
-        """Of the moods."""
+        """Degrees of freedom of the residuals."""
         return self.seen - len(self.nodes) - len(self.times) + 1
 
 
 def fit_over_times(
     resource: str, rates: Sequence[NodeRate], *, source: str
 ) -> CapacityDistribution:
-    """The law of the nodes that had these rates, measured at one time or at several.
-
-    Raises:
-        ValueError: There are none, or one is not positive and finite.
-    """
-    fleets = [_polished(looks) for looks in _seen_again(_looks(rates))]
-    alone = [each for each in fleets if len(each.nodes) == 1]
-    groups = [list(each.nodes.values()) for each in fleets if len(each.nodes) > 1]
+    """Fit the distribution of nodes that were measured at one time or at several."""
+    clusters = [_median_polish(snapshots) for snapshots in _clusters(_snapshots(rates))]
+    alone = [each for each in clusters if len(each.nodes) == 1]
+    groups = [list(each.nodes.values()) for each in clusters if len(each.nodes) > 1]
     if alone:
         groups.append([node for each in alone for node in each.nodes.values()])
     found = fit_distribution(
@@ -72,86 +68,91 @@ def fit_over_times(
         evidence="measured",
         source=source,
     )
-    mood = _moods(fleets)
-    times = sum(len(each.times) for each in fleets)
-    nodes = sum(len(each.nodes) for each in fleets)
-    # A node's rate is a median over its looks already, which is a part of its mood.
-    kept = 1 - nodes / sum(each.seen for each in fleets)
+    residual = _residual_spread(clusters)
+    times = sum(len(each.times) for each in clusters)
+    nodes = sum(len(each.nodes) for each in clusters)
+    # A node's effect is a median over its snapshots, so it includes part of the residuals.
+    kept = 1 - nodes / sum(each.seen for each in clusters)
     seen = f"{formatting.several(nodes, 'node')} at {formatting.several(times, 'time')}"
     assumed = "; the spread of nodes is assumed" if nodes == 1 else ""
-    unknown = "; what times differ by is not known" if times == 1 else ""
+    unknown = "; the variation over time is unknown" if times == 1 else ""
     return structs.replace(
         found,
         modes=[
-            structs.replace(mode, spread=math.hypot(mode.spread, mood * math.sqrt(kept)))
+            structs.replace(mode, spread=math.hypot(mode.spread, residual * math.sqrt(kept)))
             for mode in found.modes
         ],
-        fleet_spread=math.hypot(found.fleet_spread, _of_times(fleets, mood)),
+        fleet_spread=math.hypot(found.fleet_spread, _time_spread(clusters, residual)),
         fleets=times,
         spread_source=f"{seen}{assumed}{unknown}",
     )
 
 
-def _looks(rates: Sequence[NodeRate]) -> list[Look]:
-    """What was measured together, each within an hour of its first."""
-    looks: list[dict[str, list[float]]] = []
+def _snapshots(rates: Sequence[NodeRate]) -> list[Snapshot]:
+    """Snapshots, each within an hour of its first measurement."""
+    snapshots: list[dict[str, list[float]]] = []
     began = -math.inf
     for each in sorted(rates, key=lambda rate: rate.moment):
         if each.moment - began > TOGETHER_SECONDS:
             began = each.moment
-            looks.append({})
-        looks[-1].setdefault(each.node, []).append(math.log(each.value))
-    return [{node: statistics.median(several) for node, several in x.items()} for x in looks]
+            snapshots.append({})
+        snapshots[-1].setdefault(each.node, []).append(math.log(each.value))
+    return [{node: statistics.median(several) for node, several in x.items()} for x in snapshots]
 
 
-def _seen_again(looks: Sequence[Look]) -> list[list[Look]]:
-    """Looks that have nodes in common, directly or through others."""
-    fleets: list[list[Look]] = []
-    for look in looks:
-        same = [each for each in fleets if any(look.keys() & other.keys() for other in each)]
-        fleets = [each for each in fleets if each not in same]
-        fleets.append([other for each in same for other in each] + [look])
-    return fleets
+def _clusters(snapshots: Sequence[Snapshot]) -> list[list[Snapshot]]:
+    """Snapshots grouped by common nodes, directly or through others."""
+    clusters: list[list[Snapshot]] = []
+    for snapshot in snapshots:
+        same = [each for each in clusters if any(snapshot.keys() & other.keys() for other in each)]
+        clusters = [each for each in clusters if each not in same]
+        clusters.append([other for each in same for other in each] + [snapshot])
+    return clusters
 
 
-def _polished(looks: Sequence[Look]) -> Decomposition:
-    nodes = dict.fromkeys((node for look in looks for node in look), 0.0)
-    times = [0.0] * len(looks)
+def _median_polish(snapshots: Sequence[Snapshot]) -> Decomposition:
+    nodes = dict.fromkeys((node for snapshot in snapshots for node in snapshot), 0.0)
+    times = [0.0] * len(snapshots)
     for _ in range(SWEEPS):
         nodes = {
             node: statistics.median(
-                look[node] - time for look, time in zip(looks, times, strict=True) if node in look
+                snapshot[node] - time
+                for snapshot, time in zip(snapshots, times, strict=True)
+                if node in snapshot
             )
             for node in nodes
         }
-        times = [statistics.median(look[node] - nodes[node] for node in look) for look in looks]
+        times = [
+            statistics.median(snapshot[node] - nodes[node] for node in snapshot)
+            for snapshot in snapshots
+        ]
     centre = statistics.fmean(times)
-    moods = [
-        look[node] - nodes[node] - time
-        for look, time in zip(looks, times, strict=True)
-        for node in look
+    residuals = [
+        snapshot[node] - nodes[node] - time
+        for snapshot, time in zip(snapshots, times, strict=True)
+        for node in snapshot
     ]
     return Decomposition(
         nodes={node: value + centre for node, value in nodes.items()},
         times=[time - centre for time in times],
-        moods=moods,
-        seen=len(moods),
+        residuals=residuals,
+        seen=len(residuals),
     )
 
 
-def _moods(fleets: Sequence[Decomposition]) -> float:
-    """The standard deviation of moods; 0 where no node was seen again beside another."""
-    freedom = sum(each.freedom for each in fleets)
-    squares = sum(mood**2 for each in fleets for mood in each.moods)
+def _residual_spread(clusters: Sequence[Decomposition]) -> float:
+    """The standard deviation of residuals; 0 without degrees of freedom."""
+    freedom = sum(each.freedom for each in clusters)
+    squares = sum(residual**2 for each in clusters for residual in each.residuals)
     return math.sqrt(squares / freedom) if freedom > 0 else 0.0
 
 
-def _of_times(fleets: Sequence[Decomposition], mood: float) -> float:
-    """The standard deviation of times, without what moods bring about by chance."""
-    freedom = sum(len(each.times) - 1 for each in fleets)
+def _time_spread(clusters: Sequence[Decomposition], residual: float) -> float:
+    """The standard deviation of time effects, less the part due to residuals."""
+    freedom = sum(len(each.times) - 1 for each in clusters)
     if not freedom:
         return 0.0
-    squares = sum(time**2 for each in fleets for time in each.times)
+    squares = sum(time**2 for each in clusters for time in each.times)
     # A median's variance is pi / 2 times a mean's.
-    chance = math.pi / 2 * mood**2 * statistics.fmean(1 / len(each.nodes) for each in fleets)
+    chance = math.pi / 2 * residual**2 * statistics.fmean(1 / len(each.nodes) for each in clusters)
     return math.sqrt(max(squares / freedom - chance, 0.0))
