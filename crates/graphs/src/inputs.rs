@@ -1,5 +1,5 @@
-//! The input of a job: files with their sizes and devices, and objects; refused early if it cannot be
-//! used.
+//! The input of a job: files with their sizes and devices, and objects; refused early if it cannot
+//! be used.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -59,8 +59,8 @@ pub struct Input {
     device: Option<u64>,
 }
 
-/// Finds the input: files, all files in directories, and the objects of URLs. Hidden files (`.x` and
-/// `_x`, as in Hadoop) are left out.
+/// Finds the input: files, all files in directories, and the objects of URLs. Hidden files (`.x`
+/// and `_x`, as in Hadoop) are left out.
 ///
 /// Files of directories are sorted by name over all directories, so that parts written to several
 /// devices are one sequence.
@@ -175,8 +175,8 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Checks splits; refused if a file is missing or became shorter. Objects are not checked: where they
-/// are small, a request for each would cost as much as reading it.
+/// Checks splits; refused if a file is missing or became shorter. Objects are not checked: where
+/// they are small, a request for each would cost as much as reading it.
 pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobError> {
     let mut stores: Vec<Arc<Settings>> = Vec::new();
     let mut look_at = |split: &Split| match split {
@@ -232,8 +232,8 @@ pub fn readers(inputs: &[Input], requests: &ObjectAccess) -> usize {
     devices.iter().map(of).sum::<usize>().max(1)
 }
 
-/// Divides the inputs into extents of at most `extent_bytes`: whole records, aligned where the record
-/// size allows; one lane per device, and one for all objects.
+/// Divides the inputs into extents of at most `extent_bytes`: whole records, aligned where the
+/// record size allows; one lane per device, and one for all objects.
 pub fn extents(
     inputs: &[Input],
     record_bytes: usize,
@@ -288,8 +288,8 @@ pub fn sample(
     lanes(found)
 }
 
-/// The largest whole number of records up to `extent_bytes` that ends at an aligned offset; if there
-/// is none, the largest whole number of records.
+/// The largest whole number of records up to `extent_bytes` that ends at an aligned offset; if
+/// there is none, the largest whole number of records.
 pub fn extent_stride(record_bytes: usize, extent_bytes: usize) -> usize {
     let (mut a, mut b) = (record_bytes, ALIGNMENT);
     while b != 0 {

@@ -1,10 +1,10 @@
 //! Divides a memory budget among the stages of the sort.
 //!
-//! Pass one needs one open block per partition and worker. Pass two needs whole partitions: one being
-//! read per device, one being sorted per worker, one waiting. The number of partitions balances both
-//! needs, with blocks that keep pass one's writes long. If the input is too large for both, first
-//! partitions grow up to what pass two can hold, then blocks shrink; partitions that are still too
-//! large are repartitioned.
+//! Pass one needs one open block per partition and worker. Pass two needs whole partitions: one
+//! being read per device, one being sorted per worker, one waiting. The number of partitions
+//! balances both needs, with blocks that keep pass one's writes long. If the input is too large for
+//! both, first partitions grow up to what pass two can hold, then blocks shrink; partitions that
+//! are still too large are repartitioned.
 
 use serde::{Deserialize, Serialize};
 use tonnage_disk::Disk;
@@ -21,8 +21,8 @@ pub(crate) const UNCOUNTED: usize = usize::MAX;
 const EXTENT_BYTES: usize = 4 << 20;
 /// The longest block of an output file: one transfer.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
-/// Parts of an object. Stores reject shorter ones (except the last). An output file fits in memory, so
-/// it is below 4 GiB and has far fewer than the 10,000 parts that are allowed.
+/// Parts of an object. Stores reject shorter ones (except the last). An output file fits in memory,
+/// so it is below 4 GiB and has far fewer than the 10,000 parts that are allowed.
 pub(crate) const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
 /// Blocks of partitions. Longer ones hold back more data at the end of pass one; shorter ones cost
 /// seeks. Partitions grow before blocks shrink below the second size; the third is the minimum.
@@ -31,15 +31,15 @@ const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
 const PARTITION_BYTES: u64 = 1 << 20;
 /// Partitions are planned at this share of what fits, since a sample's quantiles vary.
 const FILL: f64 = 0.75;
-/// Blocks on their way to a disk, in units of its queue depth: one in flight, the others waiting, since
-/// open blocks of random keys fill in bursts of tens. There are as many on their way to other nodes: a
-/// sender is held up by the peer that got more than the others lately.
+/// Blocks on their way to a disk, in units of its queue depth: one in flight, the others waiting,
+/// since open blocks of random keys fill in bursts of tens. There are as many on their way to other
+/// nodes: a sender is held up by the peer that got more than the others lately.
 const SPARE_QUEUES: usize = 4;
 /// Longer records are mistakes; a partition in memory could not hold several.
 const RECORD_BYTES_AT_MOST: usize = 1 << 30;
-/// Shares of the memory. Pass one: an eighth for extents, an eighth for blocks on their way, half for
-/// open blocks. Pass two: an eighth for output blocks, the rest for partitions. On a cluster both
-/// passes use another eighth for what they receive.
+/// Shares of the memory. Pass one: an eighth for extents, an eighth for blocks on their way, half
+/// for open blocks. Pass two: an eighth for output blocks, the rest for partitions. On a cluster
+/// both passes use another eighth for what they receive.
 const EIGHTH: usize = 8;
 
 /// Sizes and numbers for both passes.
@@ -81,7 +81,8 @@ pub struct Shape {
     pub memory_bytes: usize,
     /// Threads for the work stages.
     pub workers: usize,
-    /// Devices of input, scratch and output; each concurrent request to an object store counts as one.
+    /// Devices of input, scratch and output; each concurrent request to an object store counts as
+    /// one.
     pub devices: (usize, usize, usize),
     /// Whether the output goes to an object store, so that its blocks are parts of objects.
     #[serde(default)]

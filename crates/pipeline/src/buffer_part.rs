@@ -2,7 +2,7 @@
 //!
 //! Several requests fetch a chunk of an object straight to its final place (MATE-EC2's threaded
 //! retrieval). The worker that finishes last gets the whole buffer back.
-#![allow(unsafe_code)] // Disjoint slices of one slot, in the hands of several threads.
+#![allow(unsafe_code)] // Disjoint slices of one slot, owned by several threads.
 
 use std::sync::Arc;
 

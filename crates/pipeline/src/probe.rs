@@ -1,8 +1,8 @@
 //! What each worker moved and how it spent its time.
 //!
-//! A worker is in one [`WorkerState`] at a time and stamps every change, so the three times add up to
-//! its lifetime. Others may read a probe while it runs: the current state counts up to now. A lock,
-//! taken once per wait, keeps readers from seeing half a change.
+//! A worker is in one [`WorkerState`] at a time and stamps every change, so the three times add up
+//! to its lifetime. Others may read a probe while it runs: the current state counts up to now. A
+//! lock, taken once per wait, keeps readers from seeing half a change.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};

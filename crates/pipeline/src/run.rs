@@ -157,7 +157,8 @@ fn work(spec: &dyn StageSpec, mut ports: WorkerPorts, fail: impl FnOnce(Failure)
     }
     let _ending = WorkerGuard(ports.output.clone(), probe);
     let work = || spec.start(ports.worker, &ports)?.run(&mut ports);
-    // Reported before the next stage sees the end of its input, which may make that stage fail, too.
+    // Reported before the next stage sees the end of its input, which may make that stage fail,
+    // too.
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(()) | Err(StageError::Stopped)) => {}
         Ok(Err(StageError::Failed(why))) => fail(why),

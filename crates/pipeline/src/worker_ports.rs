@@ -32,8 +32,8 @@ impl WorkerPorts {
         self.worker
     }
 
-    /// The memory of this stage's buffers, address and length: its own pool if it makes buffers, else
-    /// the memory of the whole run, since its buffers come from anywhere.
+    /// The memory of this stage's buffers, address and length: its own pool if it makes buffers,
+    /// else the memory of the whole run, since its buffers come from anywhere.
     #[must_use]
     pub fn region(&self) -> (usize, usize) {
         match &self.pool {

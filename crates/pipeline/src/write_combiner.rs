@@ -1,10 +1,10 @@
 //! Write combining: small writes to many buffers are collected in the cache and leave it as whole
 //! cache lines.
 //!
-//! A store to a line that is not in the cache first reads the line from memory. Copying short records
-//! to the ends of many buffers does little else. So each buffer gets a few cache-resident lines here;
-//! full lines go to the buffer by non-temporal stores, which need no read (Wassenberg and Sanders,
-//! "Engineering a Multi-core Radix Sort", Euro-Par 2011, section 3.1).
+//! A store to a line that is not in the cache first reads the line from memory. Copying short
+//! records to the ends of many buffers does little else. So each buffer gets a few cache-resident
+//! lines here; full lines go to the buffer by non-temporal stores, which need no read (Wassenberg
+//! and Sanders, "Engineering a Multi-core Radix Sort", Euro-Par 2011, section 3.1).
 #![allow(unsafe_code)] // Stores past the caches have no safe form.
 
 use crate::buffer::Buffer;
@@ -54,7 +54,8 @@ impl WriteCombiner {
     /// Appends a piece to a place; it reaches the buffer now or at a later call.
     ///
     /// # Panics
-    /// When the piece is longer than announced, or does not fit into the buffer: a bug of the caller.
+    /// When the piece is longer than announced, or does not fit into the buffer: a bug of the
+    /// caller.
     #[inline]
     pub fn append(&mut self, place: usize, piece: &[u8], to: &mut Buffer) {
         let held = self.held[place];

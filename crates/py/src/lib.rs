@@ -1,8 +1,8 @@
 //! The Python bindings of the core: conversion only.
 //!
 //! A job is started with a configuration in JSON and runs on its own thread without the GIL. Its
-//! handle polls and cancels it, and returns its outcome as JSON. The `Config` and `Outcome` of the graph
-//! declare the JSON; `_core.pyi` types it.
+//! handle polls and cancels it, and returns its outcome as JSON. The `Config` and `Outcome` of the
+//! graph declare the JSON; `_core.pyi` types it.
 
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};

@@ -68,8 +68,8 @@ pub enum Edges {
     Wide(PyBuffer<i64>),
 }
 
-/// Counts the edges that leave each node into `out`, and marks targets in `reached`; returns the index
-/// of the first edge with an unknown node, if any.
+/// Counts the edges that leave each node into `out`, and marks targets in `reached`; returns the
+/// index of the first edge with an unknown node, if any.
 #[pyfunction]
 pub fn count_edges(
     py: Python<'_>,
@@ -91,8 +91,8 @@ pub fn count_edges(
     Ok(counted.err())
 }
 
-/// Adds the `share` of each edge's origin to the `rank` of its target; returns the index of the first
-/// edge with an unknown node, if any.
+/// Adds the `share` of each edge's origin to the `rank` of its target; returns the index of the
+/// first edge with an unknown node, if any.
 #[pyfunction]
 pub fn give_rank(
     py: Python<'_>,
@@ -168,8 +168,9 @@ fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
     if array.item_count() == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the array has so many aligned numbers for as long as a view of it exists. Nobody writes
-    // to a chunk's; who writes to an own array meanwhile gets sums of either, as with NumPy.
+    // SAFETY: the array has so many aligned numbers for as long as a view of it exists. Nobody
+    // writes to a chunk's; a caller that writes to its own array meanwhile gets mixed sums, as with
+    // NumPy.
     Ok(unsafe { std::slice::from_raw_parts(start, array.item_count()) })
 }
 
@@ -183,7 +184,7 @@ fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as above, and it may be written. A reduction object belongs to one worker: nobody else
-    // uses it meanwhile.
+    // SAFETY: as above, and it may be written. A reduction object belongs to one worker: nobody
+    // else uses it meanwhile.
     Ok(unsafe { std::slice::from_raw_parts_mut(array.buf_ptr().cast::<T>(), count) })
 }

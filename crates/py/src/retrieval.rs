@@ -1,5 +1,5 @@
 //! A retrieval as Python sees it: requests for chunks, and chunks without a copy.
-#![allow(unsafe_code)] // Python's buffer protocol: memory in the hands of others.
+#![allow(unsafe_code)] // Python's buffer protocol lends memory.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -139,8 +139,8 @@ impl Chunk {
             bytes.as_ptr().cast_mut().cast(),
             bytes.len() as ffi::Py_ssize_t,
         );
-        // SAFETY: the bytes stay in place as long as the chunk, to which the view holds a reference,
-        // and nobody writes to them: views are read-only.
+        // SAFETY: the bytes stay in place as long as the chunk, to which the view holds a
+        // reference, and nobody writes to them: views are read-only.
         let filled = unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, 1, flags) };
         if filled != 0 {
             return Err(PyErr::fetch(slf.py()));

@@ -1,10 +1,10 @@
 //! The CRC-32 of records by carry-less multiplication.
 //!
-//! A record is a polynomial; its CRC is the remainder of a division by another one. Sixteen bytes are
-//! folded into the next sixteen, which keeps the remainder (Gopal et al., "Fast CRC Computation for
-//! Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009, bit-reflected). Records of a few blocks
-//! overlap in the processor by themselves. Leading zeros change nothing, so a record's first block is
-//! padded with them.
+//! A record is a polynomial; its CRC is the remainder of a division by another one. Sixteen bytes
+//! are folded into the next sixteen, which keeps the remainder (Gopal et al., "Fast CRC Computation
+//! for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009, bit-reflected). Records of a
+//! few blocks overlap in the processor by themselves. Leading zeros change nothing, so a record's
+//! first block is padded with them.
 #![allow(unsafe_code)] // These instructions are not on every processor.
 
 use std::arch::x86_64::*;
@@ -13,14 +13,16 @@ use std::arch::x86_64::*;
 pub const LEAST_BYTES: usize = 2 * BLOCK_BYTES;
 
 const BLOCK_BYTES: usize = 16;
-/// Remainders of x^(128+32) and x^(128-32), for a block and the next (Gopal et al., table 1, reflected).
+/// Remainders of x^(128+32) and x^(128-32), for a block and the next (Gopal et al., table 1,
+/// reflected).
 const FOLD: (i64, i64) = (0x1_7519_97d0, 0x0_ccaa_009e);
 /// Remainder of x^64.
 const FOLD_HALF: i64 = 0x1_63cd_6124;
 /// The polynomial, and x^64 divided by it.
 const POLYNOMIAL: (i64, i64) = (0x1_db71_0641, 0x1_f701_1641);
 
-/// Shuffles that move bytes to the end or the beginning of a block: source places, and 128 for a zero.
+/// Shuffles that move bytes to the end or the beginning of a block: source places, and 128 for a
+/// zero.
 static SHIFTS: [u8; 3 * BLOCK_BYTES] = {
     let mut shifts = [128; 3 * BLOCK_BYTES];
     let mut place = 0;

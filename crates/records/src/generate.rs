@@ -2,7 +2,7 @@
 //!
 //! Record `n` is made from the pseudo-random numbers `n` to `n + 9` of one 128-bit linear
 //! congruential sequence (and, in the ASCII encoding, from `n` itself), so a record depends on its
-//! number alone: generation starts anywhere and goes on in parallel. Record numbers have 128 bits,
+//! number alone: generation starts anywhere and runs in parallel. Record numbers have 128 bits,
 //! and the first record follows the last.
 
 mod ascii;

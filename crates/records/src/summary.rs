@@ -1,9 +1,9 @@
 //! The totals of `valsort` 1.5 for a run of records: number, order, duplicate keys, checksum.
 //!
-//! A record is unordered when its key is less than that of the record before it, and a duplicate when
-//! both are equal. A summary keeps the first and last key of its run, so the summaries of adjacent runs
-//! merge into that of both. Runs can be summarised in parallel and merged in order, in any grouping
-//! (`valsort -o` and `-s` do the same with files).
+//! A record is unordered when its key is less than that of the record before it, and a duplicate
+//! when both are equal. A summary keeps the first and last key of its run, so the summaries of
+//! adjacent runs merge into that of both. Runs can be summarised in parallel and merged in order,
+//! in any grouping (`valsort -o` and `-s` do the same with files).
 
 use std::cmp::Ordering;
 

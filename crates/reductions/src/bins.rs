@@ -1,7 +1,8 @@
 //! Counts values in the bins of a histogram: a bin contains its lower edge, the last one both.
 //!
-//! If bins are about equally wide, a value's bin is guessed from its distance to the lowest edge and
-//! corrected by the edges, so that rounding misplaces nothing. Otherwise it is found by binary search.
+//! If bins are about equally wide, a value's bin is guessed from its distance to the lowest edge
+//! and corrected by the edges, so that rounding misplaces nothing. Otherwise it is found by binary
+//! search.
 
 /// Counts values in the bins between edges; values outside, and NaN, are left out.
 ///

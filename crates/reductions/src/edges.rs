@@ -1,9 +1,9 @@
-//! PageRank's passes over edges (Brin and Page, "The Anatomy of a Large-Scale Hypertextual Web Search
-//! Engine", 1998): an edge is a pair of node numbers, from and to.
+//! PageRank's passes over edges (Brin and Page, "The Anatomy of a Large-Scale Hypertextual Web
+//! Search Engine", 1998): an edge is a pair of node numbers, from and to.
 //!
-//! Each edge reads a number at its origin and adds to one at its target, both at random places of arrays
-//! with a number per node. The processor waits for these and not for the edges, which come in order. So
-//! nothing is converted or gathered before.
+//! Each edge reads a number at its origin and adds to one at its target, both at random places of
+//! arrays with a number per node. The processor waits for these and not for the edges, which come
+//! in order. So nothing is converted or gathered before.
 
 /// A node's number, as edges have it.
 pub trait Node: Copy {

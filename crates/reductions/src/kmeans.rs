@@ -1,14 +1,14 @@
 //! k-means: adds each row to the nearest centre (Lloyd, "Least Squares Quantization in PCM", 1982).
 //!
-//! Several rows at a time are transposed, so that their distances to a centre, and the nearest centre,
-//! are computed side by side. The inner loops run over these rows, and the compiler vectorises them for
-//! the processor's width. Rows and sums are touched once.
+//! Several rows at a time are transposed, so that their distances to a centre, and the nearest
+//! centre, are computed side by side. The inner loops run over these rows, and the compiler
+//! vectorises them for the processor's width. Rows and sums are touched once.
 #![allow(unsafe_code)] // One call: of the same code for a processor that has wider vectors.
 
 /// Rows that are processed side by side.
 const LANES: usize = 16;
-/// Rows transposed before distances are computed: the processor cannot load as a whole what was just
-/// stored in parts until it has reached the cache.
+/// Rows transposed before distances are computed: the processor cannot load as a whole what was
+/// just stored in parts until it has reached the cache.
 const TURNED: usize = 4 * LANES;
 
 /// Centres of one round.

@@ -6,8 +6,8 @@
 //!   bins        values into the bins of a histogram
 //! ```
 //!
-//! No I/O and no threads: the caller owns a chunk and an object. Loops that are not here are calls of
-//! BLAS or NumPy on the Python side.
+//! No I/O and no threads: the caller owns a chunk and an object. Loops that are not here are calls
+//! of BLAS or NumPy on the Python side.
 
 pub mod bins;
 pub mod edges;

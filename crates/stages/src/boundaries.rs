@@ -1,14 +1,15 @@
 //! Partition boundaries: which partition a key belongs to.
 //!
-//! Boundaries are quantiles of sampled keys, so partitions are even for any distribution. A key that
-//! is so frequent that it covers several quantiles gets partitions of its own, between boundaries
-//! "from this key on" and the boundary "after this key". These need no sorting: a sort only copies
-//! them. Which of the key's partitions a record goes to depends on the rest of the record alone, so
-//! every node decides alike.
+//! Boundaries are quantiles of sampled keys, so partitions are even for any distribution. A key
+//! that is so frequent that it covers several quantiles gets partitions of its own, between
+//! boundaries "from this key on" and the boundary "after this key". These need no sorting: a sort
+//! only copies them. Which of the key's partitions a record goes to depends on the rest of the
+//! record alone, so every node decides alike.
 //!
-//! Lookup: the first 16 bytes of the key, as a number, index a table by their distance from the least
-//! boundary. The table leaves a few candidates for a binary search, and is small enough to stay in
-//! the cache beside the records. Longer keys that equal a boundary in 16 bytes are compared in full.
+//! Lookup: the first 16 bytes of the key, as a number, index a table by their distance from the
+//! least boundary. The table leaves a few candidates for a binary search, and is small enough to
+//! stay in the cache beside the records. Longer keys that equal a boundary in 16 bytes are compared
+//! in full.
 
 use serde::{Deserialize, Serialize};
 use tonnage_records::Layout;
@@ -183,8 +184,8 @@ impl Boundaries {
         }
     }
 
-    /// Chooses one of a frequent key's partitions by the record's bytes outside the key: FNV-1a over
-    /// words instead of bytes, since such records are many.
+    /// Chooses one of a frequent key's partitions by the record's bytes outside the key: FNV-1a
+    /// over words instead of bytes, since such records are many.
     #[cold]
     fn share_of(&self, record: &[u8], shares: u32) -> usize {
         let (before, rest) = record.split_at(self.key_offset);

@@ -1,9 +1,9 @@
 //! A bounded queue between a graph and the host program (Python).
 //!
-//! It connects a stage (`from_host`, `to_host`, `lend`) with threads outside the run. Like an edge it
-//! is bounded in bytes: it accepts an item while less than the bound waits, so one larger item still
-//! passes. The producer closes it at the end; either side aborts it when it cannot continue, and then
-//! nobody waits any more. A stage also polls whether its run was stopped.
+//! It connects a stage (`from_host`, `to_host`, `lend`) with threads outside the run. Like an edge
+//! it is bounded in bytes: it accepts an item while less than the bound waits, so one larger item
+//! still passes. The producer closes it at the end; either side aborts it when it cannot continue,
+//! and then nobody waits any more. A stage also polls whether its run was stopped.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -15,9 +15,9 @@
 //!             lend         chunks to the host program
 //! ```
 //!
-//! `generate` and `discard` are the null twins of `read` and `write`, `deal` is that of `partition`.
-//! `extent`, `boundaries`, `hash`, `scratch`, `object` and `totals` hold what the stages of a graph
-//! share; `host_queue` connects a graph with the host program.
+//! `generate` and `discard` are the null twins of `read` and `write`, `deal` is that of
+//! `partition`. `extent`, `boundaries`, `hash`, `scratch`, `object` and `totals` hold what the
+//! stages of a graph share; `host_queue` connects a graph with the host program.
 
 pub mod boundaries;
 pub mod disk;

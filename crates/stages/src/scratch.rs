@@ -1,10 +1,10 @@
 //! Scratch: where pass one spills the blocks of partitions, and how pass two finds them.
 //!
 //! There is one file per device, filled from its beginning, so writes are sequential for any number
-//! of partitions. On one machine the file has no name, so a killed process leaves nothing behind; on
-//! a cluster it has one, so that a restarted node can resume. All blocks of a partition are on one
-//! device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in pass two.
-//! Each block records its sender, so blocks from a lost peer can be dropped.
+//! of partitions. On one machine the file has no name, so a killed process leaves nothing behind;
+//! on a cluster it has one, so that a restarted node can resume. All blocks of a partition are on
+//! one device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in
+//! pass two. Each block records its sender, so blocks from a lost peer can be dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -242,8 +242,8 @@ impl Scratch {
         Ok((Arc::clone(&device.file), offset))
     }
 
-    /// Everything that was written, as extents of `extent_bytes` for reading it in order, one lane per
-    /// device.
+    /// Everything that was written, as extents of `extent_bytes` for reading it in order, one lane
+    /// per device.
     #[must_use]
     pub fn filled(&self, extent_bytes: usize) -> Vec<Vec<Arc<Extent>>> {
         let extent_bytes = aligned(extent_bytes);

@@ -40,8 +40,8 @@ pub struct Config {
     pub block_bytes: usize,
     /// The peers that it sends to; none for a node that only receives.
     pub sends_to: Vec<usize>,
-    /// Whether each peer gets the same amount, as in a shuffle, so that the slowest sets the pace; else
-    /// each gets as much as it accepts, which shows what this node's own link carries.
+    /// Whether each peer gets the same amount, as in a shuffle, so that the slowest sets the pace;
+    /// else each gets as much as it accepts, which shows what this node's own link carries.
     pub evenly: bool,
     /// Seconds of sending.
     pub seconds: f64,

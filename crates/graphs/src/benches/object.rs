@@ -5,8 +5,8 @@
 //!   put         generate -> put      an object for each chunk, or a part of one upload
 //! ```
 //!
-//! It follows MATE-EC2's threaded retrieval: a store is limited not by the size of requests alone, but
-//! by their number at once. Each thread makes one request after another.
+//! It follows MATE-EC2's threaded retrieval: a store is limited not by the size of requests alone,
+//! but by their number at once. Each thread makes one request after another.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -84,8 +84,8 @@ pub enum Work {
 /// The results of a trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Chunks per second between the warm-up and the end; a chunk that lies partly within counts for
-    /// that share. `None` if the interval is empty.
+    /// Chunks per second between the warm-up and the end; a chunk that lies partly within counts
+    /// for that share. `None` if the interval is empty.
     pub operations_per_second: Option<f64>,
     /// Latency of a chunk, retries included.
     pub latency: Latency,

@@ -1,8 +1,8 @@
 //! Random and sequential operations on files, as a graph of one stage: `random_io`.
 //!
 //! This is no edit of a job: a job moves long extents. It measures a device for programs that want
-//! single blocks, or wait for each write to be durable (the fleet study's `read4k` to `write4k-64`), or
-//! share a file among processes (IOR's patterns, which Magellan used).
+//! single blocks, or wait for each write to be durable (the fleet study's `read4k` to
+//! `write4k-64`), or share a file among processes (IOR's patterns, which Magellan used).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,8 +24,8 @@ use crate::watch::{Phase, Watch, memory};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// The file for all workers, or one for each. They exist already, unless segments are written that
-    /// no other node shares.
+    /// The file for all workers, or one for each. They exist already, unless segments are written
+    /// that no other node shares.
     pub files: Vec<PathBuf>,
     /// Segment after segment, instead of random offsets.
     #[serde(default)]

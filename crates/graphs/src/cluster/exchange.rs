@@ -25,9 +25,9 @@ pub struct Exchange {
 impl Exchange {
     /// Over the connections of a mesh, with one buffer in flight on each.
     ///
-    /// A job has a lane for this node itself (`here`) and continues without a lost peer: what arrived
-    /// from it is incomplete then, and what belongs to it is dropped. A benchmark, where nothing stays,
-    /// ends with the first lost peer.
+    /// A job has a lane for this node itself (`here`) and continues without a lost peer: what
+    /// arrived from it is incomplete then, and what belongs to it is dropped. A benchmark, where
+    /// nothing stays, ends with the first lost peer.
     #[must_use]
     pub fn new(mesh: Mesh, here: Option<usize>, record_bytes: usize, block_bytes: usize) -> Self {
         let (links, stays) = (mesh.outgoing.len(), here.is_some());

@@ -10,9 +10,9 @@
 //!   copy        read -> send -> receive -> write                  output that lacks its replica
 //! ```
 //!
-//! Pass one may take several rounds. If a node is lost in one, others read and send its splits in the
-//! next; partitions of a lost owner get another, to which everything is sent again. A round leaves a
-//! directory of scratch, with an index of what arrived from nodes that sent everything.
+//! Pass one may take several rounds. If a node is lost in one, others read and send its splits in
+//! the next; partitions of a lost owner get another, to which everything is sent again. A round
+//! leaves a directory of scratch, with an index of what arrived from nodes that sent everything.
 
 pub mod boundaries;
 pub mod exchange;

@@ -1,5 +1,5 @@
-//! The result of a round of pass one, for sort and MapReduce: an index of what arrived, without what
-//! came from lost peers.
+//! The result of a round of pass one, for sort and MapReduce: an index of what arrived, without
+//! what came from lost peers.
 
 use std::path::Path;
 

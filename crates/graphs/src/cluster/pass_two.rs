@@ -1,10 +1,10 @@
 //! Pass two: sorts the partitions that a node owns, from the scratch of all rounds.
 //!
-//! Each partition becomes a file `part-00012`; one that was larger than memory, or needs no sorting,
-//! has more: `part-00012-00001` and so on. The order of names is the order of keys. A file gets its
-//! name when it is finished and durable, and is then added to a log, so that a restarted node does
-//! not sort it again. In an object store that is when its upload completes. Where replicas are kept,
-//! every block goes to the keeper before it is written here.
+//! Each partition becomes a file `part-00012`; one that was larger than memory, or needs no
+//! sorting, has more: `part-00012-00001` and so on. The order of names is the order of keys. A file
+//! gets its name when it is finished and durable, and is then added to a log, so that a restarted
+//! node does not sort it again. In an object store that is when its upload completes. Where
+//! replicas are kept, every block goes to the keeper before it is written here.
 
 use std::collections::HashMap;
 use std::fs;

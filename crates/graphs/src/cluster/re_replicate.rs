@@ -1,4 +1,5 @@
-//! Re-replication: sends finished output files to new keepers, where a replica was lost or never made.
+//! Re-replication: sends finished output files to new keepers, where a replica was lost or never
+//! made.
 //!
 //! ```text
 //!   copy   read -blocks-> send -wire-> receive -blocks-> write
@@ -71,8 +72,8 @@ pub struct Outcome {
 /// Replicates.
 ///
 /// # Errors
-/// What is refused, what fails here (not at a peer), or the cancellation; replicas that are finished
-/// by then stay.
+/// What is refused, what fails here (not at a peer), or the cancellation; replicas that are
+/// finished by then stay.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let (copies, here) = (&config.copies, config.copies.mesh.number);

@@ -1,8 +1,9 @@
 //! Replicas of output files that nodes keep for each other.
 //!
-//! Once a node knows its output files, it tells each peer which of them that peer keeps a replica of.
-//! The peer then writes the blocks it receives as if the files were its own. A replica is named and
-//! logged when it is finished and durable. One whose sender is lost is never finished, and is removed.
+//! Once a node knows its output files, it tells each peer which of them that peer keeps a replica
+//! of. The peer then writes the blocks it receives as if the files were its own. A replica is named
+//! and logged when it is finished and durable. One whose sender is lost is never finished, and is
+//! removed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -53,8 +54,8 @@ struct ReplicaNotice {
 }
 
 impl Replicas {
-    /// Announces `files` to the peers that keep them, and receives their announcements; replicas are
-    /// numbered after these files. Nothing is kept for a lost peer.
+    /// Announces `files` to the peers that keep them, and receives their announcements; replicas
+    /// are numbered after these files. Nothing is kept for a lost peer.
     ///
     /// # Errors
     /// When a directory cannot be created.

@@ -1,5 +1,5 @@
-//! MapReduce: the sort's two passes, with functions of the host program in place of partitioning and
-//! sorting.
+//! MapReduce: the sort's two passes, with functions of the host program in place of partitioning
+//! and sorting.
 //!
 //! ```text
 //!   pass_one    from_host -> write                      blocks of partitions, as functions made them

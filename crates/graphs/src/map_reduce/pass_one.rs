@@ -1,8 +1,8 @@
-//! A round of pass one with blocks from the host: they go to the owners of their partitions, and the
-//! partitions that this node owns arrive in its scratch. On one machine a node owns all.
+//! A round of pass one with blocks from the host: they go to the owners of their partitions, and
+//! the partitions that this node owns arrive in its scratch. On one machine a node owns all.
 //!
-//! It is the sort's pass one with `from_host` in place of its first two stages; a round (owners, the
-//! index, lost peers) works as in the sort.
+//! It is the sort's pass one with `from_host` in place of its first two stages; a round (owners,
+//! the index, lost peers) works as in the sort.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,8 +67,8 @@ pub struct Outcome {
 /// Runs a round's part with what arrives through `queue`, until that is closed.
 ///
 /// # Errors
-/// What is refused, what fails here (not at a peer), or the cancellation. The queue is aborted in any
-/// case.
+/// What is refused, what fails here (not at a peer), or the cancellation. The queue is aborted in
+/// any case.
 pub fn run(
     config: &Config,
     queue: &Arc<HostQueue<HostBlock>>,

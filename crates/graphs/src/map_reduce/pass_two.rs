@@ -1,7 +1,8 @@
-//! Pass two to the host: partitions of pass one, each in one portion or in several small enough ones.
+//! Pass two to the host: partitions of pass one, each in one portion or in several small enough
+//! ones.
 //!
-//! It is the sort's pass two with `to_host` in place of its last two stages. Blocks are never divided:
-//! a portion is whole blocks.
+//! It is the sort's pass two with `to_host` in place of its last two stages. Blocks are never
+//! divided: a portion is whole blocks.
 
 use std::sync::Arc;
 
@@ -54,7 +55,8 @@ pub struct Outcome {
 /// Reads partitions. When it ends all have left, except for what still waits in the queue.
 ///
 /// # Errors
-/// What is refused, what fails, or the cancellation; the queue is aborted then, and closed otherwise.
+/// What is refused, what fails, or the cancellation; the queue is aborted then, and closed
+/// otherwise.
 pub fn run(
     config: &Config,
     queue: &Arc<HostQueue<PartitionBlocks>>,

@@ -19,8 +19,8 @@ use crate::output::atomic_output;
 const SCHEME: &str = "s3://";
 /// Holds the store's address if none is configured.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";
-/// Default number of concurrent requests: keeps two cores busy in pass one where the first byte takes
-/// 40 ms and a connection carries 85 MB/s. The best number for puts is not known.
+/// Default number of concurrent requests: keeps two cores busy in pass one where the first byte
+/// takes 40 ms and a connection carries 85 MB/s. The best number for puts is not known.
 const REQUESTS: usize = 16;
 /// More connections are of no use to one machine.
 const REQUESTS_AT_MOST: usize = 1024;
@@ -175,8 +175,8 @@ pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     })
 }
 
-/// The objects that a URL names: one object, or all below a prefix, sorted by name. Hidden ones, with a
-/// name that begins with `.` or `_`, are left out.
+/// The objects that a URL names: one object, or all below a prefix, sorted by name. Hidden ones,
+/// with a name that begins with `.` or `_`, are left out.
 ///
 /// # Errors
 /// When there are none, or parts of an output are missing.

@@ -1,5 +1,5 @@
-//! Uploads a finished file as an object below a prefix: for files that were written to a disk first,
-//! because their writer seeks, or counts before anything may be visible.
+//! Uploads a finished file as an object below a prefix: for files that were written to a disk
+//! first, because their writer seeks, or counts before anything may be visible.
 //!
 //! ```text
 //!   upload   read -blocks-> write

@@ -1,10 +1,10 @@
 //! Atomic outputs: complete or absent.
 //!
-//! Parts are written to a hidden directory beside their final place, on the same device. Once all are
-//! durable and the totals agree, a list of the parts is written there, the parts are renamed to their
-//! final names, and the manifest follows last. If a job ends before that, its hidden directories are
-//! removed. If it was killed, the next job there finds them unlocked, and removes them and the parts
-//! that were renamed already. A running job holds a lock.
+//! Parts are written to a hidden directory beside their final place, on the same device. Once all
+//! are durable and the totals agree, a list of the parts is written there, the parts are renamed to
+//! their final names, and the manifest follows last. If a job ends before that, its hidden
+//! directories are removed. If it was killed, the next job there finds them unlocked, and removes
+//! them and the parts that were renamed already. A running job holds a lock.
 #![allow(unsafe_code)] // One call: flock.
 
 use std::fs::{self, File};
@@ -41,8 +41,8 @@ struct StagingDirectory {
 }
 
 impl AtomicOutput {
-    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten. Names
-    /// of parts end in `suffix`.
+    /// Prepares `directories`: removes what killed jobs left, refuses what would be overwritten.
+    /// Names of parts end in `suffix`.
     ///
     /// # Errors
     /// When a directory cannot be used.
@@ -152,8 +152,8 @@ impl StagingDirectory {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
             made => made.map_err(refuse)?,
         }
-        // Until it is locked another starting job may take it for a killed job's and remove it. This
-        // job does not wait for that one, which may be about to write here.
+        // Until it is locked another starting job may take it for a killed job's and remove it.
+        // This job does not wait for that one, which may be about to write here.
         let Some(lock) = lock(&hidden).map_err(refuse)? else {
             return Err(begins());
         };

@@ -1,4 +1,5 @@
-//! A job's output on one machine, in directories or below a prefix of an object store: all or nothing.
+//! A job's output on one machine, in directories or below a prefix of an object store: all or
+//! nothing.
 
 use std::fs::File;
 use std::path::PathBuf;

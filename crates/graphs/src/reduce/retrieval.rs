@@ -4,8 +4,8 @@
 //!   requests ..> retrieve -chunks-> lend ..> chunks
 //! ```
 //!
-//! The host requests chunk by chunk (MATE-EC2's pool of jobs), and more than it takes, so that chunks
-//! are prefetched while one is processed.
+//! The host requests chunk by chunk (MATE-EC2's pool of jobs), and more than it takes, so that
+//! chunks are prefetched while one is processed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

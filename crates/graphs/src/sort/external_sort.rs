@@ -34,8 +34,8 @@ pub const CHUNKS: (usize, usize) = (64, 4096);
 const CHUNK_BYTES: usize = 16 << 10;
 /// Most records of a chunk: a million keys in memory suffice.
 const CHUNK_RECORDS: usize = 256;
-/// Most rounds of repartitioning. Each divides by the number of partitions that fit into memory, so a
-/// second round is rare already.
+/// Most rounds of repartitioning. Each divides by the number of partitions that fit into memory, so
+/// a second round is rare already.
 const ROUNDS: usize = 8;
 /// Size of the parts in which a partition of equal keys is copied.
 const COPIED_BYTES: usize = 16 << 20;
@@ -218,8 +218,8 @@ impl ExternalSort {
     }
 
     /// Sorts every partition into its output files, from `scratches` devices to `outputs` devices.
-    /// `part` gives the path of each file, by the number of its partition. `edit` may change the pass
-    /// before it runs; it also gets each file's partition. Gives the total of all files.
+    /// `part` gives the path of each file, by the number of its partition. `edit` may change the
+    /// pass before it runs; it also gets each file's partition. Gives the total of all files.
     ///
     /// # Errors
     /// What fails, or the cancellation.
@@ -240,8 +240,8 @@ impl ExternalSort {
         let mut lanes: Vec<Vec<Arc<Extent>>> = vec![Vec::new(); scratches];
         for partition in spilled {
             let (number, lane) = (partition.number, partition.lane);
-            // Each copied part is a file of its own, since files are written from aligned offsets and
-            // parts end at records.
+            // Each copied part is a file of its own, since files are written from aligned offsets
+            // and parts end at records.
             let most = self.plan.slot_bytes.min(COPIED_BYTES);
             for mut extent in partition.extents(most, self.layout.record_bytes) {
                 let file = files.len();

@@ -1,4 +1,5 @@
-//! The sort on one machine: two passes, each record read and written exactly twice (2-IO, as Themis).
+//! The sort on one machine: two passes, each record read and written exactly twice (2-IO, as
+//! Themis).
 //!
 //! ```text
 //!   sample      read -> sample_keys           quantiles of keys become partition boundaries
@@ -6,9 +7,9 @@
 //!   pass_two    read -> sort -> write         each partition, in memory, to its output file
 //! ```
 //!
-//! A partition that turns out larger than memory goes through pass one again, alone, from scratch to
-//! scratch, with boundaries of its own; one with only equal keys is copied in parts. Before the output
-//! is published it is compared with the input (records, bytes, checksum).
+//! A partition that turns out larger than memory goes through pass one again, alone, from scratch
+//! to scratch, with boundaries of its own; one with only equal keys is copied in parts. Before the
+//! output is published it is compared with the input (records, bytes, checksum).
 //!
 //! Input and output may be in an object store; scratch is on this machine's disks.
 //!
@@ -91,8 +92,8 @@ pub struct Outcome {
 /// Sorts.
 ///
 /// # Errors
-/// What is refused before anything is written, what fails while it runs, or the cancellation; scratch
-/// is removed then, and nothing is published.
+/// What is refused before anything is written, what fails while it runs, or the cancellation;
+/// scratch is removed then, and nothing is published.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     SortJob::begin(config, handle)?.run()
 }

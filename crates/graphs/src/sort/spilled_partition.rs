@@ -65,8 +65,8 @@ impl SpilledPartition {
             .collect()
     }
 
-    /// The partition as one extent, since it is sorted whole; if it needs no sorting, as extents that
-    /// span at most `most_bytes`.
+    /// The partition as one extent, since it is sorted whole; if it needs no sorting, as extents
+    /// that span at most `most_bytes`.
     pub fn extents(mut self, most_bytes: usize, record_bytes: usize) -> Vec<Extent> {
         if !self.in_order {
             let blocks = std::mem::take(&mut self.blocks);

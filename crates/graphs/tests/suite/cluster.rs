@@ -1,5 +1,5 @@
-//! Endpoints on loopback sort together: whoever is lost in a round, what the rounds after it bring is
-//! each record once.
+//! Nodes on loopback sort together: if any is lost in a round, the following rounds still bring
+//! each record exactly once.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 16 << 20;
 const BLOCK: usize = 8 << 10;
 
-/// The input, who reads which of its files, and what the rounds have left.
+/// The input, which node reads which of its files, and what the rounds have left.
 struct Fleet {
     room: tempfile::TempDir,
     input: Vec<u8>,

@@ -1,8 +1,8 @@
-//! A benchmark's graph is the job's graph, edited: every stage of it is the job's own stage with
-//! the job's own settings, or one of `generate`, `tag` and `discard`; and the order is the job's.
+//! A benchmark's graph is the job's graph, edited: each of its stages is the job's own stage with
+//! the job's settings, or one of `generate`, `deal` and `discard`, in the job's order.
 //!
-//! The graphs are made from passes of many shapes. That the comparison can fail is shown by passes
-//! of which one setting was changed.
+//! Passes of many shapes give the graphs. Passes with one changed setting show that the comparison
+//! can fail.
 
 use std::path::Path;
 use std::sync::Arc;

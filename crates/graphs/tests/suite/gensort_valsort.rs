@@ -1,5 +1,5 @@
-//! `gensort` and `valsort` as graphs: the benchmark's known files, files as parts of one sequence,
-//! and what is found across their borders.
+//! `gensort` and `valsort` as graphs: known files of the sort benchmark, files as parts of one
+//! sequence, and findings across their borders.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the graphs are held to, in one program: each more would have to be linked with all of them.
+//! Integration tests of the graphs, linked as one program.
 
 mod cluster;
 mod common;

@@ -1,5 +1,5 @@
-//! Blocks that are given come out of the index, each once and in its partition, whatever their sizes
-//! and however many endpoints there are; and are taken whole.
+//! Each block from the host is in the index once, in its partition, for any sizes and any number of
+//! nodes; and the host gets it back whole.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,7 +54,7 @@ fn give(config: &pass_one::Config, blocks: &[HostBlock]) -> Result<pass_one::Out
         scope.spawn(|| {
             for block in blocks {
                 if queue.put(block.clone(), block.1.len(), NEVER).is_err() {
-                    return; // What ended it is told by the job.
+                    return; // The job reports why.
                 }
             }
             queue.close();
@@ -192,7 +192,8 @@ proptest! {
     }
 }
 
-/// The job's graphs are the sort's, edited: all that is not `given` or `taken` is the sort's own stage.
+/// The job's graphs are the sort's, edited: all that is not `given` or `taken` is the sort's own
+/// stage.
 #[test]
 fn the_graphs_are_edits_of_the_sorts() {
     let Passes { one, two, .. } = passes(1 << 30, 64 << 20, 2, [1, 2, 1]);
@@ -219,7 +220,7 @@ fn what_does_not_fit_is_refused_and_nobody_waits() {
         ((0, vec![1; BLOCK + 1]), "65537 bytes was given"),
         ((7, vec![1]), "partition 7 was given, there are 2"),
     ] {
-        // Many more follow: who gives them is told that the job has ended.
+        // Many more follow: the producer learns that the job has ended.
         let blocks = vec![block; 100];
         let failed = give(&config(room.path(), vec![Some(0); 2], None), &blocks);
         let failed = failed.expect_err("it does not fit").to_string();

@@ -1,4 +1,4 @@
-//! All to all on loopback: what is sent arrives, and a lost endpoint ends the others with its name.
+//! All to all on loopback: what is sent arrives, and a lost node ends the others with its name.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! The object store's graphs, over the store that is not there: what they count, and how they end.
+//! The object store benchmark on the null store: what it counts, and how it ends.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
-//! The sort from an object store to an object store: whatever requests meet, what comes out is a sort
-//! of what went in; and however it ends, nothing is left that was not finished.
+//! The sort from an object store to an object store: whatever happens to requests, the output is a
+//! sort of the input; and however it ends, nothing unfinished is left.
 //!
-//! The store is a real server; requests are made to fail on this side of it, by a seed.
+//! The store is a real server; faults are injected on the client's side, by a seed.
 
 use std::cell::Cell;
 use std::fs;
@@ -145,8 +145,8 @@ fn told(config: &Config) -> String {
     ended.expect_err("it cannot be sorted").to_string()
 }
 
-/// A sample that misses, of records that are in order: two partitions have nearly all of them, so that
-/// their objects have several parts.
+/// A sample that misses, of records that are in order: two partitions have nearly all of them, so
+/// that their objects have several parts.
 fn of_long_objects(mut config: Config) -> Config {
     (config.sample_chunks, config.memory_bytes) = (Some(1), 2 * MEMORY);
     config

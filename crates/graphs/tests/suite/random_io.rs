@@ -1,4 +1,4 @@
-//! The operations benchmark: what is counted adds up, offsets stay in the file, faults are told of.
+//! The random I/O benchmark: counts add up, offsets stay within the file, faults are reported.
 
 use std::fs;
 use std::path::PathBuf;
@@ -288,8 +288,8 @@ fn as_many_writes_are_durable_as_were_asked_for() {
 proptest! {
     #![proptest_config(seeded(2000))]
 
-    /// Each latency that the benchmarks' histogram gives back, as a bin, a percentile or the longest,
-    /// is off by no more than it says; beyond its end it is the end.
+    /// Each latency that the benchmarks' histogram gives back, as a bin, a percentile or the
+    /// longest, is off by no more than it says; beyond its end it is the end.
     #[test]
     fn latencies_are_within_the_stated_error(
         nanoseconds in prop::collection::vec(1_u64..5_000_000_000_000, 1..20),

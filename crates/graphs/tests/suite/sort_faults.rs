@@ -1,6 +1,6 @@
-//! The sort on disks that fail: whatever goes wrong, and whenever, it ends with an error that names
-//! what and where, leaves no output, no scratch and no changed input, and the next run succeeds.
-//! What a disk only does slowly or in small parts changes nothing.
+//! The sort on failing disks: whatever fails, and whenever, it ends with an error that names what
+//! and where, leaves no output, no scratch and no changed input, and the next run succeeds. Slow or
+//! short transfers change nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -411,7 +411,8 @@ fn a_cancelled_sort_leaves_nothing() {
         place.forget_output();
         assert_eq!(place.is_clean(), Ok(()));
     }
-    // Twice 2.2 MB in transfers of 64 KiB with a pause for each last longer than the first of these.
+    // Twice 2.2 MB in transfers of 64 KiB with a pause for each last longer than the first of
+    // these.
     assert!(cancelled > 3, "{cancelled}");
     is_whole_again(&place, &config, &before);
 }

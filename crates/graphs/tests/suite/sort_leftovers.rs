@@ -1,6 +1,6 @@
-//! What killed sorts left behind is removed by the next; what a running one has is not touched.
+//! A sort removes what killed sorts left behind, and leaves alone what belongs to a running one.
 //!
-//! The leftovers are made by hand, as they are after a kill at each step of publishing.
+//! The leftovers are made by hand, as a kill at each step of publishing leaves them.
 #![allow(
     unsafe_code,
     reason = "takes the lock that a running sort would have: one call"
@@ -143,7 +143,7 @@ fn what_is_locked_is_left_alone() {
     let before = (names(&place.output[0]), names(&hidden));
     assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another job is writing there"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);
-    // Whoever held it is gone: so is the reason.
+    // The lock is released, so it may be removed now.
     drop(lock);
     sorts(&place, &place.config(LAYOUT, MEMORY)).expect("sorted");
 }

@@ -1,5 +1,5 @@
 //! The sort against a trivial model (read all, sort by key), over layouts, distributions, numbers
-//! of files, devices, memories, engines and samples; and what it refuses before it begins.
+//! of files, devices, memory sizes, engines and samples; and what it refuses before it begins.
 
 use std::fs;
 

@@ -1,7 +1,8 @@
 //! Sequential throughput of a disk through one queue, or a reading and a writing one
 //! at once: to compare with other programs, and to choose depth and transfer size.
 //!
-//! `throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine] [file to read]`
+//! `throughput <directory> <read|write|rewrite|both> [gigabytes] [depth] [transfer KiB] [engine]
+//! [file to read]`
 //!
 //! Without a file to read, one is written first: a disk still busy with that reads
 //! more slowly.

@@ -1,10 +1,10 @@
 //! Keeps buffered files from filling the page cache.
 //!
-//! Data that is used once is not worth caching: it evicts what others use, and gigabytes of dirty pages
-//! stall everyone when the kernel writes them back at once. So a buffered read drops its pages as soon
-//! as they were copied, and a buffered write completes only when its pages were written back and
-//! dropped. At most depth times transfer size is ever dirty, and several transfers at once keep the
-//! disk busy.
+//! Data that is used once is not worth caching: it evicts what others use, and gigabytes of dirty
+//! pages stall everyone when the kernel writes them back at once. So a buffered read drops its
+//! pages as soon as they were copied, and a buffered write completes only when its pages were
+//! written back and dropped. At most depth times transfer size is ever dirty, and several transfers
+//! at once keep the disk busy.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -18,8 +18,8 @@ pub(crate) const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
 pub(crate) fn forget(descriptor: RawFd, offset: u64, len: usize) {
     // SAFETY: takes a number and gives one.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-    // The kernel drops whole pages only, so the range is rounded outwards; a dropped neighbour page is
-    // read once more.
+    // The kernel drops whole pages only, so the range is rounded outwards; a dropped neighbour page
+    // is read once more.
     let start = offset / page * page;
     let end = (offset + len as u64).next_multiple_of(page);
     // SAFETY: takes numbers only; a bad descriptor gives an error.

@@ -48,7 +48,8 @@ pub struct Disk {
     pub transfer_bytes: usize,
     /// Through the page cache, as most programs do, instead of past it.
     pub page_cache: bool,
-    /// Whether a ring handles completions only when it is waited for: least CPU, for small transfers.
+    /// Whether a ring handles completions only when it is waited for: least CPU, for small
+    /// transfers.
     pub deferred: bool,
     /// Injected faults.
     pub faults: Option<Faults>,

@@ -1,7 +1,8 @@
 //! Errors with the operation, the file and the offset.
 //!
-//! An error of the operating system has neither path nor offset, and "Input/output error" helps little
-//! with a job that moves terabytes through thousands of files. Every error of this crate has both.
+//! An error of the operating system has neither path nor offset, and "Input/output error" helps
+//! little with a job that moves terabytes through thousands of files. Every error of this crate has
+//! both.
 
 use std::fmt;
 use std::io;

@@ -1,8 +1,9 @@
 //! Seeded faults: which operations fail, and how.
 //!
-//! A rule fires on what an operation *is* (its kind, file name, offset, length and attempt, hashed with
-//! the seed), not on when it happens. So the same seed gives the same faults for any thread schedule.
-//! Only operations on whole files, which have no offset, are distinguished by their count.
+//! A rule fires on what an operation *is* (its kind, file name, offset, length and attempt, hashed
+//! with the seed), not on when it happens. So the same seed gives the same faults for any thread
+//! schedule. Only operations on whole files, which have no offset, are distinguished by their
+//! count.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;

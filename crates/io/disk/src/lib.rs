@@ -1,9 +1,9 @@
-//! Disk I/O for bulk data, behind one queue: io_uring with registered, aligned buffers and `O_DIRECT`,
-//! a thread pool where io_uring is refused, a null disk, and a disk with seeded faults.
+//! Disk I/O for bulk data, behind one queue: io_uring with registered, aligned buffers and
+//! `O_DIRECT`, a thread pool where io_uring is refused, a null disk, and a disk with seeded faults.
 //!
-//! A caller opens [`DiskFile`]s through a [`Disk`] and asks it for one [`Queue`] per worker thread. It
-//! submits [`Request`]s, which own their memory, and gets the memory back with each [`Completion`].
-//! [`Mode`] says what was really used.
+//! A caller opens [`DiskFile`]s through a [`Disk`] and asks it for one [`Queue`] per worker thread.
+//! It submits [`Request`]s, which own their memory, and gets the memory back with each
+//! [`Completion`]. [`Mode`] says what was really used.
 //!
 //! ```text
 //! disk.rs       the settings; builds files and queues from them
@@ -22,8 +22,8 @@
 //! error.rs      errors with file and offset
 //! ```
 //!
-//! Only the scheduler knows requests, and only the engines know the kernel. So each engine is small, and
-//! all of them pass one conformance suite.
+//! Only the scheduler knows requests, and only the engines know the kernel. So each engine is
+//! small, and all of them pass one conformance suite.
 
 #![allow(
     unsafe_code,

@@ -1,8 +1,8 @@
 //! Memory that the kernel may write to while nobody else uses it.
 //!
 //! A queue owns the memory of a request from submission to completion, so the borrow checker keeps
-//! everyone else away. The compiler cannot see that the bytes stay in place when their owner moves into
-//! the queue; [`Memory`] promises that.
+//! everyone else away. The compiler cannot see that the bytes stay in place when their owner moves
+//! into the queue; [`Memory`] promises that.
 
 /// A buffer whose address does not change while it is owned.
 ///
@@ -23,13 +23,13 @@ pub unsafe trait Memory: Send + 'static {
     fn capacity(&self) -> usize;
 }
 
-/// A range of addresses that a ring may register with the kernel: the arena of the buffers. It has to
-/// stay mapped while a queue made with it exists; otherwise transfers go to the old pages.
+/// A range of addresses that a ring may register with the kernel: the arena of the buffers. It has
+/// to stay mapped while a queue made with it exists; otherwise transfers go to the old pages.
 ///
-/// Huge pages are best (`madvise(MADV_HUGEPAGE)` before the first touch). A disk accepts only so many
-/// pieces of memory in one request, often 254 or fewer, and a megabyte of small pages is 256 pieces,
-/// which the kernel sends as two requests. On such a disk huge pages doubled the measured throughput of
-/// reads.
+/// Huge pages are best (`madvise(MADV_HUGEPAGE)` before the first touch). A disk accepts only so
+/// many pieces of memory in one request, often 254 or fewer, and a megabyte of small pages is 256
+/// pieces, which the kernel sends as two requests. On such a disk huge pages doubled the measured
+/// throughput of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Address of the first byte.

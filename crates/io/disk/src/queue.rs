@@ -1,8 +1,8 @@
 //! The interface: requests and completions.
 //!
-//! A request moves bytes between one piece of memory and any number of file ranges. The memory travels
-//! with the request and returns with its completion, even after an error. So no error loses a buffer,
-//! and nobody touches one while the kernel has it.
+//! A request moves bytes between one piece of memory and any number of file ranges. The memory
+//! travels with the request and returns with its completion, even after an error. So no error loses
+//! a buffer, and nobody touches one while the kernel has it.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ pub struct Completion<M> {
     pub memory: M,
     /// The tag of the request.
     pub tag: u64,
-    /// Bytes moved over all segments: fewer than requested where a read met the end of a file, which
-    /// ends its segment early. Or the first error.
+    /// Bytes moved over all segments: fewer than requested where a read met the end of a file,
+    /// which ends its segment early. Or the first error.
     pub result: Result<usize, DiskError>,
 }
 
@@ -77,8 +77,8 @@ pub struct Completion<M> {
 /// transfers in the kernel and drops the rest. A queue stays on the thread that made it: a ring may
 /// serve no other.
 pub trait Queue<M: Memory> {
-    /// Queues a request without a system call; the next `wait` submits it to the kernel together with
-    /// the others. The completion reports any error.
+    /// Queues a request without a system call; the next `wait` submits it to the kernel together
+    /// with the others. The completion reports any error.
     fn submit(&mut self, request: Request<M>);
 
     /// Waits for the next completion; none if nothing is outstanding.

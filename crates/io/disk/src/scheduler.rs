@@ -1,11 +1,11 @@
 //! Splits requests into transfers, and keeps the engine supplied with them.
 //!
 //! Requests wait in line. The first is cut into transfers as slots become free, so at most `depth`
-//! transfers are in the kernel and at most one request is being cut. The rest of a short transfer goes
-//! first, since the last bytes of a request hold up its whole buffer.
+//! transfers are in the kernel and at most one request is being cut. The rest of a short transfer
+//! goes first, since the last bytes of a request hold up its whole buffer.
 //!
-//! One invariant must hold: memory is returned (or dropped) only when no transfer of its request is in
-//! the kernel. `Job::open` counts them.
+//! One invariant must hold: memory is returned (or dropped) only when no transfer of its request is
+//! in the kernel. `Job::open` counts them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -50,8 +50,8 @@ struct Job<M> {
     error: Option<DiskError>,
 }
 
-/// Jobs by place. Places are reused, so a key also holds the place's generation: the key of a finished
-/// job finds nothing.
+/// Jobs by place. Places are reused, so a key also holds the place's generation: the key of a
+/// finished job finds nothing.
 struct Jobs<M> {
     places: Vec<(u32, Option<Job<M>>)>,
     free: Vec<u32>,
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// Answers the newest transfer first, as it is told to; notes what it was given.
+    /// Completes the newest transfer first, with scripted results; records its transfers.
     #[derive(Default)]
     struct Scripted {
         started: Vec<(usize, Transfer)>,

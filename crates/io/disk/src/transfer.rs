@@ -1,9 +1,9 @@
 //! One read or write of one contiguous range: the unit of work of an engine.
 //!
-//! A transfer can continue after it moved only a part. The kernel may stop at a byte from which a direct
-//! file cannot continue; the rest then goes through the page cache, which accepts any offset. That also
-//! tells whether a short read met the end of the file: then the rest reads nothing. It is too rare to
-//! deserve anything cleverer.
+//! A transfer can continue after it moved only a part. The kernel may stop at a byte from which a
+//! direct file cannot continue; the rest then goes through the page cache, which accepts any
+//! offset. That also tells whether a short read met the end of the file: then the rest reads
+//! nothing. It is too rare to deserve anything cleverer.
 
 use std::io;
 use std::os::fd::RawFd;

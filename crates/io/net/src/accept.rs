@@ -1,10 +1,11 @@
 //! Accepts the peers that connect, and no stranger.
 //!
-//! An unauthenticated connection gets little: a nonblocking socket, room for one message, and a limited
-//! time for the handshake. Their number is bounded; one more evicts the oldest from the address with the
-//! most connections, so a crowd from one address evicts itself. An evicted peer notices and connects
-//! again. A stranger is no error: its socket is closed. Sockets are polled at short intervals instead of
-//! waited for, which costs a few thousand reads a second while there is a crowd.
+//! An unauthenticated connection gets little: a nonblocking socket, room for one message, and a
+//! limited time for the handshake. Their number is bounded; one more evicts the oldest from the
+//! address with the most connections, so a crowd from one address evicts itself. An evicted peer
+//! notices and connects again. A stranger is no error: its socket is closed. Sockets are polled at
+//! short intervals instead of waited for, which costs a few thousand reads a second while there is
+//! a crowd.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind::InvalidData, ErrorKind::UnexpectedEof, Read, Write};
@@ -18,17 +19,17 @@ use crate::error::NetError;
 use crate::handshake::{ConnectionId, HELLO_BYTES, PROOF_BYTES, Responder, WELCOME};
 use crate::settings::Settings;
 
-/// Most handshakes in progress. Peers make one connection at a time, so this suffices for as many peers
-/// at once, and leaves most of the 1024 descriptors that a process usually may have.
+/// Most handshakes in progress. Peers make one connection at a time, so this suffices for as many
+/// peers at once, and leaves most of the 1024 descriptors that a process usually may have.
 const MOST_PENDING: usize = 128;
-/// Most connections accepted before pending ones are polled again: a peer is polled several times before
-/// it can be evicted.
+/// Most connections accepted before pending ones are polled again: a peer is polled several times
+/// before it can be evicted.
 const MOST_TAKEN: usize = 16;
 /// Pause between two polls if the last found nothing.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Connections that the kernel queues until they are accepted, if it allows so many. From a full queue a
-/// peer would come out a second later, at its next SYN.
+/// Connections that the kernel queues until they are accepted, if it allows so many. From a full
+/// queue a peer would come out a second later, at its next SYN.
 const MOST_QUEUED: libc::c_int = 4096;
 
 /// Peer and connection.
@@ -81,7 +82,7 @@ pub(crate) fn accept_peers(
 struct Acceptor<'a> {
     settings: &'a Settings,
     listener: TcpListener,
-    pending: Vec<PendingHandshake>, // in the order in which they came
+    pending: Vec<PendingHandshake>, // oldest first
     accepted: BTreeMap<Key, Incoming>,
     rejected: u64,
 }
@@ -126,7 +127,7 @@ impl Acceptor<'_> {
                     self.evict();
                     break;
                 }
-                Err(_) => {} // who dialled has gone, or the like
+                Err(_) => {} // the initiator is gone, for example
             }
         }
         any

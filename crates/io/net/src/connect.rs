@@ -74,8 +74,8 @@ fn connect(
         .proof(&answer, &settings.secret)
         .ok_or_else(|| invalid("the listener there does not know the secret of this run"))?;
     stream.write_all(&proof)?;
-    // Only the responder, which is the peer by now, decides whether the proof was in time. Giving up
-    // earlier could leave the peer with a connection that nobody has.
+    // Only the responder, which is the peer by now, decides whether the proof was in time. Giving
+    // up earlier could leave the peer with a connection that nobody has.
     if hear(&mut stream, deadline, stopped)? != WELCOME {
         return Err(invalid("the answer is not a welcome"));
     }

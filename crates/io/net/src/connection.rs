@@ -13,8 +13,9 @@ use crate::settings::Settings;
 
 /// How often a blocked socket checks whether to stop.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A receiver sleeps until so much has arrived, or all that it waits for if that is less. By default the
-/// kernel wakes it every few packets, which was 15 % of the cost of a byte over loopback.
+/// A receiver sleeps until so much has arrived, or all that it waits for if that is less. By
+/// default the kernel wakes it every few packets, which was 15 % of the cost of a byte over
+/// loopback.
 const WORTH_WAKING_BYTES: usize = 512 << 10;
 
 /// The sending end.
@@ -36,7 +37,7 @@ pub struct Incoming {
     name: String,
     received: u64,
     wakes_at: usize,         // bytes; 0 for what the kernel does unasked
-    ahead: [u8; HEAD_BYTES], // of the next head, what came with the payload before it
+    ahead: [u8; HEAD_BYTES], // beginning of the next head, read with the payload before it
     ahead_bytes: usize,
 }
 
@@ -62,7 +63,7 @@ impl Outgoing {
         self.peer
     }
 
-    /// Sends a frame, unless `stopped` says so first.
+    /// Sends a frame, unless `stopped` returns true.
     ///
     /// # Errors
     /// When the connection fails, naming the peer.
@@ -276,14 +277,15 @@ pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
 }
 
-/// Sets how much has to arrive before a waiting read returns. A kernel that refuses wakes the reader
-/// earlier, which is harmless.
+/// Sets how much has to arrive before a waiting read returns. A kernel that refuses wakes the
+/// reader earlier, which is harmless.
 fn wake_at(stream: &TcpStream, bytes: usize) {
     set(stream, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes);
 }
 
-/// Has the kernel close the connection when the other side acknowledges nothing, or accepts nothing, for
-/// about so long: the machine or the route is gone, or it hangs. A kernel that refuses waits longer.
+/// Has the kernel close the connection when the other side acknowledges nothing, or accepts
+/// nothing, for about so long: the machine or the route is gone, or it hangs. A kernel that refuses
+/// waits longer.
 fn give_up_after(stream: &TcpStream, patience: Duration) {
     const PROBES: usize = 4; // after half of the time in silence, in the other half
     let seconds = patience.as_secs() as usize;

@@ -8,16 +8,16 @@
 //! ```
 //!
 //! Numbers have 8 bytes, little endian; nonces are 32 random bytes. This is three-pass mutual
-//! authentication with a keyed check function (ISO/IEC 9798-4), with HMAC-SHA256 (RFC 2104). Nonces are
-//! new for each connection, so a recorded handshake proves nothing. Roles are part of the text, so a
-//! proof cannot be reflected. Numbers are, so a proof for one responder is none for another. Before
-//! `welcome` the initiator cannot know whether its proof was in time.
+//! authentication with a keyed check function (ISO/IEC 9798-4), with HMAC-SHA256 (RFC 2104). Nonces
+//! are new for each connection, so a recorded handshake proves nothing. Roles are part of the text,
+//! so a proof cannot be reflected. Numbers are, so a proof for one responder is none for another.
+//! Before `welcome` the initiator cannot know whether its proof was in time.
 
 use aws_lc_rs::{hmac, rand};
 
 use crate::secret::Secret;
 
-const MAGIC: [u8; 8] = *b"tonnage2"; // the digit is the version of what is said here
+const MAGIC: [u8; 8] = *b"tonnage2"; // the digit is the protocol version
 const NONCE_BYTES: usize = 32;
 pub(crate) const PROOF_BYTES: usize = 32;
 pub(crate) const HELLO_BYTES: usize = 8 + 3 * 8 + NONCE_BYTES;
@@ -220,7 +220,7 @@ mod tests {
         let proof = initiator.proof(&answer, &secret).expect("the listener's");
         assert!(!Responder::new(initiator.hello()).is_proof(&proof, &secret));
         assert_eq!(Initiator::new(ID).proof(&answer, &secret), None);
-        // Nor does what the listener himself has said.
+        // Nor does the responder's own proof.
         assert!(!responder.is_proof(answer.last_chunk().expect("longer"), &secret));
     }
 

@@ -1,5 +1,5 @@
-//! A network mesh: every endpoint sends to every other, one way, in frames, over several TCP connections
-//! per pair.
+//! A network mesh: every endpoint sends to every other, one way, in frames, over several TCP
+//! connections per pair.
 //!
 //! ```text
 //! settings.rs   the endpoints of a mesh
@@ -14,10 +14,10 @@
 //! error.rs      errors with the peer
 //! ```
 //!
-//! The handshake authenticates a peer; the frames that follow are neither encrypted nor signed. Sockets
-//! block, one thread each, and check a few times a second whether to stop. A receiver wakes only when
-//! half a MiB has arrived, or the rest of its frame. Otherwise the kernel's congestion control and buffer
-//! sizes are untouched: what is measured is what a shuffle gets.
+//! The handshake authenticates a peer; the frames that follow are neither encrypted nor signed.
+//! Sockets block, one thread each, and check a few times a second whether to stop. A receiver wakes
+//! only when half a MiB has arrived, or the rest of its frame. Otherwise the kernel's congestion
+//! control and buffer sizes are untouched: what is measured is what a shuffle gets.
 
 mod accept;
 mod connect;

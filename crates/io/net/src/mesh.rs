@@ -1,8 +1,9 @@
-//! All connections of one endpoint: it connects to every peer to send, and every peer connects to it.
+//! All connections of one endpoint: it connects to every peer to send, and every peer connects to
+//! it.
 //!
-//! Peers start at different times, so connecting is retried until they are there or the patience ends.
-//! Each peer is connected from its own thread, so that a silent peer, or a stranger in its place, delays
-//! no other. The listener closes when all peers have connected.
+//! Peers start at different times, so connecting is retried until they are there or the patience
+//! ends. Each peer is connected from its own thread, so that a silent peer, or a stranger in its
+//! place, delays no other. The listener closes when all peers have connected.
 
 use std::thread;
 use std::time::Instant;
@@ -26,7 +27,8 @@ impl Mesh {
     /// Connects with all peers.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or peers are missing at the end of the patience; `stopped`.
+    /// When the address cannot be listened on, or peers are missing at the end of the patience;
+    /// `stopped`.
     pub fn connect(
         settings: &Settings,
         stopped: impl Fn() -> bool + Sync,

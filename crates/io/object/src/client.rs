@@ -85,8 +85,8 @@ impl Client {
         })
     }
 
-    /// The same client, which hedges requests for ranges of objects with a known ETag: it repeats one
-    /// that takes as long as the slowest of those that share the policy.
+    /// The same client, which hedges requests for ranges of objects with a known ETag: it repeats
+    /// one that takes as long as the slowest of those that share the policy.
     #[must_use]
     pub fn hedging(self, hedge_policy: &Arc<HedgePolicy>) -> Self {
         Self {
@@ -104,8 +104,8 @@ impl Client {
         }
     }
 
-    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` returns true. With an
-    /// `etag` the object has to have it.
+    /// Fills `memory` with the object's bytes from `offset` on, unless `stopped` returns true. With
+    /// an `etag` the object has to have it.
     ///
     /// A successful but short answer is continued, as often as a failed request is retried.
     ///
@@ -140,7 +140,8 @@ impl Client {
         })
     }
 
-    /// Makes `payload` the object, unless `stopped` returns true and some seconds have passed since.
+    /// Makes `payload` the object, unless `stopped` returns true and some seconds have passed
+    /// since.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -164,9 +165,9 @@ impl Client {
         })
     }
 
-    /// Begins a multipart upload, unless `stopped` returns true and some seconds have passed since. The
-    /// object exists once the upload is completed; until it is completed or aborted, its parts take
-    /// space.
+    /// Begins a multipart upload, unless `stopped` returns true and some seconds have passed since.
+    /// The object exists once the upload is completed; until it is completed or aborted, its parts
+    /// take space.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -186,9 +187,9 @@ impl Client {
         Ok(Upload { key, id })
     }
 
-    /// Puts part `number`, counted from 0, unless `stopped` returns true and some seconds have passed
-    /// since. All parts except the last have at least 5 MiB. A number that is put again replaces the
-    /// previous part.
+    /// Puts part `number`, counted from 0, unless `stopped` returns true and some seconds have
+    /// passed since. All parts except the last have at least 5 MiB. A number that is put again
+    /// replaces the previous part.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -221,8 +222,8 @@ impl Client {
         Ok((Part(part), done))
     }
 
-    /// Makes the parts, numbered from 0, the object of so many bytes, unless `stopped` returns true and
-    /// some seconds have passed since.
+    /// Makes the parts, numbered from 0, the object of so many bytes, unless `stopped` returns true
+    /// and some seconds have passed since.
     ///
     /// # Errors
     /// When the request fails for good.
@@ -301,9 +302,9 @@ impl Client {
         ended.map_err(|why| self.failed("listing", prefix, &why, counted))
     }
 
-    /// The first incomplete uploads under `prefix/`, as many as the store lists at once (usually 1,000);
-    /// empty only if there are none, `None` if the store does not list them. To abort them all, ask
-    /// again: stores differ in how they continue this list.
+    /// The first incomplete uploads under `prefix/`, as many as the store lists at once (usually
+    /// 1,000); empty only if there are none, `None` if the store does not list them. To abort them
+    /// all, ask again: stores differ in how they continue this list.
     ///
     /// # Errors
     /// When a request fails for good.

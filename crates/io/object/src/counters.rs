@@ -131,8 +131,9 @@ impl Counters {
         counted.now()
     }
 
-    /// Ends an operation of one request, if all goes well. Counts errors that no answer reported: an
-    /// answer that begins well and breaks off. Returns the number of requests, and the last error.
+    /// Ends an operation of one request, if all goes well. Counts errors that no answer reported:
+    /// an answer that begins well and breaks off. Returns the number of requests, and the last
+    /// error.
     pub fn end(&self, began: Checkpoint, well: bool) -> (u64, ErrorKind) {
         let mut counted = self.lock();
         let now = counted.now();

@@ -1,9 +1,9 @@
 //! Keys from the files of AWS' own tools, which `object_store` does not read.
 //!
-//! Environment variables come first (`AWS_ACCESS_KEY_ID`, roles of containers and web identities), then
-//! the profile named by `AWS_PROFILE`, or `default`, in `~/.aws/credentials` and `~/.aws/config`. If there
-//! is none, the machine's metadata gives a role's keys on EC2. Profiles that need another service (single
-//! sign-on, assumed roles) are not supported.
+//! Environment variables come first (`AWS_ACCESS_KEY_ID`, roles of containers and web identities),
+//! then the profile named by `AWS_PROFILE`, or `default`, in `~/.aws/credentials` and
+//! `~/.aws/config`. If there is none, the machine's metadata gives a role's keys on EC2. Profiles
+//! that need another service (single sign-on, assumed roles) are not supported.
 
 use std::collections::HashMap;
 use std::env;

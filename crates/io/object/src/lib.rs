@@ -19,9 +19,9 @@
 //! error.rs          errors with the object
 //! ```
 //!
-//! `object_store` does the protocol (signatures, retries, continuing a broken body). A client belongs to
-//! one thread, which drives its connection. So one more thread is one more connection, and a thread's
-//! CPU time is the whole cost of its requests.
+//! `object_store` does the protocol (signatures, retries, continuing a broken body). A client
+//! belongs to one thread, which drives its connection. So one more thread is one more connection,
+//! and a thread's CPU time is the whole cost of its requests.
 
 mod client;
 mod client_pool;

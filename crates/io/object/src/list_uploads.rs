@@ -1,8 +1,8 @@
 //! Lists uploads that were neither completed nor aborted.
 //!
-//! `object_store` has no call for S3's ListMultipartUploads, so the request is signed as a URL, sent here,
-//! and retried like the others. The answer is flat XML that the store made; a few elements are extracted
-//! by name.
+//! `object_store` has no call for S3's ListMultipartUploads, so the request is signed as a URL,
+//! sent here, and retried like the others. The answer is flat XML that the store made; a few
+//! elements are extracted by name.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ const LONGEST_TIMES: u32 = 7;
 /// Status "not implemented".
 const NOT_DONE: u16 = 501;
 
-/// The first page of uploads whose names begin with `prefix`; `None` if the store does not list them, or
-/// not for these keys.
+/// The first page of uploads whose names begin with `prefix`; `None` if the store does not list
+/// them, or not for these keys.
 pub(crate) async fn first_page(
     settings: &Settings,
     store: &AmazonS3,

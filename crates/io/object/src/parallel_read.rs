@@ -1,8 +1,8 @@
-//! Reads ranges of any object, each by several concurrent requests, straight into one place: MATE-EC2's
-//! threaded retrieval, for readers that decide as they go what to read next.
+//! Reads ranges of any object, each by several concurrent requests, straight into one place:
+//! MATE-EC2's threaded retrieval, for readers that decide as they go what to read next.
 //!
-//! A range is divided evenly, so that its last part is not awaited longer than the others. Clients are
-//! kept for the next range, since their connections are.
+//! A range is divided evenly, so that its last part is not awaited longer than the others. Clients
+//! are kept for the next range, since their connections are.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use crate::counters::RequestCounts;
 use crate::error::ObjectError;
 use crate::settings::Settings;
 
-/// The shortest part worth a request of its own: with 40 ms to the first byte and 85 MB/s, transfer is a
-/// quarter of the request's time.
+/// The shortest part worth a request of its own: with 40 ms to the first byte and 85 MB/s, transfer
+/// is a quarter of the request's time.
 const RANGE_BYTES: usize = 1 << 20;
 
 /// Reads ranges of objects, from any number of threads.

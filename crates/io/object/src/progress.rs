@@ -36,8 +36,8 @@ impl Progress {
         self.bytes.load(Relaxed)
     }
 
-    /// The shortest time to a first byte. It estimates the latency of the store, since other delays only
-    /// add to it. `None` before the first answer.
+    /// The shortest time to a first byte. It estimates the latency of the store, since other delays
+    /// only add to it. `None` before the first answer.
     pub fn first_byte(&self) -> Option<Duration> {
         let nanos = self.first_byte_nanos.load(Relaxed);
         (nanos < u64::MAX).then_some(Duration::from_nanos(nanos))

@@ -1,10 +1,10 @@
 //! One range of an object, straight into its place: by one request after another, or two at once.
 //!
-//! A range is filled from its beginning up to its *cursor*. A request asks for what is missing when it
-//! begins, so its bytes either are there already, or continue at the cursor. Two racing requests need no
-//! memory of their own: each advances the cursor, one at a time, since the waiting thread drives both,
-//! and what one has brought is not lost if the other is faster. They bring the same bytes, since both
-//! ask for the object of one ETag.
+//! A range is filled from its beginning up to its *cursor*. A request asks for what is missing when
+//! it begins, so its bytes either are there already, or continue at the cursor. Two racing requests
+//! need no memory of their own: each advances the cursor, one at a time, since the waiting thread
+//! drives both, and what one has brought is not lost if the other is faster. They bring the same
+//! bytes, since both ask for the object of one ETag.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -71,7 +71,8 @@ impl<'a> Cursor<'a> {
 }
 
 impl Range<'_> {
-    /// Fills the range; returns the time to the first byte. With a policy, a slow request is hedged.
+    /// Fills the range; returns the time to the first byte. With a policy, a slow request is
+    /// hedged.
     pub async fn get(
         &self,
         hedge_policy: Option<&HedgePolicy>,
@@ -134,7 +135,8 @@ impl Range<'_> {
     }
 }
 
-/// Waits for the first success of two futures and drops the other; if one fails, waits for the other.
+/// Waits for the first success of two futures and drops the other; if one fails, waits for the
+/// other.
 async fn either<T>(
     one: impl Future<Output = StoreResult<T>>,
     other: impl Future<Output = StoreResult<T>>,

@@ -35,8 +35,8 @@ impl std::fmt::Debug for Keys {
 
 /// A bucket, and how to use it.
 ///
-/// Missing values come from the environment's `AWS_` variables, missing keys from the files of AWS' own
-/// tools.
+/// Missing values come from the environment's `AWS_` variables, missing keys from the files of AWS'
+/// own tools.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {

@@ -1,4 +1,4 @@
-//! Graphs before they run: the four edits, what the check refuses and how it says so, the drawing.
+//! Graphs before they run: the four edits, what the check refuses and how, the description.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! How runs end early: a failure, a panic, a cancellation, a set time. None may hang.
+//! How runs end early: a failure, a panic, a cancellation, a time limit. None may hang.
 //!
-//! Every run has a thread of its own and somebody who waits for it, see `common::ends`.
+//! Every run has its own thread and a time limit, see `common::ends`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -258,7 +258,7 @@ fn a_timed_run_ends_and_loses_nothing() {
     assert!(moved[0] > 0);
 }
 
-/// Whoever holds buffers when the run is stopped gives them back before the memory goes.
+/// Stages that hold buffers when the run is stopped return them before the memory is freed.
 #[test]
 fn a_stopped_stage_may_still_touch_its_buffers() {
     let touched = Arc::new(AtomicBool::new(false));

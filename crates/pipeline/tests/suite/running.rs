@@ -1,4 +1,4 @@
-//! What holds of every run: bytes are conserved, memory is what was declared, lanes are kept, and
+//! Invariants of every run: bytes are conserved, memory is what was declared, lanes are kept, and
 //! the probes and the timeline add up.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -56,7 +56,7 @@ proptest! {
     }
 }
 
-/// Progress goes on counting from run to run under one handle.
+/// Progress adds up over the runs of one handle.
 #[test]
 fn done_bytes_add_up_over_runs() {
     let handle = RunHandle::default();
@@ -158,7 +158,7 @@ fn no_bound_is_too_small_and_no_buffer_too_empty() {
     }
 }
 
-/// Whoever sleeps for a buffer, for room or for a slot is woken, however tight all of them are.
+/// Every sleeper (for a buffer, for room or for a slot) is woken, however scarce they are.
 #[test]
 fn nobody_is_left_asleep_in_many_hand_overs() {
     for workers in [1, 2, 3] {

@@ -1,8 +1,9 @@
 //! The pseudo-random numbers: `x' = a x + c` modulo 2^128, from 0.
 //!
-//! The multiplier is P. L'Ecuyer's ("Tables of linear congruential generators of different sizes and
-//! good lattice structure", Mathematics of Computation 68, 1999). Steps are affine maps and compose
-//! to affine maps, so any number of them is taken in as many squarings as the count has bits.
+//! The multiplier is P. L'Ecuyer's ("Tables of linear congruential generators of different sizes
+//! and good lattice structure", Mathematics of Computation 68, 1999). Steps are affine maps and
+//! compose to affine maps, so any number of them is taken in as many squarings as the count has
+//! bits.
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 const INCREMENT: u128 = 0x4A69_6D47_7261_7952_4950_2020_2020_2001;

@@ -1,4 +1,5 @@
-//! What stages that use disks share: buffers as the memory of queues, and the modes that queues had.
+//! What stages that use disks share: buffers as the memory of queues, and the modes that queues
+//! had.
 
 pub(crate) mod in_flight;
 pub mod modes;

@@ -1,8 +1,8 @@
 //! Objects that any number of workers write in parts: S3's multipart uploads.
 //!
 //! A block is a part, so nothing is gathered or copied, and parts of one object are uploaded
-//! concurrently. An object becomes visible, whole, when its upload is completed: either each when its
-//! last part was put, or all at the end, once they are known to be right. Uploads that were not
+//! concurrently. An object becomes visible, whole, when its upload is completed: either each when
+//! its last part was put, or all at the end, once they are known to be right. Uploads that were not
 //! completed are aborted when the last owner drops them.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ struct State {
     upload: Option<Upload>, // while there is something to be given up
     parts: BTreeMap<usize, Part>,
     put_bytes: u64,
-    sealed: bool, // somebody has asked for it to be completed: it may be there
+    sealed: bool, // its completion was requested: the object may exist
 }
 
 impl Uploads {
@@ -115,8 +115,8 @@ impl Uploads {
         Ok(last)
     }
 
-    /// The object's upload. The first part begins it; other workers wait for that request as for one
-    /// of their own.
+    /// The object's upload. The first part begins it; other workers wait for that request as for
+    /// one of their own.
     fn begun(
         &self,
         client: &Client,

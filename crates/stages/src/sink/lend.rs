@@ -1,7 +1,7 @@
 //! `lend`: chunks to the host program, each in the buffer that it was retrieved into.
 //!
-//! Nothing is copied: a chunk holds its memory until the host releases it, and then the next chunk is
-//! retrieved into it.
+//! Nothing is copied: a chunk holds its memory until the host releases it, and then the next chunk
+//! is retrieved into it.
 
 use std::sync::Arc;
 

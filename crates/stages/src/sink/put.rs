@@ -1,7 +1,7 @@
 //! `put`: whole buffers as objects, or as parts of one upload; one request at a time per worker.
 //!
-//! A buffer's number chooses the object or part. Nothing is copied: a request owns its buffer, which
-//! returns to its pool when the last byte was sent.
+//! A buffer's number chooses the object or part. Nothing is copied: a request owns its buffer,
+//! which returns to its pool when the last byte was sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,7 @@
 //! `summarise`: order, count, duplicate keys and checksum of records, as `valsort` reports them.
 //!
-//! Any worker summarises a buffer; the summaries of a file are merged in the order of their offsets,
-//! so all cores validate one file at once.
+//! Any worker summarises a buffer; the summaries of a file are merged in the order of their
+//! offsets, so all cores validate one file at once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,8 +1,8 @@
 //! `write`: blocks to scratch or to files, by direct I/O, several at once on every device.
 //!
 //! Worker i writes lane i, which is one device. A file is created with its full size when its first
-//! block arrives. After its last block a second thread cuts it to its true length and flushes it, so
-//! that the device never waits for a flush. A worker ends when all that it wrote is durable.
+//! block arrives. After its last block a second thread cuts it to its true length and flushes it,
+//! so that the device never waits for a flush. A worker ends when all that it wrote is durable.
 //! `write_objects` writes objects.
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! `generate`: generated records, the null twin of `read`.
 //!
-//! Workers take the next chunk of a list. `Fresh` content is the sort benchmark's record N, computed
-//! for each buffer. `Reused` content is computed once per slot of the pool and sent again and again,
-//! so that the stages behind are measured and not the generator.
+//! Workers take the next chunk of a list. `Fresh` content is the sort benchmark's record N,
+//! computed for each buffer. `Reused` content is computed once per slot of the pool and sent again
+//! and again, so that the stages behind are measured and not the generator.
 
 use std::collections::HashSet;
 use std::sync::Arc;

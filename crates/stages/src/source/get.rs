@@ -1,8 +1,8 @@
 //! `get`: chunks of objects by range requests, one request at a time per worker.
 //!
 //! A worker is one of MATE-EC2's retrieval threads. Objects take turns, since fewer connections to
-//! one object are faster (its selective job assignment), and start over until the time is up. A chunk
-//! that MATE-EC2 fetches with N threads is N chunks here; nobody waits for them as one.
+//! one object are faster (its selective job assignment), and start over until the time is up. A
+//! chunk that MATE-EC2 fetches with N threads is N chunks here; nobody waits for them as one.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};

@@ -7,8 +7,8 @@
 //! operation, with a queue depth of 1.
 //!
 //! An operation's latency begins when it should begin, which is when its predecessor was seen to
-//! complete, so it includes the cost of submission. Memory is filled once before the first operation:
-//! refilling it for each write would be a third of the time.
+//! complete, so it includes the cost of submission. Memory is filled once before the first
+//! operation: refilling it for each write would be a third of the time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,8 +46,8 @@ pub struct RandomIo {
     pub batched: bool,
     /// Operations that begin earlier are not recorded.
     pub warm_up: Duration,
-    /// When a worker ends, the warm-up included; `None` if its pattern ends. Its time begins with its
-    /// first operation, after memory was filled.
+    /// When a worker ends, the warm-up included; `None` if its pattern ends. Its time begins with
+    /// its first operation, after memory was filled.
     pub lasts: Option<Duration>,
     /// Whether a worker makes its file durable after the last write, as part of its time.
     pub flush_at_end: bool,

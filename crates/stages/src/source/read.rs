@@ -1,8 +1,8 @@
 //! `read`: extents of files into buffers, by direct I/O, several at once on every device.
 //!
-//! Worker i reads lane i, the extents of one device in order. It keeps the device's queue full while
-//! it has buffers, and passes completed extents on in the order of completion. Extents of objects are
-//! one more lane, which several workers read by range requests (`read_objects`).
+//! Worker i reads lane i, the extents of one device in order. It keeps the device's queue full
+//! while it has buffers, and passes completed extents on in the order of completion. Extents of
+//! objects are one more lane, which several workers read by range requests (`read_objects`).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -224,7 +224,8 @@ impl Reader {
         }
     }
 
-    /// Bytes that must arrive: up to the end of the payload; the rest may be past the end of the file.
+    /// Bytes that must arrive: up to the end of the payload; the rest may be past the end of the
+    /// file.
     fn wanted(extent: &Extent) -> usize {
         let last = extent
             .pieces

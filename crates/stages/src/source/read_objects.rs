@@ -1,8 +1,8 @@
 //! `read` of objects: extents by range requests, one request at a time per worker.
 //!
 //! The number of concurrent requests decides the throughput of a store (MATE-EC2's threaded
-//! retrieval). So all objects are one lane with as many workers as requests, and an idle worker takes
-//! the next extent: a slow or retried request delays no other.
+//! retrieval). So all objects are one lane with as many workers as requests, and an idle worker
+//! takes the next extent: a slow or retried request delays no other.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

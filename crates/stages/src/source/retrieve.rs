@@ -1,13 +1,13 @@
 //! `retrieve`: chunks of objects and files on demand, each by several concurrent ranges.
 //!
-//! This is MATE-EC2's threaded retrieval: a chunk has one buffer, and each range is written straight
-//! to its place in it. Workers take the next range of the chunk begun last, and begin the next chunk
-//! when that one has no ranges left. So nobody waits for a chunk to be complete, and chunks are
-//! prefetched while others are processed, as far as there are buffers.
+//! This is MATE-EC2's threaded retrieval: a chunk has one buffer, and each range is written
+//! straight to its place in it. Workers take the next range of the chunk begun last, and begin the
+//! next chunk when that one has no ranges left. So nobody waits for a chunk to be complete, and
+//! chunks are prefetched while others are processed, as far as there are buffers.
 //!
 //! The host requests chunks through a queue while this runs (selective job assignment is its task)
-//! and may change the number of active workers, depending on throughput and throttling ([`Pace`]). A
-//! chunk of a file is read by one worker, by direct I/O, at the queue depth of its disk.
+//! and may change the number of active workers, depending on throughput and throttling ([`Pace`]).
+//! A chunk of a file is read by one worker, by direct I/O, at the queue depth of its disk.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -218,8 +218,8 @@ impl Retriever {
         Ok(())
     }
 
-    /// The next range of the begun chunk, or the next chunk. Whoever waits for a request or for
-    /// memory holds the lock: there is nothing else to do.
+    /// The next range of the begun chunk, or the next chunk. A worker that waits for a
+    /// request or for memory holds the lock: there is nothing else to do.
     fn next_step(&self, ports: &mut WorkerPorts) -> Result<NextStep, StageError> {
         if self.retrieve.pace.is_left() {
             return Ok(NextStep::End);

@@ -50,7 +50,7 @@ pub struct Partition {
     pub block_bytes: usize,
     /// Blocks beyond the open ones, on their way to the disk.
     pub spare_blocks: usize,
-    /// Counts what came in.
+    /// Counts the input.
     pub totals: Arc<Totals>,
 }
 

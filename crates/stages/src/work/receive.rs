@@ -1,7 +1,7 @@
 //! `receive`: blocks from other nodes, one thread per connection.
 //!
-//! It ends when every peer has sent its end frame. What this node sends to itself arrives by the edge
-//! of the graph, at a worker that passes it on.
+//! It ends when every peer has sent its end frame. What this node sends to itself arrives by the
+//! edge of the graph, at a worker that passes it on.
 //!
 //! A job continues without a lost peer; what arrived from it carries its number.
 

@@ -3,8 +3,8 @@
 //! Worker i has connection i of the mesh and sends the buffers of lane i. Waiting for the peer is
 //! like waiting for a device, so it counts as busy. The edge to the next stage of the graph is the
 //! network: what is sent here leaves `receive` on another node. This node's own blocks have a lane,
-//! too, whose worker passes them on. Where replicas are sent, each block continues here after it was
-//! sent.
+//! too, whose worker passes them on. Where replicas are sent, each block continues here after it
+//! was sent.
 //!
 //! A job continues without a lost peer: its blocks are dropped, and the statistics say so.
 

@@ -3,9 +3,10 @@
 //! Each record becomes an 8-byte entry: 32 bits of its key above its place in the buffer, so that
 //! sorting compares numbers and touches no record. A sample of the keys tells which 32 bits: the
 //! first in which the partition's keys differ. Entries are distributed to buckets by their leading
-//! bits, some dozens per bucket, and each bucket is sorted within the cache. Records with equal bits
-//! get entries of the next bits in which they differ, and so on (MSD radix sort). At the end the
-//! records are copied once, in order, into blocks of the output file, and counted as they are copied.
+//! bits, some dozens per bucket, and each bucket is sorted within the cache. Records with equal
+//! bits get entries of the next bits in which they differ, and so on (MSD radix sort). At the end
+//! the records are copied once, in order, into blocks of the output file, and counted as they are
+//! copied.
 //!
 //! The sort is not stable.
 
@@ -170,8 +171,8 @@ fn place(entry: u64) -> usize {
     entry as u32 as usize
 }
 
-/// The 32 bits of keys that make entries: a key's distance from the least one, in units of the power
-/// of two for which the greatest distance has 32 bits.
+/// The 32 bits of keys that make entries: a key's distance from the least one, in units of the
+/// power of two for which the greatest distance has 32 bits.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     least: u128,
@@ -338,7 +339,8 @@ fn sort_entries(entries: &mut [u64], buckets: &mut Vec<u64>) {
     let (Some(&least), Some(&greatest)) = (entries.iter().min(), entries.iter().max()) else {
         return;
     };
-    // The bits above `low` where entries differ, but only as many as give buckets of the wanted size.
+    // The bits above `low` where entries differ, but only as many as give buckets of the wanted
+    // size.
     let differing = u64::BITS - (least ^ greatest).leading_zeros();
     let wanted = (entries.len() / BUCKET_ENTRIES)
         .next_power_of_two()

@@ -1,5 +1,5 @@
-//! What the tests of the sort share: directories on a real disk, records, a trivial model of a
-//! sort, and what has to be true of a job that failed.
+//! Shared by the tests of the sort: directories on a real disk, records, a trivial model of a sort,
+//! and what has to hold after a failed job.
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 

@@ -1,9 +1,9 @@
 //! Injects faults into another engine.
 //!
-//! It sits below the scheduler, so tests exercise the code that continues short transfers, retries and
-//! waits in production. A short transfer really moves only a part, and the rest of the range is not
-//! touched. On a direct file it moves up to the next aligned byte but reports fewer, so that it can end
-//! anywhere.
+//! It sits below the scheduler, so tests exercise the code that continues short transfers, retries
+//! and waits in production. A short transfer really moves only a part, and the rest of the range is
+//! not touched. On a direct file it moves up to the next aligned byte but reports fewer, so that it
+//! can end anywhere.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -159,7 +159,7 @@ impl Backend for Faulty {
         {
             let byte = asked.pointer.add((draw >> 3) as usize % moved);
             // SAFETY: one of the bytes just read, which lie in the memory of the
-            // request; the engine is done with them and the scheduler not yet told.
+            // request; the engine is done with them and the scheduler does not know yet.
             unsafe { *byte.0 ^= 1 << (draw & 7) };
         }
         Some((slot, result))

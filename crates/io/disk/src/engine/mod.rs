@@ -1,8 +1,8 @@
 //! The interface of an engine: it moves single transfers, several at once.
 //!
-//! The interface has four small steps, so that an engine can submit several transfers with one system
-//! call. A transfer is identified by its slot, a number below the depth that is not reused before its
-//! outcome was taken.
+//! The interface has four small steps, so that an engine can submit several transfers with one
+//! system call. A transfer is identified by its slot, a number below the depth that is not reused
+//! before its outcome was taken.
 
 pub(crate) mod blocking;
 pub(crate) mod faulty;

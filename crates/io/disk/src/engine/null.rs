@@ -1,7 +1,8 @@
 //! The null disk: shows what a pipeline could do if disks cost nothing.
 //!
-//! Every transfer completes at once. Writes vanish. Reads leave the memory unchanged and claim to have
-//! filled it: even writing zeros would cost as much as a fast disk, and hide what is to be measured.
+//! Every transfer completes at once. Writes vanish. Reads leave the memory unchanged and claim to
+//! have filled it: even writing zeros would cost as much as a fast disk, and hide what is to be
+//! measured.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! A pool of threads with blocking reads and writes, where there is no io_uring.
 //!
-//! There are as many threads as the depth, so each transfer has one, and one queue of work under one
-//! lock. At a thousand transfers a second that lock costs nothing.
+//! There are as many threads as the depth, so each transfer has one, and one queue of work under
+//! one lock. At a thousand transfers a second that lock costs nothing.
 
 use std::collections::VecDeque;
 use std::io;
@@ -114,7 +114,7 @@ impl Drop for Threads {
         self.shared.lock().closing = true;
         self.shared.work.notify_all();
         for worker in self.workers.drain(..) {
-            // One that panicked has said so already.
+            // A panicked worker has printed its message already.
             let _ = worker.join();
         }
     }

@@ -1,7 +1,7 @@
 //! An io_uring: many transfers with one system call, in memory that the kernel knows beforehand.
 //!
-//! Each slot has one entry in the ring at a time: the transfer, and after a buffered write the wait for
-//! its pages to reach the disk (see `cache.rs`).
+//! Each slot has one entry in the ring at a time: the transfer, and after a buffered write the wait
+//! for its pages to reach the disk (see `cache.rs`).
 
 use std::collections::VecDeque;
 use std::io;
@@ -204,8 +204,8 @@ impl Uring {
 }
 
 impl Drop for Uring {
-    /// A ring is freed some time after it was closed. Its file should not stay open until then, since
-    /// its file system could not be unmounted.
+    /// A ring is freed some time after it was closed. Its file should not stay open until then,
+    /// since its file system could not be unmounted.
     fn drop(&mut self) {
         if self.file.is_some() {
             let _ = self.ring.submitter().unregister_files();
@@ -270,11 +270,12 @@ impl Backend for Uring {
     }
 }
 
-/// A ring that does not interrupt the thread at completions: the thread asks. Older kernels have plain
-/// rings.
+/// A ring that does not interrupt the thread at completions: the thread asks. Older kernels have
+/// plain rings.
 ///
-/// A deferred ring handles completions only when its thread waits for them. That costs the least for
-/// small transfers, and delays large ones too long. It serves no other thread: queues are not `Send`.
+/// A deferred ring handles completions only when its thread waits for them. That costs the least
+/// for small transfers, and delays large ones too long. It serves no other thread: queues are not
+/// `Send`.
 fn build(depth: usize, deferred: bool) -> io::Result<IoUring> {
     let entries = u32::try_from(depth).unwrap_or(u32::MAX);
     let mut bound = IoUring::builder();

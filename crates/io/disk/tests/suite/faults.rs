@@ -1,5 +1,5 @@
-//! Faults come as the rules say, the same for the same seed; a disk that is refused its best
-//! engine says so; and what is asked of the kernel beside moving bytes is really asked.
+//! Faults follow their rules, the same for the same seed; a disk that is refused its preferred
+//! engine says so; and flags of the kernel (page cache, durability) take effect.
 
 #![allow(unsafe_code, reason = "asks the kernel what is in the page cache")]
 
@@ -303,7 +303,7 @@ fn refused_an_io_uring_it_takes_threads_and_says_so() {
         queue.mode().why.unwrap(),
         "io_uring_setup: Operation not permitted (os error 1)"
     );
-    // One that insists is told.
+    // A disk that requires io_uring gets an error.
     disk.engine = Engine::Uring;
     let error = disk.queue::<Block>(&[]).err().unwrap();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Endpoints on loopback: frames arrive whole and in order, and whatever goes wrong is told of by
-//! whoever meets it, naming the peer.
+//! Endpoints on loopback: frames arrive whole and in order, and every failure is reported with the
+//! name of the peer.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -216,7 +216,7 @@ fn a_stalled_peer_keeps_nobody_from_stopping() {
     });
 }
 
-/// A sender whose peer takes nothing stops when it is told to.
+/// A sender whose peer reads nothing stops on request.
 #[test]
 fn a_full_connection_keeps_nobody_from_stopping() {
     let _shared = among_others();

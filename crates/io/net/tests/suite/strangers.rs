@@ -1,6 +1,6 @@
-//! A stranger at the ports of endpoints that meet changes nothing that they send each other, and
-//! takes neither descriptors nor threads beyond a bound. Here it does what can be thought of; in
-//! `stranger/fuzz.rs` what a random number generator comes to.
+//! A stranger at the ports of connecting endpoints changes nothing that they send each other, and
+//! takes a bounded number of descriptors and threads. The attacks here were thought of;
+//! `stranger/fuzz.rs` tries random ones.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -1,7 +1,7 @@
 //! Seeded faults: which requests fail, and how.
 //!
-//! A rule fires on what a request *is* (its method, path, range and number of earlier attempts, hashed
-//! with the seed), not on when it is made. So the same seed gives the same faults.
+//! A rule fires on what a request *is* (its method, path, range and number of earlier attempts,
+//! hashed with the seed), not on when it is made. So the same seed gives the same faults.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -18,7 +18,7 @@ const NONE: &str = "<ListBucketResult></ListBucketResult>";
 /// Answers at once.
 #[derive(Debug, Default)]
 pub(crate) struct Null {
-    zeros: Mutex<Bytes>, // as many as were ever asked for; no page of them is written
+    zeros: Mutex<Bytes>, // as many as any request wanted; no page of them is written
 }
 
 impl HttpService for Null {

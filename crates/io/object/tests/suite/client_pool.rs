@@ -1,5 +1,5 @@
-//! ClientPool that others have used: their connections are made, they know the tail, what they did before
-//! is not counted again.
+//! Reused clients have open connections, share the hedge policy, and do not count earlier requests
+//! again.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What every store has to do: the same calls to a real server and to the one that is not there.
+//! Conformance of stores: the same calls to a real server and to the null store.
 
 use std::collections::BTreeMap;
 

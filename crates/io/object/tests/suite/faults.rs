@@ -1,4 +1,4 @@
-//! Requests that fail: what passes is repeated and counted, what does not pass is told.
+//! Failing requests: transient errors are retried and counted, permanent ones reported.
 
 use std::collections::BTreeMap;
 
@@ -109,7 +109,8 @@ fn fewer_bytes_than_were_asked_for_are_an_error() {
 fn what_is_missing_of_an_answer_is_asked_for_again() {
     let settings = faulty(vec![times(1, Method::Get, Effect::Short)]);
     let client = Client::new(&settings).expect("a client");
-    // The byte that is missing is asked for twice: it is another range, whose first answer is short.
+    // The byte that is missing is asked for twice: it is another range, whose first answer is
+    // short.
     assert_eq!(get(&client).expect("got in the end"), 3);
     assert_eq!(client.counts().errors[&ErrorKind::Broken], 2);
 }

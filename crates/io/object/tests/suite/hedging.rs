@@ -1,4 +1,4 @@
-//! Requests that take long are asked for once more: the faster one counts, and few are.
+//! Slow requests are hedged: the faster answer counts, and few requests are repeated.
 
 use std::sync::Arc;
 

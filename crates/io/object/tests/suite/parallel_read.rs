@@ -1,4 +1,5 @@
-//! Parts of objects by several requests at once: they hold what the object does, or say why not.
+//! Ranges of objects by several concurrent requests: they hold the object's bytes, or fail with a
+//! reason.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Small stages to build test graphs from: what a stage does is a closure, the rest is fields.
+//! Small stages for test graphs: what a stage does is a closure, the rest is fields.
 
 #![allow(dead_code, reason = "not every test file needs every stage")]
 
@@ -186,7 +186,7 @@ pub fn slow(pause: Duration) -> Acting {
     Acting::new(Some(BYTES), Some(BYTES), act)
 }
 
-/// Passes on `good` buffers, then does what it is told with the next.
+/// Passes on `good` buffers, then applies the closure to the next.
 pub fn spoilt(
     good: usize,
     end: impl Fn() -> Result<(), StageError> + Send + Sync + 'static,
@@ -274,7 +274,7 @@ pub fn ends(graph: Graph, options: RunOptions, handle: &RunHandle) -> Result<Run
     let (done, result) = mpsc::channel();
     let handle = handle.clone();
     thread::spawn(move || done.send(run(&graph, &options, &handle)));
-    // Far longer than any run here: whoever waits so long waits for ever.
+    // Far longer than any run here: a run that takes so long hangs.
     result
         .recv_timeout(Duration::from_secs(30))
         .expect("the run does not end")

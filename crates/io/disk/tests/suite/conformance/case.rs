@@ -1,4 +1,4 @@
-//! A disk under test, and what may be expected of it.
+//! A disk under test, and what it can do.
 
 use tonnage_disk::{Disk, Engine, Faults, Queue, Rule};
 

@@ -1,9 +1,9 @@
-//! What every disk has to do, whatever moves the bytes: one suite, run over each
-//! engine on each kind of file system, and again with every other transfer cut short.
+//! Conformance of disks: one suite, run for each engine on each kind of file system, and again with
+//! every other transfer cut short.
 //!
-//! What a disk cannot do is told by its [`Case`], never by leaving a test out. On a
-//! machine that lacks something (io_uring, direct files, a file system in memory),
-//! the suite fails, unless `TONNAGE_TEST_WITHOUT` names it (comma between names).
+//! Each [`Case`] says what its disk cannot do; no test is left out. On a machine that lacks
+//! something (io_uring, direct files, a file system in memory), the suite fails, unless
+//! `TONNAGE_TEST_WITHOUT` names it (comma between names).
 
 mod case;
 use std::cell::Cell;

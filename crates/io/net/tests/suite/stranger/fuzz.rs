@@ -1,7 +1,7 @@
-//! What a random number generator comes to: handshakes that were recorded, changed by chance, at
-//! the port of an endpoint that waits and in the place of a peer that it dials.
+//! Fuzzing: recorded handshakes with random changes, sent to the port of a waiting endpoint and in
+//! the place of a peer that it connects to.
 //!
-//!     TONNAGE_FUZZ_SECONDS=60 cargo test --release -p tonnage-net --test strangers fuzz -- --nocapture
+//!     TONNAGE_FUZZ_SECONDS=60 cargo test --release -p tonnage-net --test suite fuzz -- --nocapture
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -65,7 +65,7 @@ fn fuzz() {
     println!("strangers that dialled: {visits}; that listened: {visited}");
 }
 
-/// Says something to who listens, who answers a hello at most.
+/// Sends something to a listener, which answers a hello at most.
 fn visit(target: SocketAddr, chance: &mut Chance, recorded: &Recording) -> io::Result<()> {
     let mut stream = TcpStream::connect(target)?;
     let mut transcript = match chance.below(4) {
@@ -87,7 +87,7 @@ fn visit(target: SocketAddr, chance: &mut Chance, recorded: &Recording) -> io::R
     Ok(())
 }
 
-/// Says something to who dials, who says its hello and no more.
+/// Sends something to an initiator, which sends its hello and no more.
 fn be_visited(mut stream: TcpStream, chance: &mut Chance, recorded: &Recording) -> io::Result<()> {
     let mut transcript = match chance.below(4) {
         0 => Vec::new(),

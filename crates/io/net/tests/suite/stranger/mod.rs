@@ -1,4 +1,4 @@
-//! A stranger's means: chance, a recorded handshake, and endpoints that meet while it is there.
+//! A stranger's means: random numbers, a recorded handshake, and endpoints that connect meanwhile.
 
 mod fuzz;
 
@@ -77,7 +77,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Between these of two endpoints, by whoever can read what passes.
+    /// Records a handshake between two endpoints through a proxy.
     pub fn of(initiator: usize, responder: usize) -> Self {
         let endpoints = addresses(2);
         let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -96,7 +96,7 @@ impl Recording {
     }
 }
 
-/// Lets a handshake pass; gives what was said and the ends of both, who dials first.
+/// Relays a handshake; gives its messages and both connections, the initiator's first.
 pub fn pass(proxy: &TcpListener, to: SocketAddr) -> (Recording, TcpStream, TcpStream) {
     let mut dialler = accept(proxy);
     let mut listener = connect_peer(to);

@@ -1,4 +1,4 @@
-//! What tests of endpoints on loopback share.
+//! Shared by tests of endpoints on loopback.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
