@@ -114,7 +114,7 @@ def report(
             measurements,
             costs,
             seed or 0,
-            fleets=load_clusters(paths),
+            clusters=load_clusters(paths),
             on_share=lambda share: progress(int(share * total)),
         )
     page = write_analysis(analysis, out)

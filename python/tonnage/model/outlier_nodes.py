@@ -166,7 +166,9 @@ def _ratios(
         middle = statistics.median(alike.values())
         if len(alike) < LEAST_ALIKE or not middle:
             why = f"fewer than {LEAST_ALIKE} machines of its type ({machine_type or 'unknown'})"
-            not_judged |= dict.fromkeys(alike, why if middle else "machines of its type moved no data")
+            not_judged |= dict.fromkeys(
+                alike, why if middle else "machines of its type moved no data"
+            )
         else:
             found |= {node: rate / middle for node, rate in alike.items()}
     return found

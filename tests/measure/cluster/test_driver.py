@@ -245,11 +245,11 @@ def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
     whole = measured(Machines("a", "b"), tmp_path / "fleet", {"b": works(breaks)})
     (fleet,) = load_clusters([tmp_path, tmp_path / "fleet" / "fleet.json"])
     assert [row.why for row in fleet.missing] == ["it broke"]
-    said = analyse(whole.measurements, fleets=[fleet]).warnings[0]
+    said = analyse(whole.measurements, clusters=[fleet]).warnings[0]
     assert said == f"Missing of {whole.id}: b: it broke. The figures count its 1 trial."
     (tmp_path / "fleet" / "fleet.json").unlink()
     (begun,) = load_clusters([tmp_path])
-    assert analyse(whole.measurements, fleets=[begun]).warnings[0] == (
+    assert analyse(whole.measurements, clusters=[begun]).warnings[0] == (
         f"{whole.id} was cut short: who is missing of it is not known."
     )
 

@@ -1,10 +1,9 @@
-"""From measurements to an analysis: everything that its page draws, computed, and nothing drawn.
+"""Analyse measurements: everything that a report draws, computed, and nothing drawn.
 
-What was measured alike is put together (`samples`), and looked at by how many were outstanding
-(`levels`), by instance (`instances`), over time (`courses`), by single operations (`latencies`),
-one way against another (`comparisons`), by label (`labels`) and by price (`money`). `doubts` says
-what to mind, `findings` what came of it. No percentiles of several instances are ever pooled, and
-what so few values cannot tell is not estimable.
+Comparable samples are grouped (`grouping`). Each group is analysed by concurrency, by instance,
+over time, against other groups (`comparisons`), by label and by cost efficiency. `warnings` lists
+reasons to distrust the figures, `findings` the results in sentences. Samples of several instances
+are never pooled, and a statistic that too few values cannot support is not estimable.
 """
 
 from __future__ import annotations
@@ -56,31 +55,31 @@ from tonnage.model.analysis.warnings import measurement_warnings, missing_node_w
 __all__ = ["Price", "analyse"]
 
 OnShare = Callable[[float], None]
-"""Called with the share of the work that is done."""
+"""Called with the completed share of the work."""
 
 
 def analyse(
     measurements: Sequence[Measurement],
     prices: Mapping[str, Price] | None = None,
     seed: int = 0,
-    fleets: Sequence[ClusterMeasurement] = (),
+    clusters: Sequence[ClusterMeasurement] = (),
     on_share: OnShare | None = None,
 ) -> Analysis:
-    """What measurements come to, each of which counts once.
+    """Analyse measurements.
 
     Args:
-        measurements: Of one machine or of many, ours or imported, in any order.
-        prices: Of hosts or of machine types, by their names.
+        measurements: Of one machine or of many, ours or imported, in any order; each once.
+        prices: Of hosts or of machine types, by name.
         seed: Of all draws; the same one with the same measurements gives the same analysis.
-        fleets: How it went on the machines of fleets, to tell who is missing.
-        on_share: Told how much of it is done.
+        clusters: Cluster measurements, to report missing nodes.
+        on_share: Called with the completed share of the work.
 
     Raises:
-        ValueError: There are no measurements, or two have one id.
+        ValueError: There are no measurements, or two have the same id.
     """
-    _refuse_twice(measurements)
+    _check_unique(measurements)
     kinds = by_kind(sorted(measurements, key=lambda each: each.id))
-    called = kind_names(list(kinds))
+    names = kind_names(list(kinds))
     costs = {
         instance_of(each): cost
         for each in measurements
@@ -88,7 +87,7 @@ def analyse(
     }
     subjects, dollars = [], []
     for number, (kind, samples) in enumerate(kinds.items()):
-        subject = _subject(f"subject-{number + 1}", kind, called[kind], samples, seed)
+        subject = _subject(f"subject-{number + 1}", kind, names[kind], samples, seed)
         subjects.append(subject)
         of_rest = representative_samples(samples, subject.near_best)
         dollars += per_dollar(subject.name, of_rest, costs)
@@ -118,8 +117,8 @@ def analyse(
         by_label=by_label,
         findings=[*findings(machines, subjects), *below],
         warnings=[
-            *missing_node_warnings(fleets),
-            *measurement_warnings(measurements, kinds, called),
+            *missing_node_warnings(clusters),
+            *measurement_warnings(measurements, kinds, names),
         ],
         scorecard=scorecard(measurements),
         left_out=omitted_charts(subjects, dollars, direct, by_layout, by_label),
@@ -136,7 +135,7 @@ def _subject(
     rest = representative_samples(samples, near)
     numbers = concurrencies(rest)
     series = series_of(rest, unit)
-    found = _fleet(series, seed)
+    found = _cluster_findings(series, seed)
     courses, highest = chart_series(series, steadiness(rest))
     order = [each.name for each in found.instances] if found else list(by_instance(rest))
     medians = {each.name: each.median.value for each in found.instances} if found else {}
@@ -169,8 +168,8 @@ def _subject(
     )
 
 
-def _fleet(series: Mapping[str, Series], seed: int) -> ClusterFindings | None:
-    """What there is to see in the courses; None where most of them stood still most of the time."""
+def _cluster_findings(series: Mapping[str, Series], seed: int) -> ClusterFindings | None:
+    """The findings in the series; None if most of them were idle most of the time."""
     moved = [name for name, each in series.items() if np.median(each.values) > 0]
     if 2 * len(moved) <= len(series):
         return None
@@ -183,7 +182,7 @@ def _variation_over_time(found: ClusterFindings) -> float | None:
 
 
 def _types(measurements: Sequence[Measurement]) -> dict[str, str | None]:
-    """The machine types of those instances that are known to be machines."""
+    """The machine types of the instances that are known machines."""
     return {
         instance_of(each): each.environment.machine_type
         for each in measurements
@@ -194,25 +193,25 @@ def _types(measurements: Sequence[Measurement]) -> dict[str, str | None]:
 def _machines(
     measurements: Sequence[Measurement], costs: Mapping[str, MachinePrice]
 ) -> list[Machine]:
-    held: dict[str, list[Measurement]] = {}
+    by_machine: dict[str, list[Measurement]] = {}
     for each in measurements:
-        held.setdefault(instance_of(each), []).append(each)
+        by_machine.setdefault(instance_of(each), []).append(each)
     return [
         Machine(
             name=name,
-            known=held[name][0].environment is not None,
-            description=_described(held[name][0].environment),
+            known=by_machine[name][0].environment is not None,
+            description=_described(by_machine[name][0].environment),
             usd_per_hour=costs[name].price.usd_per_hour if name in costs else None,
             price_source=costs[name].price.source if name in costs else None,
-            measurements=[each.id for each in held[name]],
+            measurements=[each.id for each in by_machine[name]],
         )
-        for name in sorted(held)
+        for name in sorted(by_machine)
     ]
 
 
 def _described(environment: Environment | None) -> str:
     if environment is None:
-        return "imported: not known"
+        return "imported: unknown machine"
     return (
         f"{formatting.several(environment.cores, 'core')}, {environment.cpu_model}, "
         f"{formatting.memory(environment.memory_bytes)}, {environment.virtualisation}"
@@ -238,11 +237,11 @@ def _cited(measurement: Measurement) -> CitedMeasurement:
     )
 
 
-def _refuse_twice(measurements: Sequence[Measurement]) -> None:
+def _check_unique(measurements: Sequence[Measurement]) -> None:
     if not measurements:
         raise ValueError("no measurements")
     seen: set[str] = set()
     for each in measurements:
         if each.id in seen:
-            raise ValueError(f"measurement {each.id} is there twice")
+            raise ValueError(f"measurement {each.id} is given twice")
         seen.add(each.id)

@@ -1,9 +1,9 @@
-"""One way against another of what is alike in all else: direct against buffered, layouts.
+"""Compare groups that differ in one property only: direct against buffered, layouts.
 
-Ratios are of medians. Where at least two instances did both, each has its own ratio, and the
-median is over those; what differs between machines then cancels. Else the medians of both sides are
-divided, and the interval is of the two sides' own: each is made to hold with half of the error, and
-the lowest of one is divided by the highest of the other (Bonferroni), so both hold together.
+Ratios are of medians. If at least two instances measured both, the result is the median over their
+own ratios, in which differences between machines cancel. Otherwise the medians of both sides are
+divided. Then each side's interval gets half of the error, and the low end of one is divided by the
+high end of the other (Bonferroni), so that both hold at once.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ Kinds = Mapping[OperationKind, Sequence[Sample]]
 
 
 def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
-    """Direct over buffered, of every operation that was done both ways."""
+    """Direct over buffered, for every operation that was measured with both."""
     found = []
-    for name, same in _alike(kinds, lambda kind: dataclasses.replace(kind, direct=None)).items():
+    for name, same in _comparable(
+        kinds, lambda kind: dataclasses.replace(kind, direct=None)
+    ).items():
         ways = {kind.direct: kind for kind in same}
         if {True, False} <= ways.keys():
             sides = ("direct", _buffered(ways[False]))
@@ -49,9 +51,9 @@ def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
 
 
 def compare_layouts(kinds: Kinds) -> list[Comparison]:
-    """Every layout over the single device, or over the first by name; each stripe apart."""
+    """Every layout, with each stripe size, over the single device or else the first by name."""
     found = []
-    for name, same in _alike(kinds, _without_layout).items():
+    for name, same in _comparable(kinds, _without_layout).items():
         ways = _by_layout(same)
         if not ways:
             continue
@@ -65,14 +67,14 @@ def compare_layouts(kinds: Kinds) -> list[Comparison]:
 
 
 def compare_layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
-    """The same of measurements, one or more of each layout."""
+    """`compare_layouts` for ungrouped measurements."""
     return compare_layouts(by_kind(measurements))
 
 
 def ratio_of_medians(
     above: Mapping[str, Sequence[float]], below: Mapping[str, Sequence[float]]
 ) -> Estimate | None:
-    """The ratio of medians, of values of each instance; None if nothing can be divided."""
+    """The ratio of medians of values by instance; None if there is none."""
     top, bottom = medians_of(above), medians_of(below)
     both = [name for name in top if bottom.get(name)]
     if len(both) > 1:
@@ -101,9 +103,9 @@ def ratio_of_medians(
 def compare(
     name: str, tops: Sequence[Sample], bottoms: Sequence[Sample], ways: tuple[str, str]
 ) -> Comparison | None:
-    """One way against another of one thing; None if they have nothing in common."""
+    """Compare two groups of samples at a common concurrency; None if they have none."""
     number = common_concurrency(tops, bottoms)
-    if number is None and not _silent(tops, bottoms):
+    if number is None and not _without_concurrency(tops, bottoms):
         return None
     tops = [each for each in tops if each.reading.concurrency == number]
     bottoms = [each for each in bottoms if each.reading.concurrency == number]
@@ -124,17 +126,17 @@ def compare(
 
 
 def common_concurrency(*sides: Sequence[Sample]) -> int | None:
-    """The largest number outstanding that all were done with: what each can give."""
+    """The largest concurrency that all sides were measured with."""
     shared = set.intersection(*({each.reading.concurrency for each in side} for side in sides))
     return max((number for number in shared if number is not None), default=None)
 
 
-def _alike(
+def _comparable(
     kinds: Kinds, bare: Callable[[OperationKind], OperationKind]
 ) -> dict[str, list[OperationKind]]:
-    """Kinds that are the same when bare of what is compared, by a name without it.
+    """Groups of kinds that only differ in the compared property, by a name without it.
 
-    What only a cache can give is compared too, where there is nothing else: it comes first.
+    Figures of caches come first, so that they only count where there is nothing else.
     """
     found: dict[OperationKind, list[OperationKind]] = {}
     for kind in sorted(kinds, key=lambda kind: not kind.cached):
@@ -150,7 +152,7 @@ def _without_layout(kind: OperationKind) -> OperationKind:
 
 
 def _by_layout(same: Sequence[OperationKind]) -> dict[str, OperationKind]:
-    """Kinds by their layout, and by the stripe too where there are several of one layout."""
+    """Kinds by layout; with the stripe size if a layout has several."""
     laid_out = [kind for kind in same if kind.layout]
     stripes = {(kind.layout, dict(kind.conditions).get(STRIPE)) for kind in laid_out}
     several = len(stripes) > len({layout for layout, _ in stripes})
@@ -166,6 +168,6 @@ def _buffered(kind: OperationKind) -> str:
     return "buffered (from a cache)" if kind.cached else "buffered"
 
 
-def _silent(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> bool:
-    """Whether both hold what does not say how many were outstanding."""
+def _without_concurrency(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> bool:
+    """Whether both sides have samples without a concurrency."""
     return all(any(each.reading.concurrency is None for each in side) for side in (tops, bottoms))

@@ -1,7 +1,7 @@
-"""An operation by how many are outstanding: rates, latencies, and how many are enough.
+"""Rates and latencies by concurrency, the number of operations outstanding, and the knee.
 
-The smallest number whose median rate is within 5 % of the best is what long trials are made with;
-more of them wait longer and get no more done.
+Long trials use the knee, the smallest concurrency whose median rate is within 5 % of the best: more
+operations wait longer without a higher rate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PERCENTILES = ("mean", "p50", "p90", "p99", "p999", "max")
 
 
 def levels(samples: Sequence[Sample]) -> list[ConcurrencyLevel]:
-    """A level for each number outstanding, from the smallest; of what explored, if anything did."""
+    """A level for each concurrency, ascending; from exploratory trials if there are any."""
     explored = [each for each in samples if each.suite != LONG] or samples
     numbers = {each.reading.concurrency for each in explored}
     return [
@@ -28,7 +28,7 @@ def levels(samples: Sequence[Sample]) -> list[ConcurrencyLevel]:
 
 
 def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLevel:
-    """What samples of one number outstanding come to."""
+    """The level of samples with one concurrency."""
     latencies = [(name, median_estimate(values_of(samples, latency(name)))) for name in PERCENTILES]
     by_operation = median_estimate(values_of(samples, _cpu_of_operation))
     return ConcurrencyLevel(
@@ -49,7 +49,7 @@ def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLeve
 
 
 def near_best(found: Sequence[ConcurrencyLevel], unit: str) -> int | None:
-    """The smallest number outstanding within 5 % of the best; None if there is no choice."""
+    """The smallest concurrency within 5 % of the best; None if there is only one."""
     rates = {
         each.concurrency: rate.value
         for each in found
@@ -59,7 +59,7 @@ def near_best(found: Sequence[ConcurrencyLevel], unit: str) -> int | None:
 
 
 def representative_samples(samples: Sequence[Sample], near: int | None) -> list[Sample]:
-    """The samples that the rest is of: the long trials, or those of the number that is enough."""
+    """The samples for all further statistics: the long trials, or those at the knee."""
     long = [each for each in samples if each.suite == LONG]
     if long:
         return long
@@ -69,12 +69,12 @@ def representative_samples(samples: Sequence[Sample], near: int | None) -> list[
 
 
 def concurrencies(samples: Sequence[Sample]) -> list[int]:
-    """How many were outstanding, of those that say."""
+    """The known concurrencies, ascending."""
     return sorted({n for each in samples if (n := each.reading.concurrency) is not None})
 
 
 def latency(name: str) -> Callable[[Sample], float | None]:
-    """A sample's latency of that name: mean, p50, p90, p99, p999 or max."""
+    """A getter of the latency of this name: mean, p50, p90, p99, p999 or max."""
 
     def of(sample: Sample) -> float | None:
         value: float | None = getattr(sample.reading.latency_seconds, name)
@@ -84,7 +84,7 @@ def latency(name: str) -> Callable[[Sample], float | None]:
 
 
 def cpu_of_byte(samples: Sequence[Sample]) -> float | None:
-    """The median of what a byte costs the threads that move it, in core seconds."""
+    """The median core seconds for each byte, of the threads that move it."""
     found = median_estimate(values_of(samples, _cpu_of_byte))
     return found.value if found else None
 

@@ -1,9 +1,8 @@
-"""How and where something was done, as far as that tells it from what else was measured.
+"""Conditions of a measurement: how and where it was made, as far as that distinguishes it.
 
-A manner is what a reading's details, its trial's suite and its measurement's settings say of how;
-what they say of what was found is none. A place is the device and the directory. Machines of a
-fleet may call the same thing by other names, so places tell apart only where one machine was
-measured in several.
+Conditions come from a metric's details, its trial's suite and its measurement's settings; results
+do not count. A location is the device and the directory. Machines of a cluster may name the same
+device differently, so locations only count where one machine was measured in several.
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ DETAILS = (
     "synchronous_writes",
     "file_bytes",
 )
-"""Details of a reading that say how it was done; the others are what was found."""
+"""Details of a metric that are conditions; the others are results."""
 BY_PATTERN = ("connections_per_pair", "endpoints")
-"""Of these the pattern tells already, by which machines send to each other."""
+"""Details that the pattern of communication already includes."""
 STRIPE = "stripe"
 SETTINGS = {
     "disk": {"bytes": "size"},
@@ -53,16 +52,16 @@ SETTINGS = {
     "over-time": {"file_bytes": "file"},
     "stream": {"block_bytes": "part"},
 }
-"""Of each kind of our measurements the settings that say how it was done, and what of."""
+"""The settings that are conditions, by kind of measurement, with their labels."""
 EXPLORING, LONG = "explore", "steady"
-"""The suites of one sweep: long trials are made with what the short ones found."""
+"""The suites of a sweep: long trials use the concurrency that short ones found."""
 
 Conditions = tuple[tuple[str, str], ...]
-"""Names, each with its value in words."""
+"""Labels, each with a formatted value."""
 
 
 def conditions_of(measurement: Measurement, reading: Metric, trial: Trial | None) -> Conditions:
-    """How a reading was done."""
+    """The conditions of a metric."""
     told = BY_PATTERN if "node_names" in reading.details else ()
     found = [
         (
@@ -84,7 +83,7 @@ def conditions_of(measurement: Measurement, reading: Metric, trial: Trial | None
 
 
 def places(measurements: Sequence[Measurement]) -> dict[str, Conditions]:
-    """Where each was made, by its id: the device, the directory, if that tells anything apart."""
+    """The location of each measurement by id, as far as it distinguishes them."""
     known = {
         each.id: (each.environment.host, _device(each), _directory(each))
         for each in measurements
@@ -106,7 +105,7 @@ def places(measurements: Sequence[Measurement]) -> dict[str, Conditions]:
 
 
 def condition_value(name: str, value: object) -> str:
-    """A manner's value."""
+    """The formatted value of a condition."""
     if isinstance(value, int) and name.endswith("_bits_per_second"):
         return f"{formatting.significant(value / 1e6)} Mbit/s"
     if isinstance(value, int) and name.endswith("bytes"):
@@ -115,25 +114,25 @@ def condition_value(name: str, value: object) -> str:
 
 
 def block_size(count: int | None) -> str:
-    """A block's or a file's size."""
+    """The size of a block or a file."""
     if count is None:
         return "unknown size"
     return formatting.memory(count) if count >= 1024 else f"{count} B"
 
 
 def _device(measurement: Measurement) -> str | None:
-    """What is below: the devices that were laid out, as they were named, or the kernel's names."""
+    """The devices of a layout as the user named them, or the kernel's names."""
     if given := measurement.settings.get("devices"):
         return ", ".join(given)
     devices = measurement.environment.devices if measurement.environment else []
-    # What is no block device has nothing but a number, which the next boot may change.
+    # A file system without a block device only has a number, which the next boot may change.
     return ", ".join(each.name for each in devices if ":" not in each.name) or None
 
 
 def _directory(measurement: Measurement) -> str | None:
     settings = measurement.settings
     if "devices" in settings:
-        return None  # It is mounted anywhere.
+        return None  # The mount point is arbitrary.
     if given := settings.get("directory"):
         return str(given)
     both = [*settings.get("read", ()), *settings.get("write", ())]
@@ -143,6 +142,6 @@ def _directory(measurement: Measurement) -> str | None:
 
 
 def _vary(pairs: Iterable[tuple[object, str | None]]) -> bool:
-    """Whether anything has several values."""
+    """Whether any key has several values."""
     first: dict[object, str] = {}
     return any(value and first.setdefault(whose, value) != value for whose, value in pairs)

@@ -1,7 +1,7 @@
-"""What a dollar buys: operations and bytes, on machines that have a price.
+"""Cost efficiency: operations and bytes per dollar, on machines with a known price.
 
-``per dollar = rate * 3600 s / USD per hour``. Machines of one price are taken together; what is
-paid for volumes by the month or the request is not in a machine's price, and not in this.
+``per dollar = rate * 3600 s / USD per hour``. Machines of one price form a group. Prices of volumes
+and requests are not included.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Price:
-    """What a machine costs, more than nothing, and who says so."""
+    """A machine's price, above 0, and its source."""
 
     usd_per_hour: float
     source: str
@@ -35,17 +35,17 @@ class Price:
 
 @dataclass(frozen=True)
 class MachinePrice:
-    """A machine's price, and the type that it was found under; None: under its own name."""
+    """A machine's price, and the type that has it; None: the host itself has it."""
 
     price: Price
     type: str | None
 
 
 def machine_price(measurement: Measurement, prices: Mapping[str, Price]) -> MachinePrice | None:
-    """The price of a measurement's machine, by its host or by the type that it calls itself.
+    """The price of a measurement's machine, by its host or its type.
 
-    A virtual machine's firmware often says its type: a price's name that is a word of
-    ``environment.virtualisation`` is taken for that.
+    A virtual machine's firmware often states its type: a price applies if its name is a word of
+    ``environment.virtualisation``.
     """
     own = instance_of(measurement)
     if own in prices:
@@ -61,15 +61,15 @@ def machine_price(measurement: Measurement, prices: Mapping[str, Price]) -> Mach
 def per_dollar(
     subject: str, samples: Sequence[Sample], machines: Mapping[str, MachinePrice]
 ) -> list[CostEfficiency]:
-    """What a dollar buys of a subject, at each price."""
+    """The cost efficiency of an operation, for each price."""
     alike: dict[MachinePrice, list[Sample]] = {}
     for sample in samples:
         if sample.instance in machines:
             alike.setdefault(machines[sample.instance], []).append(sample)
-    return [_bought(subject, known, of_price) for known, of_price in alike.items()]
+    return [_efficiency(subject, known, of_price) for known, of_price in alike.items()]
 
 
-def _bought(subject: str, known: MachinePrice, samples: Sequence[Sample]) -> CostEfficiency:
+def _efficiency(subject: str, known: MachinePrice, samples: Sequence[Sample]) -> CostEfficiency:
     usd = known.price.usd_per_hour
     per_rate = SECONDS / usd
     names = list(by_instance(samples))

@@ -21,16 +21,16 @@ from tonnage.base.records.network_rounds import (
 
 @dataclass(frozen=True)
 class LayoutCost:
-    """Core seconds for each byte that came out."""
+    """Core seconds for each byte of output."""
 
     own: float
-    """Of the threads that measured."""
+    """Of the measuring threads."""
     machine: float
-    """Of all that ran meanwhile, the kernel's threads and what had nothing to do with it."""
+    """Of the whole machine, including kernel threads and unrelated processes."""
 
 
 def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
-    """For each mode, the medians of what its trials cost."""
+    """The median cost of the trials of each mode."""
     found: dict[str, list[LayoutCost]] = {}
     for trial in measurement.trials:
         if known := _cost(trial):
@@ -45,7 +45,7 @@ def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
 
 
 def _cost(trial: Trial) -> LayoutCost | None:
-    """What a trial cost; ``None`` if nothing came out of it, or nobody looked."""
+    """The cost of a trial; ``None`` without output or activity counters."""
     moved = trial.phase.stages[-1].bytes if trial.phase.stages else 0
     if not moved or trial.beside is None:
         return None
@@ -55,18 +55,18 @@ def _cost(trial: Trial) -> LayoutCost | None:
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """What the cores and the kernel did for a measurement of the network."""
+    """The CPU cost and the retransmissions of a network measurement."""
 
     cpu_seconds_per_byte: dict[str, float]
-    """Core seconds of the threads of each way, send and receive: the median over the trials."""
+    """Core seconds of the threads of each direction, send and receive: the median over trials."""
     retransmits: int | None
-    """Segments sent again, in all rounds; ``None`` if the kernel did not count them."""
+    """Retransmitted segments of all rounds; ``None`` if the kernel did not count them."""
     connections: int
-    """That were sent on: those of all rounds, each of which has its own."""
+    """Sending connections of all rounds, each of which opens its own."""
 
 
 def network_cost(measurement: Measurement) -> NetworkCost:
-    """What the trials of a measurement of the network cost."""
+    """The cost of a network measurement."""
     used: dict[str, list[float]] = {}
     for trial in measurement.trials:
         if trial.reading:
@@ -83,7 +83,7 @@ def network_cost(measurement: Measurement) -> NetworkCost:
 
 
 def round_directions(measurement: Measurement) -> Iterator[list[Trial]]:
-    """The endpoints' trials of each way of each round that was kept whole."""
+    """The trials of all endpoints, for each direction of each complete round."""
     settings = measurement.settings
     size = trials_per_round(settings["endpoints"], settings["one_way"])
     for together in whole_rounds(measurement.trials, size):
@@ -91,10 +91,10 @@ def round_directions(measurement: Measurement) -> Iterator[list[Trial]]:
 
 
 def round_summary(together: Sequence[Trial]) -> dict[str, Trial]:
-    """What one way of a round comes to, as a trial each: its slowest endpoint, and all of them.
+    """The summary of one direction of a round, each as a trial: slowest endpoint, and their sum.
 
-    Endpoints share a machine and a round, so they are no trials of the same thing: to take the
-    median over them would call the middle one what a shuffle waits for.
+    Endpoints of a round are not independent trials. A median over them would be meaningless, since
+    a shuffle waits for the slowest.
     """
     return {SLOWEST: min(together, key=lambda each: each.bytes_per_second), ALL: _as_one(together)}
 

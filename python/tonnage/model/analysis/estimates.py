@@ -1,9 +1,8 @@
-"""Medians with intervals, of what may be put together: one value an instance, or one a trial.
+"""Medians with intervals, over instances or over trials.
 
-With several instances the unit is the instance: its value is the median of its own trials, and how
-surely it is known plays no part. With a single one the unit is the trial; many trials, one after
-another for days, are correlated, and count as so many as they are worth. Samples within a trial are
-never the unit of either.
+With several instances the unit is the instance: its value is the median of its own trials,
+whatever its error. With a single instance the unit is the trial. Long series of trials are
+correlated, so they count with their effective size. Samples within a trial are never a unit.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from tonnage.model.analysis.grouping import Sample, by_instance
 
 CONFIDENCE = 0.95
 LEAST_CORRELATED = 20
-"""Fewer trials do not show whether they are correlated."""
+"""Minimum number of trials for an estimate of their correlation."""
 INSTANCES, TRIALS, IN_TIME = "instances", "trials", "samples"
 
 
 def as_estimate(found: QuantileEstimate, over: str) -> Estimate:
-    """A quantile as it is kept."""
+    """A quantile as a record."""
     interval = found.interval
     return Estimate(
         share=found.share,
@@ -42,7 +41,7 @@ def as_estimate(found: QuantileEstimate, over: str) -> Estimate:
 def values_of(
     samples: Iterable[Sample], value: Callable[[Sample], float | None]
 ) -> dict[str, list[float]]:
-    """The values of each instance that has any."""
+    """The values by instance, without instances that have none."""
     found = {
         name: [each for each in map(value, of) if each is not None]
         for name, of in by_instance(samples).items()
@@ -53,7 +52,7 @@ def values_of(
 def median_estimate(
     values: Mapping[str, Sequence[float]], confidence: float = CONFIDENCE
 ) -> Estimate | None:
-    """The median over instances, or over the trials of a single one; None of nothing."""
+    """The median over instances, or over the trials of a single one; None without values."""
     if not values:
         return None
     units, over = units_of(values)
@@ -64,7 +63,7 @@ def median_estimate(
 
 
 def units_of(values: Mapping[str, Sequence[float]]) -> tuple[list[float], str]:
-    """What is counted, and what it is called."""
+    """The units' values, and the name of the unit."""
     if len(values) > 1:
         return list(medians_of(values).values()), INSTANCES
     return [float(value) for each in values.values() for value in each], TRIALS

@@ -1,4 +1,4 @@
-"""What an analysis found, in plain words: the sentences that open its page."""
+"""Findings of an analysis: the sentences that open its report."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from tonnage.base.records.analysis import (
 from tonnage.base.stats.outliers import LEAST_INSTANCES, LEAST_SHARE
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
 
-MOST_FLEETS = 1_000
-"""Beyond that, chance is less well known than how rare it is."""
+MOST_CLUSTERS = 1_000
+"""Rarer false alarms are not estimated reliably."""
 TOLD_AT_MOST = 12
-"""Of more subjects than this a table tells more than sentences would."""
+"""With more operations than this, a table is clearer than sentences."""
 SINGLE = (
-    "This is a single machine. Another one of the same kind may be much faster or slower, and "
-    "nothing here says by how much."
+    "This is a single machine. Another one of the same kind may be much faster or slower; this "
+    "analysis cannot tell by how much."
 )
 UNKNOWN = (
-    "Imported results do not say on which machine they were measured. Each counts as a machine of "
-    "its own, which it may not be."
+    "Imported results do not state their machine. Each counts as a separate machine, which may be "
+    "wrong."
 )
 
 
 def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
-    """What a reader should know before the charts."""
+    """The sentences before the charts."""
     found = [SINGLE] if sum(each.known for each in machines) == 1 else []
     found += [UNKNOWN] if not all(each.known for each in machines) else []
     for subject in subjects:
         if len(subjects) <= TOLD_AT_MOST:
-            found += _gave(subject)
+            found += _rate_findings(subject)
         found += [_outlier(subject, each) for each in subject.outliers]
-        found += [_alternates(subject, each) for each in subject.alternating]
+        found += [_multimodal(subject, each) for each in subject.alternating]
         found += [_cycles(subject, each) for each in subject.cycles]
         if len(subject.instances) >= LEAST_INSTANCES and not (
             subject.outliers or subject.alternating or subject.cycles
@@ -48,7 +48,7 @@ def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[s
     return found
 
 
-def _gave(subject: Subject) -> list[str]:
+def _rate_findings(subject: Subject) -> list[str]:
     rate = subject.rate
     if rate is None:
         return []
@@ -58,7 +58,7 @@ def _gave(subject: Subject) -> list[str]:
         INSTANCES: f"the median of {counted} instances",
         TRIALS: f"the median of {counted} trials" if rate.size > 1 else "in a single trial",
     }[rate.over]
-    between = "its interval is not estimable from so few"
+    between = "too few for an interval"
     if rate.low is not None and rate.high is not None:
         low, high = (formatting.per_second(each, subject.unit) for each in (rate.low, rate.high))
         between = (
@@ -70,8 +70,8 @@ def _gave(subject: Subject) -> list[str]:
         if subject.near_best < most:
             said.append(
                 f"{subject.name}: {subject.near_best} outstanding "
-                f"{'is' if subject.near_best == 1 else 'are'} enough for 95 % of the best; up to "
-                f"{most} were tried."
+                f"{'is' if subject.near_best == 1 else 'are'} enough for 95 % of the best rate; "
+                f"tested up to {most}."
             )
     return said
 
@@ -86,9 +86,9 @@ def _outstanding(subject: Subject) -> str:
 
 
 def _outlier(subject: Subject, each: Outlier) -> str:
-    what = "is a bad apple" if each.worse else "is better than the others"
+    what = "is a slow outlier" if each.worse else "is a fast outlier"
     if each.rate == 0:
-        how = "it did nothing"
+        how = "it was idle"
     elif each.ratio >= 2 or each.ratio <= 0.5:
         factor = max(each.ratio, 1 / each.ratio)
         way = "faster" if each.ratio > 1 else "slower"
@@ -96,15 +96,15 @@ def _outlier(subject: Subject, each: Outlier) -> str:
     else:
         way = "above" if each.ratio > 1 else "below"
         how = f"{formatting.percent(abs(each.ratio - 1))} {way} the median instance"
-    return f"{subject.name}: {each.instance} {what}, {how} ({_sure(each.false_alarm)})."
+    return f"{subject.name}: {each.instance} {what}, {how} ({_confidence(each.false_alarm)})."
 
 
 def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
-    """Who is far below the others of its type, where they are too few for more to be said.
+    """Machines far below the median of their type, where there are too few for a test.
 
     Args:
-        subject: What each gave by itself, whoever else took part.
-        types: Those of all machines.
+        subject: An operation in which each machine's rate does not depend on the others.
+        types: The types of all machines.
     """
     named = {each.instance for each in subject.outliers}
     rates: dict[str, dict[str, float]] = {}
@@ -118,36 +118,36 @@ def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str
             continue
         kind = f"{formatting.several(len(alike), 'machine')} of type {type_}"
         found += [
-            f"{subject.name}: {name} gives {formatting.percent(rate / middle)} of the median of "
-            f"{kind}; so few do not tell whether that is chance."
+            f"{subject.name}: {name} reaches {formatting.percent(rate / middle)} of the median of "
+            f"{kind}; too few to exclude chance."
             for name, rate in alike.items()
             if rate < (1 - LEAST_SHARE) * middle and name not in named
         ]
     return found
 
 
-def _alternates(subject: Subject, each: MultimodalInstance) -> str:
+def _multimodal(subject: Subject, each: MultimodalInstance) -> str:
     modes = formatting.listing(
         f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)} of the time)"
         for mode in each.modes
     )
-    return f"{subject.name}: {each.instance} alternates between {modes}; its median says little."
+    return f"{subject.name}: {each.instance} alternates between {modes}; its median is not typical."
 
 
 def _cycles(subject: Subject, each: CyclicInstance) -> str:
-    who = each.instance or "the fleet as a whole"
+    who = each.instance or "the cluster as a whole"
     share = (
         "" if each.amplitude_share is None else f" by {formatting.percent(each.amplitude_share)}"
     )
     period = formatting.duration(each.period_seconds)
     return (
         f"{subject.name}: {who} rises and falls{share} with a period of {period} "
-        f"({_sure(each.false_alarm)})."
+        f"({_confidence(each.false_alarm)})."
     )
 
 
-def _sure(false_alarm: float) -> str:
-    """How often chance alone does as much in fleets that have nothing to find."""
-    fleets = min(round(1 / max(false_alarm, 1e-9)), MOST_FLEETS)
-    rounded = fleets // 10 ** (len(str(fleets)) - 1) * 10 ** (len(str(fleets)) - 1)
-    return f"by chance in fewer than one of {formatting.count(rounded)} fleets"
+def _confidence(false_alarm: float) -> str:
+    """The frequency of this false alarm in clusters with nothing to find."""
+    clusters = min(round(1 / max(false_alarm, 1e-9)), MOST_CLUSTERS)
+    rounded = clusters // 10 ** (len(str(clusters)) - 1) * 10 ** (len(str(clusters)) - 1)
+    return f"by chance in fewer than one of {formatting.count(rounded)} clusters"

@@ -1,12 +1,11 @@
-"""Which readings are of the same thing: the same operation of one tool, done in the same way.
+"""Group comparable samples: the same operation of one tool, under the same conditions.
 
-Only those are put together. What tells them apart is the tool, the operation, the block size,
-whether it went past the page cache, the layout of the disks, whether only a cache can have given
-it, and how and where it was done (`manners`). How many were outstanding, and when it was, are what
-a subject is looked at over. An instance is a host; of what was imported, which does not say where
-it was measured, each measurement is one, or each host of those that it names. A round of a
-network's endpoints is one value, since they share it: what the slowest had, and what all had; the
-endpoints are instances beside that.
+Groups differ in the tool, the operation, the block size, direct or buffered I/O, the layout of the
+disks, whether the figure is of a cache, and the other `conditions`. Concurrency and time vary
+within a group. An instance is a host. Imported measurements, which do not state their machine, are
+one instance each, or one for each host that they name. A network round is one value, since its
+endpoints depend on each other: that of the slowest, and the sum; in addition each endpoint is an
+instance.
 """
 
 from __future__ import annotations
@@ -21,35 +20,35 @@ from tonnage.model.analysis import cpu_cost
 from tonnage.model.analysis.conditions import Conditions, block_size, conditions_of, places
 
 LARGE_BYTES = 1 << 20
-"""Blocks of this size and more are reckoned in bytes, smaller ones at random in operations."""
+"""Random operations on smaller blocks are counted as operations, all others in bytes."""
 OURS = "tonnage"
 NAMES_HOSTS = {"fio", "sysstat"}
-"""Tools that name the host on which a reading was made; iperf3's is the one that it talked to."""
+"""Tools that name the host that was measured; the host of iperf3 is the peer."""
 EACH = "each endpoint"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A reading, where it was made, and when."""
+    """A metric with its instance and time."""
 
     instance: str
     measurement: str
     reading: Metric
     trial: Trial | None = None
     began_seconds: float | None = None
-    """When its trial began, in seconds since 1970."""
+    """Start of its trial, in seconds since 1970."""
     part: str | None = None
-    """Whose it is, where several had a part in it."""
+    """The part of a network round: the slowest endpoint, all, or each."""
 
     @property
     def suite(self) -> str | None:
-        """What its trial was for: to explore, or for long."""
+        """The suite of its trial: exploratory or long."""
         return self.trial.step.suite if self.trial and self.trial.step else None
 
 
 @dataclass(frozen=True)
 class OperationKind:
-    """What tells samples apart."""
+    """The properties that samples of a group have in common."""
 
     tool: str
     label: str
@@ -62,7 +61,7 @@ class OperationKind:
     place: Conditions = ()
 
     def described(self) -> dict[str, str]:
-        """Each property in words that can follow the name."""
+        """Each property as text that can follow the name."""
         return {
             "block": f"blocks of {block_size(self.block_bytes)}",
             "direct": {True: "direct", False: "buffered", None: "access unknown"}[self.direct],
@@ -73,12 +72,12 @@ class OperationKind:
 
 
 def instance_of(measurement: Measurement) -> str:
-    """The host; or the measurement itself, where that is not known."""
+    """The host; or the measurement itself, if the host is unknown."""
     return measurement.environment.host if measurement.environment else measurement.id
 
 
 def samples_of(measurement: Measurement) -> list[Sample]:
-    """All readings of a measurement."""
+    """All samples of a measurement."""
     instance, name = instance_of(measurement), measurement.id
     if measurement.kind == NET and not between_machines(measurement):
         return list(_of_rounds(measurement))
@@ -94,7 +93,7 @@ def samples_of(measurement: Measurement) -> list[Sample]:
 
 
 def by_kind(measurements: Iterable[Measurement]) -> dict[OperationKind, list[Sample]]:
-    """Samples that are of the same thing, in order of their names."""
+    """Samples by kind, sorted by name."""
     several = list(measurements)
     where = places(several)
     found: dict[OperationKind, list[Sample]] = {}
@@ -106,7 +105,7 @@ def by_kind(measurements: Iterable[Measurement]) -> dict[OperationKind, list[Sam
 
 
 def kind_of(sample: Sample, measurement: Measurement, place: Conditions = ()) -> OperationKind:
-    """What a sample of a measurement is of."""
+    """The kind of a sample."""
     reading, trial = sample.reading, sample.trial
     layout = reading.details.get("layout") or measurement.settings.get("layout")
     named = (trial.step.operation if trial and trial.step else None) or _label(reading)
@@ -124,7 +123,7 @@ def kind_of(sample: Sample, measurement: Measurement, place: Conditions = ()) ->
 
 
 def kind_names(kinds: Sequence[OperationKind]) -> dict[OperationKind, str]:
-    """A name for each, with no more in it than tells it from the others."""
+    """A name for each kind, with only the properties that distinguish it from the others."""
     found = {}
     for kind in kinds:
         alike = [other for other in kinds if (other.tool, other.label) == (kind.tool, kind.label)]
@@ -140,7 +139,7 @@ def kind_names(kinds: Sequence[OperationKind]) -> dict[OperationKind, str]:
 
 
 def unit_of(kind: OperationKind, samples: Sequence[Sample]) -> str:
-    """Whether the subject is reckoned in bytes or in operations."""
+    """Whether rates count bytes or operations."""
     if all(each.reading.bandwidth_bytes_per_second is None for each in samples):
         return "operations"
     small = kind.block_bytes is not None and kind.block_bytes < LARGE_BYTES
@@ -149,14 +148,14 @@ def unit_of(kind: OperationKind, samples: Sequence[Sample]) -> str:
 
 
 def rate_of(reading: Metric, unit: str) -> float | None:
-    """A reading's rate in the unit; None where the tool does not say."""
+    """A metric's rate in the unit; None if the tool does not state it."""
     if unit == "bytes":
         return reading.bandwidth_bytes_per_second
     return reading.operations_per_second
 
 
 def rate_in(unit: str, times: float = 1.0) -> Callable[[Sample], float | None]:
-    """What tells a sample's rate in the unit, multiplied."""
+    """A getter of a sample's rate in the unit, times a factor."""
 
     def of(sample: Sample) -> float | None:
         rate = rate_of(sample.reading, unit)
@@ -166,7 +165,7 @@ def rate_in(unit: str, times: float = 1.0) -> Callable[[Sample], float | None]:
 
 
 def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
-    """Samples of each instance, instances in order of their names."""
+    """Samples by instance, sorted by name."""
     found: dict[str, list[Sample]] = {}
     for sample in samples:
         found.setdefault(sample.instance, []).append(sample)
@@ -174,7 +173,7 @@ def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
 
 
 def measurement_ids(samples: Iterable[Sample]) -> list[str]:
-    """The measurements that samples come from."""
+    """The measurements of samples, each once."""
     return list(dict.fromkeys(sample.measurement for sample in samples))
 
 
@@ -186,14 +185,14 @@ def _label(reading: Metric) -> str:
 
 
 def _order(kind: OperationKind) -> tuple[bool, str, str, int, str]:
-    """Ours first, then by operation, small blocks before large ones."""
+    """Sort key: our own first, then by operation, small blocks before large ones."""
     rest = (kind.label, kind.direct, kind.layout, kind.cached, kind.conditions, kind.place)
     named = kind.label if kind.tool == OURS else kind.operation
     return (kind.tool != OURS, kind.tool, named, kind.block_bytes or 0, str(rest))
 
 
 def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
-    """Of each round of the network what it comes to, and what each endpoint had."""
+    """The summaries of each network round, and its endpoints."""
     host, name = instance_of(measurement), measurement.id
     for together in cpu_cost.round_directions(measurement):
         parts = [(host, part, trial) for part, trial in cpu_cost.round_summary(together).items()]
@@ -204,7 +203,7 @@ def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
 
 
 def _hosts(measurement: Measurement) -> list[str | None]:
-    """Whose each imported reading is, if it is of several hosts."""
+    """The host of each imported metric, if the measurement has several."""
     named = [reading.details.get("host") for reading in measurement.imported]
     tools = {reading.source.tool for reading in measurement.imported}
     several = len({*filter(None, named)}) > 1 and tools <= NAMES_HOSTS

@@ -1,8 +1,13 @@
-"""Instances side by side: who gives how much, who does not belong, who alternates, who cycles.
+"""Compare instances: rates, outliers, multimodal and cyclic ones, latency histograms.
 
 The judgement is `tonnage.base.stats.cluster_time_series`'s, over each instance's rate in time. Percentile lines
-are of latency where every instance states it, else of the rate over time; instances stand from the
-best to the worst, and no percentile is of more than one.
+are of latency if all instances have it, else of the rate over time. Instances are sorted from best to
+worst, and each percentile is of a single instance.
+
+Latency histograms have logarithmic bins, `PER_DECADE` for each factor of ten; a tool's bin counts
+where its value lies. That is coarser than our own bins, so that spikes stand out from noise. Of
+many instances three are shown, the best, the middle and the worst: in a merged histogram a few slow
+machines would look like a slow tail of all.
 """
 
 from __future__ import annotations
@@ -38,9 +43,9 @@ LATENCIES = ("p50", "p90", "p99", "p999", "max")
 PER_DECADE = 16
 """Bins for each factor of ten of a latency histogram."""
 LEAST_SAMPLES = 10
-"""Fewer samples of a rate have no percentiles worth a line."""
+"""Minimum number of samples of a rate for percentiles."""
 WIDE = 3.0
-"""If the fastest instance is so many times as fast as the slowest, the axis is logarithmic."""
+"""Ratio of the fastest to the slowest instance above which the axis is logarithmic."""
 
 
 def instances(found: ClusterFindings, samples: Sequence[Sample]) -> list[Instance]:
@@ -59,7 +64,7 @@ def instances(found: ClusterFindings, samples: Sequence[Sample]) -> list[Instanc
 
 
 def outliers(found: ClusterFindings, samples: Sequence[Sample]) -> list[Outlier]:
-    """The instances that do not belong to the others, farthest first."""
+    """The outliers, farthest first."""
     of = by_instance(samples)
     return [
         Outlier(
@@ -91,7 +96,7 @@ def alternating(found: ClusterFindings, samples: Sequence[Sample]) -> list[Multi
 
 
 def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInstance]:
-    """The fleet's cycle, if it has one, and those of instances."""
+    """The cycle of the cluster, if it has one, and those of instances."""
     of = by_instance(samples)
     several = len(found.instances) > 1
     together = (
@@ -105,7 +110,7 @@ def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInst
 
 
 def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> InstancePercentiles | None:
-    """Percentiles of every instance, if there are several and all have some."""
+    """Percentiles by instance, if there are several and all have them."""
     if len(series) < 2:
         return None
     latencies = {name: medians_of(values_of(samples, latency(name))) for name in LATENCIES}
@@ -132,7 +137,7 @@ def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> InstancePe
 def spread(
     medians: Mapping[str, float], samples: Sequence[Sample], seed: int
 ) -> InstanceDistribution | None:
-    """How instances' medians are spread; None of fewer than five, or of equal ones."""
+    """The distribution of instances' medians; None with fewer than five, or if all are equal."""
     values = np.asarray([medians[name] for name in sorted(medians)])
     if values.size < LEAST_INSTANCES or np.ptp(values) == 0:
         return None
@@ -141,7 +146,7 @@ def spread(
         axis = "logarithmic"
     bars = histogram(values, axis)
     curve = density(values, axis)
-    # In instances per bin, so that both can be drawn on one axis.
+    # In instances per bin, to share the histogram's axis.
     edges = np.log(bars.edges) if axis == "logarithmic" else np.asarray(bars.edges)
     per_bin = values.size * float(edges[1] - edges[0])
     return InstanceDistribution(
@@ -157,14 +162,14 @@ def spread(
 
 
 def modes_of(found: Modality) -> list[Mode]:
-    """Modes as they are kept."""
+    """Modes as records."""
     return [Mode(value=mode.value, share=mode.share) for mode in found.modes]
 
 
 def _modes_over(values: FloatArray, axis: Axis, seed: int) -> list[Mode]:
     if values.size < LEAST_FOR_MODES:
         return []
-    # Instances have no order in time; that of their names may be an order of racks.
+    # Instances have no order in time, and the order of names may be that of racks.
     mixed = np.random.default_rng(seed).permutation(values)
     if axis == "linear":
         return modes_of(modality(mixed, seed=seed))
@@ -184,12 +189,12 @@ def _cyclic(name: str | None, cycle: Cycle, measurements: list[str]) -> CyclicIn
 
 
 def _finite(value: float) -> float | None:
-    """What JSON can hold."""
+    """The value, or None if JSON cannot represent it."""
     return value if math.isfinite(value) else None
 
 
 def latency_histograms(order: Sequence[str], samples: Sequence[Sample]) -> list[LatencyHistogram]:
-    """Of the best, the middle and the worst instance of those, in order, that have bins."""
+    """Histograms of the best, the middle and the worst instance among those with bins."""
     of = by_instance(samples)
     told = [name for name in order if any(each.reading.bins for each in of[name])]
     if not told:

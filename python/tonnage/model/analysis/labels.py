@@ -1,8 +1,8 @@
-"""What was measured with each value of a label, like a region, a zone or a time, side by side.
+"""Compare the values of a label, such as a region, a zone or a time.
 
-Each value has the median of its instances, with its interval, the histogram and the density of what
-they gave; bins and places are the same for all, and shares are of each value's own, so few can be
-held against many. Against the first value by name each other one also has a ratio (`comparisons`).
+Each value has the median of its instances with its interval, a histogram and a density. Bins are
+the same for all values, and shares are relative to each value's own instances, so that few can be
+compared with many. Each other value also has a ratio to the first by name (`comparisons`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tonnage.model.analysis.grouping import (
 from tonnage.model.analysis.instances import WIDE
 
 POINTS = 256
-"""Places of a density."""
+"""Points of a density."""
 
 Kinds = Mapping[OperationKind, Sequence[Sample]]
 Values = dict[str, list[Sample]]
-"""Samples of one kind, by the value of a label."""
+"""Samples of one kind, by value of a label."""
 
 
 def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
-    """Each value of a label over the first by name, of every operation done with both."""
+    """The ratio of each value of a label to the first by name, for every operation."""
     called = kind_names(list(kinds))
     found = []
     for name, kind, values in _labelled(kinds, measurements):
@@ -50,7 +50,7 @@ def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison
 
 
 def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[LabelComparison]:
-    """Every operation that was done with several values of a label."""
+    """Comparisons of all operations that were measured with several values of a label."""
     called = kind_names(list(kinds))
     found = [
         _of_kind(called[kind], name, unit_of(kind, kinds[kind]), values)
@@ -62,10 +62,7 @@ def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Labe
 def _labelled(
     kinds: Kinds, measurements: Sequence[Measurement]
 ) -> Iterator[tuple[str, OperationKind, Values]]:
-    """Each label, with each kind that was measured with several of its values.
-
-    What machines are called is no such label.
-    """
+    """Each label but the host name, with each kind that was measured with several of its values."""
     said = {each.id: each.environment.labels for each in measurements if each.environment}
     for name in sorted({name for each in said.values() for name in each} - {HOST}):
         for kind, samples in kinds.items():
@@ -129,11 +126,11 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
         edges=list(bars.edges),
         places=(np.exp(places) if axis == "logarithmic" else places).tolist(),
         values=labelled,
-        rule=f"bins: {bars.rule}, of all; density: Gaussian kernels, Silverman's rule of each "
-        f"value's own, from {LEAST_INSTANCES} on",
+        rule=f"bins: {bars.rule}, over all values; density: Gaussian kernels, Silverman's rule for "
+        f"each value, from {LEAST_INSTANCES} instances on",
     )
 
 
 def _width(values: FloatArray) -> float | None:
-    """A density's bandwidth; of few values, or of equal ones, there is none."""
+    """A density's bandwidth; None for few or equal values."""
     return bandwidth(values) if values.size >= LEAST_INSTANCES and np.ptp(values) > 0 else None

@@ -1,4 +1,4 @@
-"""What cannot be drawn of these measurements, and why: a page says so instead of leaving a hole."""
+"""Charts that these measurements do not support, and why: reports say so instead of a gap."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tonnage.base.records.analysis import (
 )
 from tonnage.base.stats.outliers import LEAST_INSTANCES
 
-# Each chart of a subject, whether it can be drawn, and why not.
-_OF_SUBJECTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
+# Each chart of an operation, whether it can be drawn, and why not.
+_OPERATION_CHARTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
     (
         "Throughput by thread count",
         lambda subject: len(subject.levels) > 1,
-        "only one number outstanding was measured, or the tool does not say how many were",
+        "only one concurrency was measured, or the tool does not state it",
     ),
     (
         "Latency percentiles",
@@ -28,7 +28,7 @@ _OF_SUBJECTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
     (
         "Latency histogram",
         lambda subject: bool(subject.latency_histograms),
-        "the latencies of single operations are not kept",
+        "the latencies of single operations are not recorded",
     ),
     (
         "Variation across instances",
@@ -43,7 +43,7 @@ _OF_SUBJECTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
     (
         "Instances by throughput",
         lambda subject: subject.spread is not None,
-        f"fewer than {LEAST_INSTANCES} instances, or all gave the same",
+        f"fewer than {LEAST_INSTANCES} instances, or all are equal",
     ),
 )
 
@@ -55,35 +55,38 @@ def omitted_charts(
     layouts: Sequence[Comparison],
     by_label: Sequence[LabelComparison],
 ) -> list[Omission]:
-    """The charts that are left out."""
+    """The charts that cannot be drawn."""
     found = []
     if not any(each.operations for each in dollars):
-        found.append(_whole("Operations per dollar", _unpriced(dollars)))
+        found.append(_omission("Operations per dollar", _why_no_price(dollars)))
     if not any(each.bytes for each in dollars):
-        found.append(_whole("Megabytes per dollar", _unpriced(dollars)))
+        found.append(_omission("Megabytes per dollar", _why_no_price(dollars)))
     if not layouts:
-        found.append(_whole("Layouts' ratio", "nothing was measured in two layouts"))
+        found.append(_omission("Layouts' ratio", "nothing was measured in two layouts"))
     if not by_label:
         found.append(
-            _whole("By label", "nothing was measured with two values of a label (--label)")
+            _omission("By label", "nothing was measured with two values of a label (--label)")
         )
     elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
-        why = f"fewer than {LEAST_INSTANCES} of each value, or all gave the same"
+        why = f"fewer than {LEAST_INSTANCES} of each value, or all are equal"
         found.append(Omission(chart="Density by label", why=why, subjects=few))
     if not direct:
         found.append(
-            _whole("Direct against buffered", "nothing was measured both ways, alike in all else")
+            _omission(
+                "Direct against buffered",
+                "no operation was measured both ways under the same conditions",
+            )
         )
-    for chart, can_be_drawn, why in _OF_SUBJECTS:
+    for chart, can_be_drawn, why in _OPERATION_CHARTS:
         lacking = [subject.name for subject in subjects if not can_be_drawn(subject)]
         if lacking:
             found.append(Omission(chart=chart, why=why, subjects=lacking))
     return found
 
 
-def _whole(chart: str, why: str) -> Omission:
+def _omission(chart: str, why: str) -> Omission:
     return Omission(chart=chart, why=why, subjects=[])
 
 
-def _unpriced(dollars: Sequence[CostEfficiency]) -> str:
-    return "the tools do not say" if dollars else "no price of these machines is given (--price)"
+def _why_no_price(dollars: Sequence[CostEfficiency]) -> str:
+    return "the tools do not state it" if dollars else "these machines have no price (--price)"

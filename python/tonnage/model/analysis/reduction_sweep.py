@@ -1,6 +1,6 @@
-"""Records of reductions put together: what chunks and requests at once made of the same input.
+"""Summarise reductions of the same input by size of chunks and number of threads.
 
-Medians, since a machine that others use has slow moments and no fast ones.
+Values are medians, since a shared machine has slow moments but no fast ones.
 """
 
 from __future__ import annotations
@@ -16,15 +16,11 @@ BARS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
 
 def summarise_sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
-    """What reductions took, by their input and then by chunks and threads.
-
-    Args:
-        records: At least one.
-    """
+    """The durations of at least one reduction, by input and then by chunks and threads."""
     records = sorted(records, key=lambda record: record.began_at)
     alike: dict[str, list[ReductionRecord]] = {}
     for record in records:
-        alike.setdefault(_same(record), []).append(record)
+        alike.setdefault(_input_key(record), []).append(record)
     last = records[-1]
     return ReductionSweep(
         began_at=records[0].began_at,
@@ -32,22 +28,22 @@ def summarise_sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
         environment=last.environment,
         settings=last.settings,
         command=last.command,
-        swept=[_swept(each) for each in alike.values()],
+        swept=[_result(each) for each in alike.values()],
         compared=[each.compared for each in records if each.compared],
     )
 
 
-def _same(record: ReductionRecord) -> str:
-    """What reductions that are compared have in common."""
+def _input_key(record: ReductionRecord) -> str:
+    """What compared reductions have in common."""
     told = [record.job, record.bytes, record.rounds_here, len(record.workers)]
     names = ("inputs", "format", "memory_bytes", "assignment", "flags")
     return json.dumps([*told, *(record.settings.get(name) for name in names)])
 
 
-def _swept(records: list[ReductionRecord]) -> SweepResult:
+def _result(records: list[ReductionRecord]) -> SweepResult:
     ways: dict[tuple[bool, int, int], list[ReductionRecord]] = {}
     for record in records:
-        ways.setdefault(_way(record), []).append(record)
+        ways.setdefault(_cell_key(record), []).append(record)
     cells = [_cell(*way, ways[way]) for way in sorted(ways)]
     given = [place for place, cell in enumerate(cells) if not cell.found]
     best = min(given, key=lambda place: cells[place].seconds, default=None)
@@ -55,7 +51,7 @@ def _swept(records: list[ReductionRecord]) -> SweepResult:
     over, over_chosen = None, None
     if found and best is not None:
         over = found[0].seconds / cells[best].seconds
-        again = _chosen_once_more([ways[way] for way in sorted(ways) if not way[0]])
+        again = _unbiased_best([ways[way] for way in sorted(ways) if not way[0]])
         over_chosen = None if again is None else found[0].seconds / again
     first = records[0]
     return SweepResult(
@@ -72,11 +68,11 @@ def _swept(records: list[ReductionRecord]) -> SweepResult:
     )
 
 
-def _chosen_once_more(cells: Sequence[Sequence[ReductionRecord]]) -> float | None:
-    """What the best cell takes when it is not known by the very run that made it the best.
+def _unbiased_best(cells: Sequence[Sequence[ReductionRecord]]) -> float | None:
+    """The seconds of the best cell, without the bias of choosing it by the same runs.
 
-    Leave one out: each round is foretold by the others. They name the cell of the least median, and
-    its seconds in that round count; of all rounds the median.
+    Leave one out: for each round the others choose the cell with the least median, and its seconds
+    in this round count. The result is the median over rounds.
     """
     rounds = min(len(cell) for cell in cells)
     if rounds < 2:
@@ -91,8 +87,8 @@ def _chosen_once_more(cells: Sequence[Sequence[ReductionRecord]]) -> float | Non
     return median(again)
 
 
-def _way(record: ReductionRecord) -> tuple[bool, int, int]:
-    """Whether both were found, else which chunks and how many threads there were."""
+def _cell_key(record: ReductionRecord) -> tuple[bool, int, int]:
+    """Whether both were tuned automatically; otherwise size of chunks and number of threads."""
     chunk_bytes, threads = (record.settings.get(name) for name in ("chunk_bytes", "threads"))
     if chunk_bytes is None and threads is None:
         return True, 0, 0

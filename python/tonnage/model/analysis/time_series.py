@@ -1,10 +1,10 @@
-"""Rates over time: what each instance gave, on one clock where they were measured together.
+"""Time series: each instance's rate over time, on one clock if they were measured together.
 
-An instance's course is the series of its longest trial, or a point for each trial where there are
-more trials than that has samples, as there are of what was tried now and then for days. Instances
-whose times overlap share a clock; else each begins at zero, and what is alike in their courses is
-chance. For drawing, a course is averaged into `POINTS` equal bins, with gaps where nothing was.
-Of a long trial it is said from when it was steady; what is tried now and then has no warm-up.
+The series of an instance is that of its longest trial. If it has more trials than that has samples,
+as in periodic measurements over days, it is a point for each trial. Instances whose times overlap
+share a clock; otherwise each begins at zero, and similarities are chance. For charts a series is
+averaged into `POINTS` equal bins, with gaps where there is no data. Long trials also get the start
+of their steady state; periodic short trials have no warm-up.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tonnage.base.stats.steady_state import steady_by_slope
 from tonnage.model.analysis.grouping import Sample, by_instance, rate_of
 
 POINTS = 150
-"""More would not be seen, with a line for each of 45 instances."""
+"""More would not be visible, with a line for each of 45 instances."""
 TOGETHER = 2.0
-"""All begin and end within so many times the longest one's length, if they share a clock."""
+"""Instances share a clock if all fit within this multiple of the longest series."""
 GAP = 1.75
-"""Steps so much longer than the usual one hold a gap: a slot that was missed makes it two."""
+"""Steps longer than this multiple of the median contain a gap: one missed slot makes it 2."""
 
 LONG_SAMPLES = 120
-"""A trial of fewer is too short: a quarter of it, or its noise, would look like a slope."""
+"""Shorter trials are not tested: noise in a quarter of them would look like a slope."""
 WINDOW_SHARE, LEVEL_SHARE = 0.25, 0.1
-"""Of a trial's time; of the window's mean, SNIA's."""
+"""The window as a share of the trial, and SNIA's tolerance as a share of the window's mean."""
 
 
 @dataclass(frozen=True)
 class RateSeries:
-    """An instance's rates: ``values[i]`` at ``seconds[i]`` after ``began``, if that is known."""
+    """An instance's rates: ``values[i]`` at ``seconds[i]`` after ``began``, if known."""
 
     seconds: FloatArray
     values: FloatArray
@@ -44,16 +44,13 @@ class RateSeries:
 
 
 def series_of(samples: Sequence[Sample], unit: str) -> dict[str, Series]:
-    """Each instance's rates over time in the unit, instances in order of their names.
-
-    An instance whose tool says no rate is left out.
-    """
+    """Each instance's rates over time in the unit; instances without rates are omitted."""
     raw = {
         name: course
         for name, of in by_instance(samples).items()
-        if (course := _raw(of, unit)) is not None
+        if (course := _rate_series(of, unit)) is not None
     }
-    first = _shared_beginning(list(raw.values()))
+    first = _shared_start(list(raw.values()))
     return {
         name: Series(
             each.seconds + (each.began - first if first is not None and each.began else 0.0),
@@ -64,7 +61,7 @@ def series_of(samples: Sequence[Sample], unit: str) -> dict[str, Series]:
 
 
 def steadiness(samples: Sequence[Sample]) -> dict[str, SteadyState]:
-    """From when each instance's longest trial was steady, of those that are long enough."""
+    """The steady state of each instance's longest trial, if that is long enough."""
     found = {}
     for name, of in by_instance(samples).items():
         reading = _longest(of).reading
@@ -77,9 +74,9 @@ def steadiness(samples: Sequence[Sample]) -> dict[str, SteadyState]:
 def chart_series(
     series: Mapping[str, Series], steady: Mapping[str, SteadyState]
 ) -> tuple[list[TimeSeries], float | None]:
-    """The courses as shares of the highest rate drawn, and that rate; none if nothing moved."""
+    """The series as shares of the highest rate, and that rate; none if all rates are 0."""
     thinned = {
-        name: _thinned(np.asarray(each.seconds), np.asarray(each.values))
+        name: _binned(np.asarray(each.seconds), np.asarray(each.values))
         for name, each in series.items()
         if len(each.values) > 1
     }
@@ -101,7 +98,7 @@ def chart_series(
     return courses, highest
 
 
-def _raw(samples: Sequence[Sample], unit: str) -> RateSeries | None:
+def _rate_series(samples: Sequence[Sample], unit: str) -> RateSeries | None:
     longest = _longest(samples)
     dated = sorted(
         (each.began_seconds, rate)
@@ -132,7 +129,7 @@ def _steadiness(raw: RateSeries) -> SteadyState:
 
 
 def _in_unit(sample: Sample, unit: str) -> list[tuple[float, float]]:
-    """A reading's series, which is in bytes if the tool says bytes, in the unit."""
+    """A metric's series in the unit; it is in bytes if the tool states bytes."""
     reading = sample.reading
     operations, bandwidth = reading.operations_per_second, reading.bandwidth_bytes_per_second
     factor = 1.0
@@ -142,7 +139,7 @@ def _in_unit(sample: Sample, unit: str) -> list[tuple[float, float]]:
 
 
 def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> RateSeries | None:
-    """The points without those that do not come after the one before."""
+    """The points, without those that are not later than the one before."""
     kept: list[tuple[float, float]] = []
     for at, value in points:
         if not kept or at > kept[-1][0]:
@@ -152,8 +149,8 @@ def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> R
     return RateSeries(np.asarray([at for at, _ in kept]), np.asarray([of for _, of in kept]), began)
 
 
-def _shared_beginning(raw: Sequence[RateSeries]) -> float | None:
-    """When the first began, if all were measured at about the same time."""
+def _shared_start(raw: Sequence[RateSeries]) -> float | None:
+    """The earliest start, if all were measured at about the same time."""
     begins = [each.began for each in raw if each.began is not None]
     if not raw or len(begins) < len(raw):
         return None
@@ -163,8 +160,8 @@ def _shared_beginning(raw: Sequence[RateSeries]) -> float | None:
     return min(begins) if together else None
 
 
-def _thinned(seconds: FloatArray, values: FloatArray) -> tuple[list[float], list[float | None]]:
-    """At most `POINTS` means over equal bins of time, and a None in the middle of each gap."""
+def _binned(seconds: FloatArray, values: FloatArray) -> tuple[list[float], list[float | None]]:
+    """At most `POINTS` means over equal bins of time, with a None in the middle of each gap."""
     if seconds.size > POINTS:
         span = float(seconds[-1] - seconds[0])
         places = np.minimum(((seconds - seconds[0]) / span * POINTS).astype(np.int64), POINTS - 1)

@@ -1,10 +1,10 @@
-"""What makes figures say less than they seem to: caches, other users, machines that are not alike.
+"""Warnings: reasons to distrust figures, such as caches, other users, or unlike machines.
 
-**A host's write-back cache.** A write is durable when it is flushed before it counts. Flash and
-disks do not flush in less than `FLUSH_SECONDS`, nor make a write durable in less time than they
-take to read a block of the same size with as many outstanding. Where either is seen, memory says
-that it is done: the host's, or the device's own, which may be protected. Whether what was written
-would outlive a loss of power cannot be told from inside the guest.
+**Write-back caches of hosts.** A durable write counts after it is flushed. Flash and disks do not
+flush in less than `FLUSH_SECONDS`, nor complete a durable write faster than a read of the same size
+at the same concurrency. If either happens, memory acknowledged the write: the host's, or the
+device's own, which may be protected. A guest cannot tell whether the data would survive a loss of
+power.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tonnage.model.analysis.grouping import OperationKind, Sample, by_instance
 from tonnage.model.study_findings import HIGH_SHARE, disk_warnings
 
 FLUSH_SECONDS = 100e-6
-"""A flash device's own flush takes some hundred microseconds, a disk's milliseconds."""
+"""A flash device needs some hundred microseconds for a flush, a disk milliseconds."""
 SYNCHRONOUS = {"1", "sync", "dsync", "osync"}
-"""fio's ``sync`` where each write is durable before it is done."""
+"""Values of fio's ``sync`` with which each write is durable when it completes."""
 NAMED = 3
-"""Instances that a warning names; of more it says how many."""
+"""Number of instances that a warning names; beyond, it gives their number."""
 
 Kinds = Mapping[OperationKind, Sequence[Sample]]
 
@@ -31,7 +31,7 @@ Kinds = Mapping[OperationKind, Sequence[Sample]]
 def measurement_warnings(
     measurements: Sequence[Measurement], kinds: Kinds, names: Mapping[OperationKind, str]
 ) -> list[str]:
-    """Warnings, each in a sentence or two."""
+    """Warnings about the measurements, each in a sentence or two."""
     phases = [trial.phase for each in measurements for trial in each.trials]
     return [
         *_builds(measurements),
@@ -39,23 +39,25 @@ def measurement_warnings(
         *_machines(measurements),
         *_cached(kinds, names),
         *_write_back(kinds, names),
-        *_others(measurements),
+        *_busy_cores(measurements),
         *disk_warnings(phases),
-        *_silent(measurements),
+        *_without_results(measurements),
     ]
 
 
-def missing_node_warnings(fleets: Sequence[ClusterMeasurement]) -> list[str]:
-    """The machines of fleets that did not measure all, with why, each in a sentence or two."""
+def missing_node_warnings(clusters: Sequence[ClusterMeasurement]) -> list[str]:
+    """Nodes that did not complete their measurement, each with the reason."""
     found = []
-    for fleet in fleets:
-        if not fleet.nodes:
-            found.append(f"{fleet.id} was cut short: who is missing of it is not known.")
-        for row in fleet.missing:
+    for cluster in clusters:
+        if not cluster.nodes:
+            found.append(f"{cluster.id} was interrupted: its missing nodes are unknown.")
+        for row in cluster.missing:
             done = len(row.measurement.trials) if row.measurement else 0
-            before = f" The figures count its {formatting.several(done, 'trial')}." if done else ""
+            before = (
+                f" The figures include its {formatting.several(done, 'trial')}." if done else ""
+            )
             found.append(
-                formatting.sentence(f"Missing of {fleet.id}: {row.node}: {row.why}") + before
+                formatting.sentence(f"Missing in {cluster.id}: {row.node}: {row.why}") + before
             )
     return found
 
@@ -65,7 +67,7 @@ def _builds(measurements: Sequence[Measurement]) -> list[str]:
     debug = [each.id for each in measurements if each.environment and each.environment.debug_build]
     if debug:
         found.append(
-            f"Measured with a debug build, whose speeds say nothing: {_named(debug)}. Build with "
+            f"Measured with a debug build, whose speeds are meaningless: {_named(debug)}. Build with "
             "--release."
         )
     versions = {
@@ -89,18 +91,18 @@ def _yielding(measurements: Sequence[Measurement]) -> list[str]:
     if not nice:
         return []
     return [
-        f"Measured at a low priority, so that all else on the machine went first: {_named(nice)}. "
+        f"Measured at a low priority, behind everything else on the machine: {_named(nice)}. "
         "Run it without nice, and Ray with RAY_worker_niceness=0."
     ]
 
 
 def _machines(measurements: Sequence[Measurement]) -> list[str]:
-    """Whether the machines of a fleet are of a kind; if not, it is no wonder that they differ."""
+    """A warning if machines differ in hardware or software, which explains different figures."""
     described = [
         {
             "cores": each.environment.cores,
             "CPU": each.environment.cpu_model,
-            # Firmware takes a little of it, not always as much.
+            # Firmware reserves a little of it, not always the same amount.
             "memory": round(each.environment.memory_bytes / (1 << 28)),
             "kernel": each.environment.kernel,
             "type": each.environment.machine_type,
@@ -115,11 +117,11 @@ def _machines(measurements: Sequence[Measurement]) -> list[str]:
     ]
     if not differ:
         return []
-    return [f"The machines are not alike: they differ in {formatting.listing(differ)}."]
+    return [f"The machines differ in {formatting.listing(differ)}."]
 
 
 def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
-    """What caches gave, once for each tool: a sweep of sizes has hundreds of such figures."""
+    """Figures of caches, one warning for each tool: a sweep has hundreds of such figures."""
     found = []
     for tool in dict.fromkeys(kind.tool for kind in kinds):
         own = {kind: samples for kind, samples in kinds.items() if kind.tool == tool}
@@ -130,9 +132,9 @@ def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         total = sum(map(len, own.values()))
         why = own[cached[0]][0].reading.cached
         found.append(
-            f"Only a cache can have given {formatting.count(figures)} of {tool}'s "
-            f"{formatting.several(total, 'figure')}, which are kept apart from what devices gave: "
-            f"{_named([names[kind] for kind in cached], '; ')}. The first, because: {why}."
+            f"{formatting.count(figures)} of {tool}'s {formatting.several(total, 'figure')} must be "
+            "from a cache, and are shown apart from those of devices: "
+            f"{_named([names[kind] for kind in cached], '; ')}. Reason for the first: {why}."
         )
     return found
 
@@ -147,13 +149,13 @@ def _write_back(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         if quick:
             least = formatting.latency(min(seconds[name] for name in quick))
             limit = formatting.latency(FLUSH_SECONDS)
-            why = f"took less than {limit} ({least} at the least), in which flash does not flush"
+            why = f"is less than {limit} (minimum {least}), too fast for flash to flush"
         elif reads:
-            why = "took less time than half of the reads of as many bytes, with as many outstanding"
+            why = "is less than that of reads of the same size at the same concurrency"
         else:
             continue
         found.append(
-            f"{names[kind]} on {_named(quick or reads)}: half of the durable writes {why}. That "
+            f"{names[kind]} on {_named(quick or reads)}: the p50 of durable writes {why}. That "
             "suggests a write-back cache in the host: durability cannot be confirmed from inside a "
             "guest."
         )
@@ -161,7 +163,7 @@ def _write_back(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
 
 
 def is_durable(sample: Sample) -> bool:
-    """Whether each operation of a sample is a write, or a flush, that lasts when it is done."""
+    """Whether each operation of a sample is a durable write, or a flush."""
     reading = sample.reading
     if reading.operation == "fsync":
         return True
@@ -173,7 +175,7 @@ def is_durable(sample: Sample) -> bool:
 
 
 def _quicker_than_reads(kind: OperationKind, durable: Sequence[Sample], kinds: Kinds) -> list[str]:
-    """The instances on which, with as many outstanding, the median write is before the read's."""
+    """The instances whose median write is faster than their read at the same concurrency."""
     if not kind.operation.endswith("write"):
         return []
     reads = [
@@ -206,42 +208,42 @@ def _quicker_than_reads(kind: OperationKind, durable: Sequence[Sample], kinds: K
     return found
 
 
-def _others(measurements: Sequence[Measurement]) -> list[str]:
-    """Who else used the cores of a machine while it was measured."""
+def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
+    """Warnings about other users of the cores during measurements."""
     taken: dict[str, list[str]] = {}
     for measurement in measurements:
         environment = measurement.environment
         if environment is None:
             continue
         foreign, stolen, passed = _core_seconds(measurement, environment)
-        for seconds, who in ((foreign, "something else used"), (stolen, "the host took away")):
+        for seconds, who in ((foreign, "other processes used"), (stolen, "the host stole")):
             if seconds > HIGH_SHARE * passed > 0:
                 taken.setdefault(who, []).append(environment.host)
     return [
-        f"While it was measured, {who} more than {formatting.percent(HIGH_SHARE)} of the core seconds "
+        f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the core seconds "
         f"of {_named(hosts)}."
         for who, hosts in taken.items()
     ]
 
 
 def _core_seconds(measurement: Measurement, environment: Environment) -> tuple[float, float, float]:
-    """Core seconds that others used, that were stolen, and that passed, during trials."""
+    """Core seconds used by others, stolen by the host, and in total, during trials."""
     watched = [trial for trial in measurement.trials if trial.beside]
     foreign = sum(trial.beside.foreign_cpu_seconds for trial in watched if trial.beside)
     stolen = sum(trial.beside.stolen_cpu_seconds for trial in watched if trial.beside)
     return foreign, stolen, environment.cores * sum(trial.phase.seconds for trial in watched)
 
 
-def _silent(measurements: Sequence[Measurement]) -> list[str]:
-    """Measurements of which the page has nothing to show."""
+def _without_results(measurements: Sequence[Measurement]) -> list[str]:
+    """A warning about measurements without results."""
     silent = [each.id for each in measurements if not each.readings]
     if not silent:
         return []
-    return [f"Without a reading, and so not shown: {_named(silent)}."]
+    return [f"Without results, so not shown: {_named(silent)}."]
 
 
 def _named(names: Sequence[str] | Mapping[str, object], between: str = ", ") -> str:
-    """Names, or some of them and how many there are."""
+    """The names, or the first of them and their number."""
     several = list(dict.fromkeys(names))
     if len(several) <= NAMED:
         return formatting.listing(several) if between == ", " else between.join(several)

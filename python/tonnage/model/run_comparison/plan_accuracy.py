@@ -20,23 +20,25 @@ def plan_accuracy(record: RunRecord | ReductionRecord) -> PlanAccuracy:
         usd=usd_per_second * seconds,
         error_fraction=abs(planned.seconds.median - seconds) / seconds,
         inside=planned.inside,
-        missed=None if planned.inside else _missed(record.compared, planned),
+        missed=None if planned.inside else _largest_deviation(record.compared, planned),
     )
 
 
-def _missed(compared: RunComparison, planned: FollowedPlan) -> str | None:
+def _largest_deviation(compared: RunComparison, planned: FollowedPlan) -> str | None:
     """The phase, or the time outside of phases, that was furthest from its plan."""
-    off, left = {}, planned.seconds.median
+    deviations, left = {}, planned.seconds.median
     for each in compared.phases:
         if each.planned_seconds is None:
             continue
         took = each.seconds if each.came_seconds is None else each.came_seconds
-        held_up = formatting.resource(each.bottleneck)
+        bottleneck = formatting.resource(each.bottleneck)
         is_alone = took == each.seconds  # With replication, the longer of both was judged.
         if is_alone and each.planned_bottleneck and not each.as_planned:
-            held_up += f", planned as {each.planned_bottleneck}"
-        off[f"{formatting.phase(each.name)} ({held_up})"] = abs(took - each.planned_seconds)
+            bottleneck += f", planned as {each.planned_bottleneck}"
+        deviations[f"{formatting.phase(each.name)} ({bottleneck})"] = abs(
+            took - each.planned_seconds
+        )
         left -= each.planned_seconds
-    if off and compared.other_seconds is not None:
-        off["start and end"] = abs(compared.other_seconds - left)
-    return max(off, key=off.__getitem__, default=None)
+    if deviations and compared.other_seconds is not None:
+        deviations["start and end"] = abs(compared.other_seconds - left)
+    return max(deviations, key=deviations.__getitem__, default=None)

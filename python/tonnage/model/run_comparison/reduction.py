@@ -21,7 +21,7 @@ from tonnage.base.records import (
     RunComparison,
 )
 from tonnage.base.records.plan import Candidate, Plan, Range
-from tonnage.model.run_comparison.two_pass import TOLERANCE, GET, PLAN_RESOURCES
+from tonnage.model.run_comparison.two_pass import GET, PLAN_RESOURCES, TOLERANCE
 from tonnage.model.run_phases import functions_of
 from tonnage.model.two_pass import CPU
 
@@ -80,7 +80,10 @@ def _rounds(record: ReductionRecord) -> PhaseComparison:
         slowest_node=slowest,
         bottleneck=CPU if processing > retrieving else GET,
         bottleneck_node=slowest,
-        nodes=[NodePhase(node=node, seconds=busy_seconds[node], uses=[]) for node in sorted(busy_seconds)],
+        nodes=[
+            NodePhase(node=node, seconds=busy_seconds[node], uses=[])
+            for node in sorted(busy_seconds)
+        ],
     )
 
 
