@@ -12,8 +12,6 @@ from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.api.settings import count, size
 from tonnage.base import core
 from tonnage.base.records import RunRecord
-from tonnage.measure.trial import environment
-from tonnage.measure.trial.trial import utc_now
 from tonnage.run.mapreduce import Functions, Input, run_map_reduce
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 
@@ -91,21 +89,16 @@ class MapReduce(Functions):
                 "directory, or a cluster",
                 setting="output",
             )
-        directories = [Path(output), *map(Path, scratch_dirs)]
-        existing = (path if path.exists() else path.parent for path in directories)
         return run_map_reduce(
             self,
             as_inputs,
-            directories[0],
-            directories[1:],
-            memory_bytes=memory_bytes,
-            environment=environment.capture([path for path in existing if path.exists()]),
-            began_at=utc_now(),
-            command=list(sys.argv),
+            Path(output),
+            [Path(each) for each in scratch_dirs],
+            memory_bytes,
             workers=workers,
             format=format,
             object_store=store,
-            on_progress=on_progress,
+            on_progress=on_progress or (lambda *_: None),
         )
 
 

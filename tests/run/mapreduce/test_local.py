@@ -303,7 +303,7 @@ def test_half_of_all_rows_have_one_key(disk: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), disk / "in.parquet", row_group_size=5_000)
     # Reduce wants them together, and they are more than memory.
     said = failed(disk, MapReduce(reduce=bundled), disk / "in.parquet", core.RunError)
-    assert "key 'hot' take" in said and "give combine" in said
+    assert "key 'hot' take" in said and "give a combine" in said
     # Not if combine makes fewer of them, nor where nobody wants them together.
     _, found = done(disk, MapReduce(combine=sums("n"), reduce=sums("n")), disk / "in.parquet")
     got = {row["key"]: row["n"] for row in found.to_pylist()}
@@ -379,9 +379,9 @@ def test_errors_of_functions_are_told_with_place_and_cause(disk: Path) -> None:
         job = MapReduce(map=whole, **{name: unreducible})
         assert f"{name} (" in failed(disk, job, path, core.RunError)
     for gave, why in [
-        (lambda batch: 7, "map gave int"),
-        (lambda batch: batch, "map has no column key, which is of the key; it has line"),
-        (lambda batch: pa.record_batch({"key": [[1]] * len(batch)}), "has no order"),
+        (lambda batch: 7, "map returned int"),
+        (lambda batch: batch, "map has no column key, which is part of the key, only line"),
+        (lambda batch: pa.record_batch({"key": [[1]] * len(batch)}), "cannot be sorted"),
     ]:
         said = failed(disk, MapReduce(map=gave, reduce=counts()), path, Exception)
         assert why in said, said
@@ -395,14 +395,14 @@ def test_maps_that_do_not_go_together_are_named(disk: Path) -> None:
         text(disk / "two.txt", ["b"]), map=lambda b: pa.record_batch({"key": [1], "v": ["x"]})
     )
     said = failed(disk, MapReduce(), [one, two], core.RunError)
-    assert "one.txt" in said and "two.txt" in said and "cast the columns" in said
+    assert "one.txt" in said and "two.txt" in said and "cast them in map" in said
 
 
 def test_a_row_that_no_block_holds_is_named(disk: Path) -> None:
     path = text(disk / "in.txt", ["short", "x" * 200_000])
     job = MapReduce(map=lambda b: pa.record_batch({"key": b["line"]}), reduce=counts())
     said = failed(disk, job, path, core.RunError)
-    assert "the row of key 'xxx" in said and "more --memory" in said
+    assert "the row of key 'xxx" in said and "give more memory" in said
     assert done(disk, job, path, memory="64MiB")[1].num_rows == 2
 
 
@@ -447,10 +447,10 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
     fine = text(disk / "in.txt", ["a"])
     (disk / "in.bin").write_bytes(b"12345")
     for options, inputs, why in [
-        ({"memory": "1MiB"}, fine, "memory: 1048576 bytes are not enough"),
-        ({"workers": 0}, fine, "workers: give a whole number of at least 1, not 0"),
-        ({"format": "xml"}, fine, "output_format: xml is not one of parquet, arrow"),
-        ({"input_format": "xml"}, fine, "input_format: xml is not one of auto, parquet"),
+        ({"memory": "1MiB"}, fine, "1048576 bytes are not enough"),
+        ({"workers": 0}, fine, "give a whole number of at least 1, not 0"),
+        ({"format": "xml"}, fine, "xml is not one of parquet, arrow"),
+        ({"input_format": "xml"}, fine, "xml is not one of auto, parquet"),
         ({}, disk / "nowhere", "does not exist"),
         ({}, disk / "in.bin", "in.bin does not tell its format"),
         ({"input_format": "records:2"}, disk / "in.bin", "not a multiple of the row's 2"),
@@ -475,9 +475,9 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
     def faulty(name: str, config: dict[str, Any], gate: Any) -> core.BackgroundJob:
         return beside(name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate)
 
-    monkeypatch.setattr(core, "Beside", faulty)
+    monkeypatch.setattr(core, "BackgroundJob", faulty)
     said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", core.RunError)
-    assert ("the output was not kept" if operation == "read" else "os error 28") in said, said
+    assert ("the output was discarded" if operation == "read" else "os error 28") in said, said
 
 
 @pytest.mark.parametrize("devices", [1, 5])

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from tonnage.run.mapreduce.reader import SplitReader
 
 from support.command import Tonnage
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -27,7 +28,6 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.inputs import Split
-from tonnage.run.mapreduce.reader import SplitReader
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass

@@ -1,9 +1,12 @@
-"""MapReduce on this machine: functions over Arrow record batches between the sort's two passes.
+"""MapReduce: functions over Arrow record batches between the sort's two passes.
 
-``job`` puts the steps together; ``inputs`` finds splits, ``reading`` makes batches of them;
-``mapping`` calls functions, ``shuffle`` is pass one, ``reducing`` is pass two; ``keys`` says where
-rows belong, ``blocks`` how they travel, ``writing`` what they become; ``functions`` are helpers for
-users.
+::
+
+    local     the steps on one machine          cluster, worker   the same on a cluster
+    inputs    files and their splits            mapper            calls map, checks what it returns
+    shuffle   pass one                          reducer           pass two
+    keys      partitions, order and groups      blocks            rows as they are shuffled
+    functions helpers for users' functions
 """
 
 from tonnage.run.mapreduce.functions import counts, groups, per_record, sums

@@ -1,7 +1,7 @@
-"""Rows as blocks: each an Arrow IPC stream of its own, so that a block says what it holds.
+"""Blocks of rows, as they are shuffled: each is an Arrow IPC stream with its own schema.
 
-Streams one after another are what a partition is read as. Columns that some of them lack are null
-there: maps of several inputs need not agree on more than the key.
+A partition is read as adjacent streams. A column that some of them lack is null there, since the
+maps of several inputs need not agree on more than the key.
 """
 
 from __future__ import annotations
@@ -16,113 +16,108 @@ from tonnage.base import core
 from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import keys
 
-CORRUPT = "a device or its memory corrupts data, the output was not kept"
+CORRUPT = "a device or its memory corrupts data; the output was discarded"
 
 
 class ObservedSchemas:
-    """Which columns rows had, and where they were first seen."""
+    """The schemas of the rows so far, each with where it was first seen."""
 
     def __init__(self) -> None:
         self._seen: dict[pa.Schema, str] = {}
         self._lock = threading.Lock()
 
     def note(self, schema: pa.Schema, where: object) -> None:
-        """Keeps the schema of some rows.
+        """Add the schema of some rows.
 
         Raises:
-            RunError: They do not go together with what was seen before.
+            RunError: It contradicts an earlier one.
         """
         with self._lock:
             if schema not in self._seen:
                 self._seen[schema] = str(where)
                 if len(self._seen) > 1:
-                    self._agreed()
+                    self._unify()
 
     @property
     def first_seen(self) -> list[tuple[pa.Schema, str]]:
-        """Which, and where."""
+        """The schemas, each with its place."""
         with self._lock:
             return list(self._seen.items())
 
     def unified(self) -> pa.Schema:
-        """All columns that were seen; none if there were no rows."""
+        """All columns; none if there were no rows."""
         with self._lock:
-            return self._agreed() if self._seen else pa.schema([])
+            return self._unify() if self._seen else pa.schema([])
 
-    def _agreed(self) -> pa.Schema:
+    def _unify(self) -> pa.Schema:
         try:
             return pa.unify_schemas(list(self._seen))
         except pa.ArrowException as why:
             places = " and for ".join(list(self._seen.values())[-2:])
             raise core.RunError(
-                f"what map gave for {places} does not go together: {why}; cast the columns in map",
+                f"map returned columns of different types for {places}: {why}; cast them in map",
                 "map",
-                None,
-                None,
             ) from why
 
 
 def decode_dictionaries(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without metadata, dictionaries and views, which other rows need not have."""
+    """The rows without metadata, dictionaries and views, so that schemas can be compared."""
     names = rows.schema.names
-    columns = [_plain(column) for column in rows.columns]
+    columns = [_decode(column) for column in rows.columns]
     return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Batches as one; columns that some of them lack are null there."""
+    """All rows in one batch; a column that a batch lacks is null there."""
     if len(batches) == 1:
         return batches[0]
     tables = [pa.Table.from_batches([batch]) for batch in batches]
     return to_batch(pa.concat_tables(tables, promote_options="default"), "map")
 
 
-def encode(rows: pa.RecordBatch, key: Sequence[str], most_bytes: int) -> Iterator[memoryview]:
-    """Rows as blocks, as few as hold them.
+def encode(rows: pa.RecordBatch, key: Sequence[str], max_bytes: int) -> Iterator[memoryview]:
+    """The rows as few blocks of at most ``max_bytes``.
 
     Raises:
-        RunError: A single row is longer than a block; the message names its key.
+        RunError: A row is longer than a block; the message names its key.
     """
     block = _stream(rows)
-    if block.size <= most_bytes:
+    if block.size <= max_bytes:
         yield memoryview(block).cast("B")
         return
     if rows.num_rows == 1:
         raise core.RunError(
             f"the row of key {keys.format_key(rows, key, 0)} takes {block.size} bytes, a block holds "
-            f"{most_bytes}: make it shorter in map, or give more --memory",
+            f"{max_bytes}: make it shorter in map, or give more memory",
             "map",
-            None,
-            None,
         )
     middle = rows.num_rows // 2
-    yield from encode(rows.slice(0, middle), key, most_bytes)
-    yield from encode(rows.slice(middle), key, most_bytes)
+    yield from encode(rows.slice(0, middle), key, max_bytes)
+    yield from encode(rows.slice(middle), key, max_bytes)
 
 
 def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of blocks that lie end to end, with all columns of ``schema``."""
+    """The rows of adjacent blocks, with all columns of ``schema``."""
     empty = schema.empty_table()
     try:
         tables = [empty, *(pa.Table.from_batches([batch]) for batch in batches(data))]
         table = pa.concat_tables(tables, promote_options="default")
         if table.num_columns > len(schema):
-            more = sorted({*table.column_names} - {*schema.names})
+            extra = sorted({*table.column_names} - {*schema.names})
             raise core.RunError(
-                f"map gave the column {more[0]} once, and not when it was called with the same "
-                "again: have it give the same columns for the same input",
+                f"map returned the column {extra[0]} only once of the two times that it was called "
+                "with the same rows: let it return the same columns for the same input",
                 "map",
-                None,
-                None,
             )
         return to_batch(table.select(schema.names), "map")
     except (pa.ArrowException, OSError) as why:
-        said = f"what came back from scratch is not what was put there ({why}): {CORRUPT}"
-        raise core.RunError(said, "taken", None, None) from why
+        raise core.RunError(
+            f"data read from scratch differ from what was written ({why}): {CORRUPT}", "taken"
+        ) from why
 
 
 def batches(data: bytes) -> Iterator[pa.RecordBatch]:
-    """The rows of streams that lie end to end."""
+    """The rows of adjacent streams."""
     source = pa.BufferReader(data)
     while source.tell() < len(data):
         with pa.ipc.open_stream(source) as stream:
@@ -136,12 +131,12 @@ def _stream(rows: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _plain(column: Any) -> Any:
+def _decode(column: Any) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(column.cast(kind.value_type))
+        return _decode(column.cast(kind.value_type))
     if pa.types.is_run_end_encoded(kind):
-        return _plain(column.cast(kind.value_type))
+        return _decode(column.cast(kind.value_type))
     if kind == pa.string_view():
         return column.cast(pa.string())
     if kind == pa.binary_view():

@@ -1,7 +1,7 @@
-"""Helpers for those who write functions: groups, vectorised sums and counts, plain functions.
+"""Helpers for users' functions: groups, vectorised sums and counts, functions of one record.
 
-A function gets a batch and gives one. These work on whole columns, but `per_record`, which calls
-plain Python for every record: that is for convenience, and far slower.
+A function gets a record batch and returns one. These work on whole columns, except `per_record`,
+which calls Python for each record: convenient, and far slower.
 """
 
 from __future__ import annotations
@@ -19,26 +19,21 @@ Function = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 def groups(batch: pa.RecordBatch, key: str | tuple[str, ...] = "key") -> Iterator[pa.RecordBatch]:
-    """The groups of a batch that is in order: each a batch whose rows have one key.
-
-    Args:
-        batch: As ``reduce`` gets it.
-        key: The key's column, or columns.
-    """
+    """The groups of a sorted batch, as ``reduce`` gets it: a batch for each key."""
     begins = [*keys.group_starts(batch, _names(key)).tolist(), batch.num_rows]
     for begin, end in pairwise(begins):
         yield batch.slice(begin, end - begin)
 
 
 def sums(*columns: str, key: str | tuple[str, ...] = "key") -> Function:
-    """A function that adds up columns by key; it serves as ``combine`` and as ``reduce``."""
+    """A function that sums columns by key, for ``combine`` and ``reduce``."""
     return _aggregated([(column, "sum") for column in columns], list(columns), _names(key))
 
 
 def counts(name: str = "n", key: str | tuple[str, ...] = "key") -> Function:
-    """A function that counts the rows of each key, as the column ``name``.
+    """A function that counts the rows of each key, as the column ``name``, for ``reduce``.
 
-    It is one for ``reduce``: what was counted once is to be summed (`sums`), not counted again.
+    Not for ``combine``: counts are to be summed (`sums`), not counted again.
     """
     return _aggregated([([], "count_all")], [name], _names(key))
 
@@ -50,13 +45,13 @@ def per_record(
     combine: Callable[[Any, list[Any]], Iterable[Any]] | None = None,
     types: pa.Schema | None = None,
 ) -> dict[str, Any]:
-    """Plain functions as those that `MapReduce` takes: ``MapReduce(**per_record(map=f, ...))``.
+    """Functions of single records, for `MapReduce`: ``MapReduce(**per_record(map=f, ...))``.
 
     Args:
         map: A record as a dict -> pairs of key and value.
-        reduce: A key and all its values, in no order -> records.
-        combine: A key and some of its values -> values in their place.
-        types: The types of ``key`` and ``value``; else each batch tells, and they have to agree.
+        reduce: A key and all its values, in any order -> records.
+        combine: A key and some of its values -> values that replace them.
+        types: The types of ``key`` and ``value``; by default each batch's own, which must agree.
     """
 
     def mapped(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -65,12 +60,12 @@ def per_record(
 
     def combined(batch: pa.RecordBatch) -> pa.RecordBatch:
         assert combine is not None
-        found = [(key, one) for key, values in _grouped(batch) for one in combine(key, values)]
-        return _pairs(found, batch.schema)
+        pairs = [(key, one) for key, values in _grouped(batch) for one in combine(key, values)]
+        return _pairs(pairs, batch.schema)
 
     def reduced(batch: pa.RecordBatch) -> pa.RecordBatch:
-        found = [record for key, values in _grouped(batch) for record in reduce(key, values)]
-        return pa.RecordBatch.from_pylist(found)
+        records = [record for key, values in _grouped(batch) for record in reduce(key, values)]
+        return pa.RecordBatch.from_pylist(records)
 
     return {"map": mapped, "combine": combined if combine else None, "reduce": reduced}
 
@@ -89,14 +84,14 @@ def _pairs(pairs: list[tuple[Any, Any]], types: pa.Schema | None) -> pa.RecordBa
     return pa.record_batch(arrays, names=["key", "value"])
 
 
-def _aggregated(what: list[Any], names: list[str], key: tuple[str, ...]) -> Function:
+def _aggregated(aggregations: list[Any], names: list[str], key: tuple[str, ...]) -> Function:
     def aggregate(batch: pa.RecordBatch) -> pa.RecordBatch:
         table = pa.Table.from_batches([batch])
-        found = table.group_by(list(key), use_threads=False).aggregate(what)
-        # Keys first or last, as this version of Arrow has it: by their names either way.
+        found = table.group_by(list(key), use_threads=False).aggregate(aggregations)
+        # Versions of Arrow differ in whether keys come first or last: select by name.
         others = [name for name in found.column_names if name not in key]
         found = found.select([*key, *others]).rename_columns([*key, *names])
-        return keys.sort_by_key(to_batch(found, "reduce"), key)  # Arrow gives groups in no order.
+        return keys.sort_by_key(to_batch(found, "reduce"), key)  # Arrow's groups have no order.
 
     return aggregate
 

@@ -1,8 +1,8 @@
-"""Keys of rows: which partition they belong to, their order, and where groups begin.
+"""Keys of rows: their partition, their order, and where groups begin.
 
-Rows are in one group if their keys are equal in every column; null is a value like others, comes
-last, and so does a float that is no number, before it; -0.0 is 0.0. A hash is of values, not of how
-they are laid out, so that columns of 32 and of 64 bits agree.
+Rows are in one group if their keys are equal in every column. Null is a value and comes last, NaN
+comes before it, and -0.0 is 0.0. Hashes are of values, not of layouts: columns of 32 and of 64 bits
+agree.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ pc: Any = pyarrow.compute  # whose stubs know too few of its types
 Hashes = npt.NDArray[np.uint64]
 
 NULL = np.uint64(0x6E756C6C)
-"""What is mixed into the hash of a row for a null."""
+"""Mixed into the hash of a row for a null."""
 
 
 def normalize(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
-    """Rows whose equal keys have equal bytes: floats have one zero and one that is no number."""
+    """Rows whose equal keys have equal bytes: with one zero and one NaN."""
     for place, name in enumerate(rows.schema.names):
         column = rows.column(place)
         if name in key and pa.types.is_floating(column.type):
@@ -37,10 +37,10 @@ def normalize(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
 
 
 def check_key_types(rows: pa.RecordBatch, key: Sequence[str]) -> None:
-    """Refuses keys that have no order.
+    """Refuse keys without an order.
 
     Raises:
-        RunError: A column's type is none that is sorted by; the message says which are.
+        RunError: Columns of a key's type cannot be sorted.
     """
     types = pa.types
     for name in key:
@@ -48,25 +48,16 @@ def check_key_types(rows: pa.RecordBatch, key: Sequence[str]) -> None:
         nested = types.is_nested(kind) or types.is_interval(kind) or types.is_float16(kind)
         if nested or not (types.is_primitive(kind) or _is_bytes(kind) or types.is_null(kind)):
             raise core.RunError(
-                f"the key's column {name} is of type {kind}, which has no order here: make it "
-                "numbers, strings, bytes or moments in map",
+                f"the key's column {name} has type {kind}, which cannot be sorted: make it numbers, "
+                "strings, bytes or timestamps in map",
                 "map",
-                None,
-                None,
             )
 
 
 def partitions_of(
     batch: pa.RecordBatch, key: Sequence[str], partitions: int, depth: int
 ) -> npt.NDArray[Any]:
-    """Each row's partition, by a hash of its key.
-
-    Args:
-        batch: Rows.
-        key: Names of the key's columns.
-        partitions: How many there are.
-        depth: Another number gives another hash: rows that share a partition are divided again.
-    """
+    """Each row's partition, by a hash of its key; another ``depth`` gives another hash."""
     hashes: Hashes = np.full(batch.num_rows, depth, np.uint64)
     for name in key:
         hashes = _mixed(hashes, batch.column(name))
@@ -74,13 +65,13 @@ def partitions_of(
 
 
 def sort_by_key(batch: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
-    """The rows in the order of their keys; those of equal keys in no particular one."""
+    """The rows by key; those of equal keys in any order."""
     order = [(name, "ascending") for name in key]
     return batch.take(pc.sort_indices(batch, sort_keys=order))
 
 
 def group_starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
-    """Where groups begin in rows that are in order."""
+    """Where groups begin in sorted rows."""
     if not batch.num_rows:
         return np.empty(0, np.int64)
     changes = np.zeros(batch.num_rows - 1, bool)
@@ -91,36 +82,33 @@ def group_starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
 
 
 def comparable_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> tuple[Any, ...]:
-    """A row's key as something that Python compares in the order of `in_order`."""
+    """A row's key, to be compared in the order of `sort_by_key`."""
     return tuple(_comparable(batch.column(name)[row]) for name in key)
 
 
 def format_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
     """A row's key for a message."""
-    said = [repr(batch.column(name)[row].as_py()) for name in key]
-    text = said[0] if len(said) == 1 else f"({', '.join(said)})"
+    values = [repr(batch.column(name)[row].as_py()) for name in key]
+    text = values[0] if len(values) == 1 else f"({', '.join(values)})"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def partition_starts(
     batch: pa.RecordBatch, key: Sequence[str], bounds: Sequence[tuple[Any, ...]]
 ) -> list[int]:
-    """Where each partition begins in rows that are in order, and their number at the end.
+    """Where each partition begins in sorted rows, and the number of rows.
 
-    Args:
-        batch: Rows in order.
-        key: Names of the key's columns.
-        bounds: The first key of each partition but the first, as `value` gives it.
+    ``bounds`` are the first keys of all partitions but the first (`comparable_key`).
     """
-    found = [0]
+    begins = [0]
     rows = range(batch.num_rows)
     for bound in bounds:
-        found.append(
+        begins.append(
             bisect.bisect_left(
-                rows, bound, lo=found[-1], key=lambda row: comparable_key(batch, key, row)
+                rows, bound, lo=begins[-1], key=lambda row: comparable_key(batch, key, row)
             )
         )
-    return [*found, batch.num_rows]
+    return [*begins, batch.num_rows]
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
@@ -148,7 +136,7 @@ def _mixed(hashes: Hashes, column: Any) -> Hashes:
 
 
 def _laid_out(column: Any) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]:
-    """A column's values as bytes, and where each begins and ends; of a null they say nothing."""
+    """The offsets of a column's values, and the values as bytes; nulls have arbitrary ones."""
     kind, count = column.type, len(column)
     types = pa.types
     if types.is_null(kind):
@@ -170,7 +158,7 @@ def _bytes(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
 
 
 def _as_words(column: Any) -> npt.NDArray[np.uint8]:
-    """Numbers, and what is told by numbers, as eight bytes each."""
+    """Values that are stored as numbers, as eight bytes each."""
     kind, types = column.type, pa.types
     if types.is_boolean(kind):
         column = column.cast(pa.uint8())

@@ -1,13 +1,14 @@
-"""The steps of a MapReduce: inputs, pass one, pass two, the output's name.
+"""A MapReduce on this machine: input, pass one, pass two, publishing the output.
 
-The passes are the sort's, in the core; between them stand functions over Arrow record batches, in
-threads. An output is whole or not there, and scratch is gone with the job, however it ends.
+The passes are the sort's, in the core; between them, functions over Arrow record batches run in
+threads. The output is complete or absent, and scratch is removed however the job ends.
 """
 
 from __future__ import annotations
 
 import json
 import resource
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -17,9 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tonnage.base import core
+from tonnage.base import core, formatting
 from tonnage.base.core import stage_stats
-from tonnage.base.records import Environment, RunRecord
+from tonnage.base.records import RunRecord
+from tonnage.measure.trial import environment
+from tonnage.measure.trial.trial import utc_now
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
 from tonnage.run.mapreduce.functions import Function
@@ -47,18 +50,18 @@ MAX_PARTITIONS = 4096
 
 @dataclass(frozen=True)
 class Functions:
-    """What a MapReduce does; each function gets a batch of rows and gives one.
+    """The functions of a MapReduce; each gets a batch of rows and returns one.
 
     Args:
         map: Rows of the input -> rows with a key; ``None`` leaves them as they are.
-        reduce: Whole groups, in the order of their keys -> rows of the output, in that order if the
-            output is to be in order. ``None`` leaves them as they are, for a sort.
-        combine: Rows of any keys, in no order -> fewer rows that reduce makes the same of; called
-            as often as it seems good, on what it gave, too.
+        reduce: Whole groups, sorted by key -> rows of the output; sorted, if the output is to be.
+            ``None`` leaves them as they are, for a sort.
+        combine: Rows of any keys, in any order -> fewer rows of which reduce makes the same. Called
+            any number of times, also on its own results.
         key: The key's column, or columns.
-        partitions: How many there are at first; by default as many as memory asks for.
-        ordered: Whether the parts of the output, in the order of their names, are in the order of
-            keys, instead of each part by itself.
+        partitions: How many to begin with; by default by the memory.
+        ordered: Whether the parts together, in the order of their names, are sorted by key, instead
+            of each part by itself.
     """
 
     map: Function | None = None
@@ -79,211 +82,206 @@ def run_map_reduce(
     inputs: Sequence[Input],
     output: Path,
     scratch: Sequence[Path],
-    *,
     memory_bytes: int,
-    environment: Environment,
-    began_at: str,
-    command: list[str],
+    *,
     workers: int | None = None,
     format: str = "parquet",
     object_store: ObjectStoreOptions | None = None,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> RunRecord:
-    """Does a MapReduce: parts in ``output``, named ``part-00000`` and so on, and a list of them.
+    """Run a MapReduce: write ``part-00000`` and so on, and a manifest, to ``output``.
 
     Args:
-        functions: What to do.
-        inputs: What to read; not changed.
+        functions: The functions.
+        inputs: What to read.
         output: A new or empty directory.
-        scratch: Directories, one for each device.
+        scratch: Directories, one on each device.
         memory_bytes: For all buffers and gathered rows, not for what functions use themselves.
-        environment: Where it is done.
-        began_at: When it was asked for, ISO 8601.
-        command: How it can be repeated.
-        workers: Threads; by default as many as there are cores.
+        workers: Threads; by default one for each core.
         format: ``parquet``, ``arrow``, ``csv`` or ``json`` (an object a line).
-        volumes: How object storage is reached, if inputs are there.
-        on_progress: Called with bytes done of how many, as far as that is known.
+        object_store: How to reach object storage.
+        on_progress: Called with the bytes done and the total, as far as it is known.
 
     Raises:
         UsageError: Arguments or input cannot be used.
         RunError: A function failed (its exception is the cause), or a device.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
-    began, cpu_before = time.monotonic(), _cpu_seconds()
+    began_at, began, cpu_before = utc_now(), time.monotonic(), _cpu_seconds()
     threads = core.workers() if workers is None else workers
-    shares = MemoryBudget(memory_bytes, threads, len(scratch))
-    check_settings(functions, scratch, shares, format)
+    budget = MemoryBudget(memory_bytes, threads, len(scratch))
+    check_settings(functions, scratch, budget, format)
+    suffix = output_suffix(format)
+    existing = [path if path.exists() else path.parent for path in (output, *scratch)]
+    machine = environment.capture([path for path in existing if path.exists()])
     sources = Sources(object_store or ObjectStoreOptions(), threads)
-    found = find_splits(inputs, shares.split_bytes, sources)
-    progress = on_progress or (lambda _done, _of: None)
+    splits = find_splits(inputs, budget.split_bytes, sources)
     with ExitStack() as stack:
-        sealing = core.OutputFiles([str(output)], output_suffix(format))
-        stack.callback(sealing.abandon)
+        output_files = core.OutputFiles([str(output)], suffix)
+        stack.callback(output_files.abandon)
         rooms = [stack.enter_context(_room(directory)) for directory in scratch]
-        job = _LocalJob(functions, found, sources, shares, rooms, progress)
-        round, tally = job.pass_one()
-        reducing = job.reducing(round, sealing, format)
-        parts = reducing.write_all(round, tally.shuffled)
+        job = _LocalJob(functions, splits, sources, budget, rooms, on_progress)
+        shuffled, counts = job.pass_one()
+        pass_two = job.pass_two(shuffled, output_files, format)
+        parts = pass_two.write_all(shuffled, counts.shuffled)
         rows_out = sum(part.rows for part in parts)
-        written = _publish(sealing, parts, rows_out, output_suffix(format))
-    phases = [*round.phases, *reducing.phases]
+        written = _publish(output_files, parts, rows_out, suffix)
     return RunRecord(
         job="mapreduce",
         began_at=began_at,
-        command=command,
-        environment=environment,
+        command=list(sys.argv),
+        environment=machine,
         settings={
             "inputs": [str(each.path) for each in inputs],
             "output": [str(output)],
             "scratch": [str(path) for path in scratch],
             "memory_bytes": memory_bytes,
-            "workers": shares.workers,
+            "workers": budget.workers,
             "format": format,
             "key": list(functions.keys),
             "ordered": functions.ordered,
-            "partitions": len(round.blocks),
+            "partitions": len(shuffled.blocks),
         },
-        records=tally.read,
-        bytes=found.bytes,
-        checksum=f"{round.checksum:x}",
+        records=counts.read,
+        bytes=splits.bytes,
+        checksum=f"{shuffled.checksum:x}",
         seconds=time.monotonic() - began,
         cpu_seconds=_cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
-        repartitioned_bytes=reducing.divided_bytes,
+        repartitioned_bytes=pass_two.divided_bytes,
         requests=sum_requests([sources.requests]),
-        shuffled_records=tally.shuffled,
-        shuffled_bytes=round.bytes,
+        shuffled_records=counts.shuffled,
+        shuffled_bytes=shuffled.bytes,
         written_records=rows_out,
         written_bytes=written,
-        phases=[stage_stats.phase_record(phase) for phase in phases],
+        phases=[stage_stats.phase_record(phase) for phase in shuffled.phases + pass_two.phases],
     )
 
 
 class _LocalJob:
-    """The steps up to pass two."""
+    """The two passes."""
 
     def __init__(
         self,
         functions: Functions,
-        found: InputSplits,
+        splits: InputSplits,
         sources: Sources,
-        shares: MemoryBudget,
+        budget: MemoryBudget,
         rooms: list[Path],
-        progress: Callable[[int, int], None],
+        on_progress: Callable[[int, int], None],
     ) -> None:
-        self._functions, self._found, self._shares = functions, found, shares
-        self._rooms, self._progress = rooms, progress
-        self._sources = sources
+        self._functions, self._splits, self._budget = functions, splits, budget
+        self._rooms, self._on_progress, self._sources = rooms, on_progress, sources
         self._mapper = Mapper(functions.map, functions.keys, sources)
+        self._combine = wrap_function("combine", functions.combine, functions.keys)
         self._rounds = 0
 
     def pass_one(self) -> tuple[ShuffleOutput, RowCounts]:
-        """Reads, maps, combines, divides; gives what is in scratch, and counts."""
-        tally = RowCounts()
+        """Read, map, combine and partition into scratch."""
+        counts = RowCounts()
         done = 0
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
-            yield from self._mapper.rows_of(split, tally)
+            yield from self._mapper.rows_of(split, counts)
             done += split.bytes
 
-        round = shuffle(
-            self._crew,
-            iter(self._found.splits),
+        shuffled = shuffle(
+            self._threads,
+            iter(self._splits.splits),
             rows_of,
-            self._dealing(),
-            self._shares,
-            wrap_function("combine", self._functions.combine, self._functions.keys),
-            self._place(),
-            tally,
-            lambda _: self._progress(done, 2 * self._found.bytes),
+            self._partitioner(),
+            self._budget,
+            self._combine,
+            self._new_scratch(),
+            counts,
+            lambda _: self._on_progress(done, 2 * self._splits.bytes),
         )
-        return round, tally
+        return shuffled, counts
 
-    def reducing(self, round: ShuffleOutput, output: core.OutputFiles, format: str) -> PassTwo:
-        """Pass two, to be done."""
-        shuffled = round.bytes
+    def pass_two(self, shuffled: ShuffleOutput, output: core.OutputFiles, format: str) -> PassTwo:
+        """Pass two, ready to be run."""
+        shuffled_bytes, total = shuffled.bytes, self._splits.bytes
 
-        def look(done: int) -> None:
-            share = done / shuffled if shuffled else 1.0
-            whole = self._found.bytes
-            self._progress(whole + int(share * whole), 2 * whole)
+        def on_progress(done: int) -> None:
+            share = done / shuffled_bytes if shuffled_bytes else 1.0
+            self._on_progress(total + int(share * total), 2 * total)
 
         hidden = Path(output.part(0)).parent
-
         return PassTwo(
             key=self._functions.keys,
             schema=self._mapper.schemas.unified(),
             ordered=self._functions.ordered,
-            shares=self._shares,
-            combine=wrap_function("combine", self._functions.combine, self._functions.keys),
+            budget=self._budget,
+            combine=self._combine,
             reduce=wrap_function("reduce", self._functions.reduce, ()),
-            new_scratch=self._place,
+            new_scratch=self._new_scratch,
             part_path=lambda place: hidden / ("of-" + "-".join(map(str, place))),
             format=format,
-            on_progress=look,
+            on_progress=on_progress,
         )
 
-    def _dealing(self) -> Partitioner:
-        wanted = self._functions.partitions or self._shares.partitions(self._found.memory_bytes)
+    def _partitioner(self) -> Partitioner:
+        partitions = self._functions.partitions or self._budget.partitions(
+            self._splits.memory_bytes
+        )
         if not self._functions.ordered:
-            return Partitioner(self._functions.keys, wanted)
+            return Partitioner(self._functions.keys, partitions)
         samples: list[pa.RecordBatch] = []
-        crew = self._crew
+        threads = self._threads
 
         def work() -> None:
-            for split in crew.take_from(iter(self._sampled())):
+            for split in threads.take_from(iter(self._sampled_splits())):
                 sample = self._mapper.sample(split)
                 samples.extend([] if sample is None else [sample])
 
-        crew.run(work, lambda: self._progress(0, 2 * self._found.bytes))
-        bounds = quantiles(samples, self._functions.keys, wanted)
+        threads.run(work, lambda: self._on_progress(0, 2 * self._splits.bytes))
+        bounds = quantiles(samples, self._functions.keys, partitions)
         return Partitioner(self._functions.keys, len(bounds) + 1, 0, bounds)
 
     @property
-    def _crew(self) -> WorkerThreads:
-        return WorkerThreads(self._shares.workers, self._sources.stop)
+    def _threads(self) -> WorkerThreads:
+        return WorkerThreads(self._budget.workers, self._sources.stop)
 
-    def _sampled(self) -> list[Split]:
-        """Splits, evenly spread."""
-        splits = self._found.splits
+    def _sampled_splits(self) -> list[Split]:
+        splits = self._splits.splits
         every = max(len(splits) // SAMPLED_SPLITS, 1)
         return splits[every // 2 :: every]
 
-    def _place(self) -> list[Path]:
+    def _new_scratch(self) -> list[Path]:
         self._rounds += 1
         return [room / f"round-{self._rounds}" for room in self._rooms]
 
 
 def check_settings(
-    functions: Functions, scratch: Sequence[Any], shares: MemoryBudget, format: str
+    functions: Functions, scratch: Sequence[Any], budget: MemoryBudget, format: str
 ) -> None:
-    """Refuses what no input can be used with."""
+    """Refuse settings that no input could be used with."""
     output_suffix(format)
-    check_memory(shares)
-    if not functions.keys:
-        raise core.UsageError("key: give at least one column")
-    if functions.partitions is not None and not 0 < functions.partitions <= MAX_PARTITIONS:
-        raise core.UsageError(f"partitions: give 1 to {MAX_PARTITIONS}")
     if not scratch:
-        raise core.UsageError("--scratch: give at least one directory")
+        raise core.UsageError("give at least one directory", setting="scratch")
+    check_memory(budget)
+    if not functions.keys:
+        raise core.UsageError("give at least one column", setting="key")
+    if functions.partitions is not None and not 0 < functions.partitions <= MAX_PARTITIONS:
+        raise core.UsageError(f"give 1 to {MAX_PARTITIONS}", setting="partitions")
 
 
-def check_memory(shares: MemoryBudget, uploads: bool = False) -> None:
-    """Refuses memory that is too small for so many threads, each of which may upload a part."""
-    least, why = MIN_MEMORY_BYTES * max(shares.workers // 2, 1), ""
-    if uploads and shares.upload_bytes < MIN_UPLOAD_BYTES:
-        for_uploads = -(-shares.memory_bytes * MIN_UPLOAD_BYTES // shares.upload_bytes)
-        least, why = max(least, for_uploads), ", each of which puts parts to object storage"
-    if shares.memory_bytes < least:
+def check_memory(budget: MemoryBudget, uploads: bool = False) -> None:
+    """Refuse memory that is too small for the threads, each of which may upload a part."""
+    if budget.workers < 1:
+        raise core.UsageError(f"give at least 1, not {budget.workers}", setting="workers")
+    least, why = MIN_MEMORY_BYTES * max(budget.workers // 2, 1), ""
+    if uploads and budget.upload_bytes < MIN_UPLOAD_BYTES:
+        for_uploads = -(-budget.memory_bytes * MIN_UPLOAD_BYTES // budget.upload_bytes)
+        least, why = max(least, for_uploads), ", each of which uploads parts to object storage"
+    if budget.memory_bytes < least:
+        workers = formatting.several(budget.workers, "worker")
         raise core.UsageError(
-            f"--memory of {shares.memory_bytes} bytes is too small for "
-            f"{shares.workers} worker{'s' * (shares.workers > 1)}{why}: give at least "
-            f"{least >> 20}MiB, or fewer --workers"
+            f"{budget.memory_bytes} bytes are not enough for {workers}{why}: give at least "
+            f"{least >> 20}MiB, or fewer workers",
+            setting="memory",
         )
-    if shares.workers < 1:
-        raise core.UsageError(f"--workers {shares.workers}: give at least 1")
 
 
 def _room(directory: Path) -> Any:
@@ -292,7 +290,7 @@ def _room(directory: Path) -> Any:
 
 
 def _publish(output: core.OutputFiles, parts: list[PartWriter], rows: int, suffix: str) -> int:
-    """Names the parts in their order, then lists them; tells their bytes."""
+    """Name the parts in their order, then write the manifest; gives their bytes."""
     size = 0
     for number, part in enumerate(parts):
         size += part.path.stat().st_size

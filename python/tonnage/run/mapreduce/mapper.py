@@ -1,8 +1,4 @@
-"""The user's functions, called: rows that they give are looked at, errors say what they were given.
-
-A function gets a batch of a split, and gives rows with a key (`Mapper`); what `combine` and
-`reduce` get, who calls them knows (`called`).
-"""
+"""Calls the user's functions: checks the rows that they return, and tells where they failed."""
 
 from __future__ import annotations
 
@@ -26,20 +22,14 @@ SAMPLED_ROWS = 1 << 14
 
 
 class Mapper:
-    """Splits of the input -> rows that are mapped, by any thread.
-
-    Args:
-        function: What is called for inputs that have no map of their own.
-        key: The key's columns.
-        sources: What opens files.
-    """
+    """Maps splits, in any thread; ``function`` is for inputs without a map of their own."""
 
     def __init__(self, function: Function | None, key: tuple[str, ...], sources: Sources) -> None:
         self._function, self._key = function, key
         self._reader, self.schemas = SplitReader(sources), blocks.ObservedSchemas()
 
     def rows_of(self, split: Split, tally: RowCounts) -> Iterator[pa.RecordBatch]:
-        """The rows of a split, what is read and mapped one batch at a time; no empty batches."""
+        """The mapped rows of a split, batch by batch; no empty batches."""
         for batch in self._reader.batches(split):
             tally.add(read=batch.num_rows)
             rows = self._mapped(split, batch)
@@ -47,7 +37,7 @@ class Mapper:
                 yield rows
 
     def sample(self, split: Split) -> pa.RecordBatch | None:
-        """Some keys of what a split begins with."""
+        """Some keys from the beginning of a split."""
         for batch in self._reader.batches(_beginning(split)):
             return sample_keys(self._mapped(split, batch.slice(0, SAMPLED_ROWS)), self._key)
         return None
@@ -73,39 +63,37 @@ def _beginning(split: Split) -> Split:
 def wrap_function(
     name: str, function: Function | None, key: tuple[str, ...]
 ) -> WrappedFunction | None:
-    """A user's function, whose errors say what it was called with, and whose rows are looked at."""
+    """A user's function whose errors name its input, and whose rows are checked for the key."""
     if function is None:
         return None
 
     def call(rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
         try:
-            given: Any = function(rows)
+            result: Any = function(rows)
         except Exception as why:
-            own = getattr(function, "__qualname__", type(function).__name__)
-            said = f"{name} ({own}) failed for {where}: {type(why).__name__}: {why}"
-            raise core.RunError(said, name, None, None) from why
-        if isinstance(given, pa.Table):
-            given = to_batch(given, name)
-        if not isinstance(given, pa.RecordBatch):
-            said = f"{name} gave {type(given).__name__} for {where}: give a pyarrow.RecordBatch"
-            raise core.RunError(said, name, None, None)
-        if given.num_rows and key:
-            _refuse_keyless(name, given, key)
-        return keys.normalize(blocks.decode_dictionaries(given), key)
+            function_name = getattr(function, "__qualname__", type(function).__name__)
+            message = f"{name} ({function_name}) failed for {where}: {type(why).__name__}: {why}"
+            raise core.RunError(message, name) from why
+        if isinstance(result, pa.Table):
+            result = to_batch(result, name)
+        if not isinstance(result, pa.RecordBatch):
+            message = f"{name} returned {type(result).__name__} for {where}"
+            raise core.RunError(f"{message}: return a pyarrow.RecordBatch", name)
+        if result.num_rows and key:
+            _refuse_keyless(name, result, key)
+        return keys.normalize(blocks.decode_dictionaries(result), key)
 
     return call
 
 
-def _refuse_keyless(who: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> None:
+def _refuse_keyless(source: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> None:
     names = rows.schema.names
     missing = [name for name in key if name not in names]
     if missing:
         raise core.RunError(
-            f"{who} has no column {missing[0]}, which is of the key; it has {', '.join(names)}",
+            f"{source} has no column {missing[0]}, which is part of the key, only {', '.join(names)}",
             "map",
-            None,
-            None,
         )
     if len(set(names)) < len(names):
-        said = f"{who} has columns of the same name ({', '.join(names)}): name each once"
-        raise core.RunError(said, "map", None, None)
+        message = f"{source} has two columns of the same name ({', '.join(names)})"
+        raise core.RunError(f"{message}: use each name once", "map")

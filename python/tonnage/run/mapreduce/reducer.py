@@ -1,7 +1,7 @@
-"""Pass two: each partition read whole, put in order, reduced group by group, and written as a part.
+"""Pass two: each partition is read whole, sorted, reduced group by group, and written as a part.
 
-A partition that memory does not hold is divided first, by another hash or by bounds of its own
-keys, through scratch and once more if need be; what combine makes fewer is combined on the way.
+A partition that does not fit into memory is divided first, by another hash or by bounds of its own
+keys: through scratch, and repeatedly if need be. Its rows are combined on the way.
 """
 
 from __future__ import annotations
@@ -30,55 +30,55 @@ from tonnage.run.mapreduce.shuffle import (
 from tonnage.run.thread_pool import WorkerThreads
 
 BATCH_ROWS = 1 << 17
-"""Rows that reduce gets at once, about: more if a group has more."""
+"""The approximate number of rows that reduce gets at once: more if a group has more."""
 SAMPLED_ROWS = 1000
-"""Of a portion, to find bounds."""
+"""Of a portion, to compute bounds."""
 MAX_DEPTH = 16
-"""How often a partition may be divided again."""
+"""How often a partition may be divided divided."""
 
 WrappedFunction = Callable[[pa.RecordBatch, str], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A partition that needs no dividing any more.
+    """A partition that needs no further division.
 
-    ``place`` says what it is of: the partition's own number, and where that was divided those
-    below; the order of places is the order of parts. ``copied`` is one of a single key that memory
-    does not hold: its rows need no order, and no reduce wants them together.
+    ``place`` is the path to it: the number of the partition, and those of its divisions below. Parts
+    are in the order of places. An ``unordered`` leaf has a single key and does not fit into memory,
+    but its rows need no order, and there is no reduce that needs them together.
     """
 
-    round: ShuffleOutput
+    shuffled: ShuffleOutput
     place: tuple[int, ...]
     unordered: bool = False
 
     @property
     def partition(self) -> int:
-        """Its number in its round."""
+        """Its number in ``shuffled``."""
         return self.place[-1]
 
 
 @dataclass
 class PassTwo:
-    """Pass two, and what it needs.
+    """Pass two of a job.
 
     Args:
         key: The key's columns.
-        schema: All columns that map gave.
+        schema: All columns that map returned.
         ordered: Whether partitions are ranges of keys.
-        shares: How the memory is divided.
-        combine: Makes fewer rows of those of a key, if it can.
-        reduce: Groups in order -> rows of the output; ``None`` leaves rows as they are.
-        place: New files in scratch, one a device.
-        path: What a part is called until it has its name, by its leaf's place.
-        format: What parts are.
-        look: Called now and then with bytes done.
+        budget: How the memory is divided.
+        combine: Makes fewer rows of those with the same key.
+        reduce: Sorted groups -> rows of the output; ``None`` leaves rows as they are.
+        new_scratch: Names new files in scratch, one on each device.
+        part_path: The path of an unfinished part, by its leaf's place.
+        format: Of the parts.
+        on_progress: Called with the bytes done.
     """
 
     key: tuple[str, ...]
     schema: pa.Schema
     ordered: bool
-    shares: MemoryBudget
+    budget: MemoryBudget
     combine: WrappedFunction | None
     reduce: WrappedFunction | None
     new_scratch: Callable[[], list[Path]]
@@ -88,7 +88,7 @@ class PassTwo:
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
     steps: int = 0
-    """Portions and batches so far, also of what is only divided: whoever watches sees it move."""
+    """Portions and batches so far, including those of divisions: shows that the pass progresses."""
     rows: int = 0
     _done_bytes: int = 0
     _parts: dict[tuple[int, ...], PartWriter] = field(default_factory=dict)
@@ -96,174 +96,167 @@ class PassTwo:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report_progress(self) -> None:
-        """Tells whoever watches that it moves."""
+        """Note progress that no bytes show."""
         with self._lock:
             self.steps += 1
         self.on_progress(self._done_bytes)
 
-    def write_all(self, round: ShuffleOutput, rows: int) -> list[PartWriter]:
-        """Writes all parts, in the order of their partitions.
-
-        Args:
-            round: What pass one has left.
-            rows: How many it was given.
+    def write_all(self, shuffled: ShuffleOutput, rows: int) -> list[PartWriter]:
+        """Write all parts, in the order of their partitions.
 
         Raises:
-            RunError: A function or a device failed, or a group is larger than memory.
+            RunError: A function or a device failed, ``rows`` are not those that pass one wrote, or
+                a group does not fit into memory.
         """
-        leaves, given = self._leaves(round, (), range(len(round.spans)), rows)
+        leaves, written = self._leaves(shuffled, (), range(len(shuffled.spans)), rows)
         self._reduce_all(leaves)
-        if self.rows != given:
+        if self.rows != written:
             raise core.RunError(
-                f"pass two read {self.rows} rows, pass one was given {given}: {blocks.CORRUPT}",
+                f"pass two read {self.rows} rows, pass one wrote {written}: {blocks.CORRUPT}",
                 "taken",
-                None,
-                None,
             )
         return [part for _, part in sorted(self._parts.items()) if part.rows]
 
     def write_each(
         self,
-        round: ShuffleOutput,
+        shuffled: ShuffleOutput,
         wanted: Sequence[int],
-        on_whole: Callable[[int, list[PartWriter], Callable[[], None]], None],
+        on_done: Callable[[int, list[PartWriter], Callable[[], None]], None],
     ) -> None:
-        """Writes the parts of each of these partitions; tells of each as soon as it is whole.
+        """Write the parts of each of these partitions.
 
         Args:
-            round: What pass one has left.
-            wanted: Their numbers.
-            on_whole: Called, by any thread, with the number, its parts in order, and what raises
-                an exception when the others have ended.
+            shuffled: What pass one has written.
+            wanted: The partitions' numbers.
+            on_done: Called by any thread when a partition is done, with its number, its parts in
+                order, and a function that raises an exception if another thread has failed.
 
         Raises:
-            RunError: A function or a device failed, or a group is larger than memory.
+            RunError: A function or a device failed, or a group does not fit into memory.
         """
-        large = [each for each in wanted if round.spans[each] > self.shares.portion_bytes]
+        large = [each for each in wanted if shuffled.spans[each] > self.budget.portion_bytes]
 
         def whole(leaf: Leaf, check: Callable[[], None]) -> None:
             part = self._parts.pop(leaf.place)
-            on_whole(leaf.partition, [part] if part.rows else [], check)
+            on_done(leaf.partition, [part] if part.rows else [], check)
 
-        small = [Leaf(round, (each,)) for each in wanted if each not in {*large}]
+        small = [Leaf(shuffled, (each,)) for each in wanted if each not in {*large}]
         self._reduce_all(small, whole)
         for number in large:
-            leaves, _ = self._leaves(round, (), [number], 0)
+            leaves, _ = self._leaves(shuffled, (), [number], 0)
             self._reduce_all(leaves)
             parts = [self._parts.pop(place) for place in sorted(self._parts)]
-            on_whole(number, [part for part in parts if part.rows], lambda: None)
+            on_done(number, [part for part in parts if part.rows], lambda: None)
 
     def _leaves(
-        self, round: ShuffleOutput, above: tuple[int, ...], partitions: Iterable[int], rows: int
+        self, shuffled: ShuffleOutput, above: tuple[int, ...], partitions: Iterable[int], rows: int
     ) -> tuple[list[Leaf], int]:
-        """Partitions of a round, those that are too large divided again; and the round's rows."""
+        """The leaves of partitions, those that are too large divided, and their number of rows."""
         leaves: list[Leaf] = []
         depth = len(above)
         for partition in partitions:
-            place, size = (*above, partition), round.blocks[partition].bytes
-            if round.spans[partition] <= self.shares.portion_bytes:
-                leaves += [Leaf(round, place)] if size else []
+            place, size = (*above, partition), shuffled.blocks[partition].bytes
+            if shuffled.spans[partition] <= self.budget.portion_bytes:
+                leaves += [Leaf(shuffled, place)] if size else []
                 continue
-            again, read, given = self._divided(round, partition, depth + 1)
+            divided, read, given = self._divided(shuffled, partition, depth + 1)
             self.divided_bytes += size
-            shrunk = again.bytes < size / 2
-            if again.single_key is not None and self.reduce is None and not shrunk:
-                came = enumerate(again.blocks)
-                leaves += [Leaf(again, (*place, number), True) for number, of in came if of.bytes]
+            shrunk = divided.bytes < size / 2
+            if divided.single_key is not None and self.reduce is None and not shrunk:
+                came = enumerate(divided.blocks)
+                leaves += [Leaf(divided, (*place, number), True) for number, of in came if of.bytes]
                 rows += given - read
                 continue
-            too_large = max(again.spans) > self.shares.portion_bytes
-            if too_large and ((again.single_key is not None and not shrunk) or depth > MAX_DEPTH):
+            too_large = max(divided.spans) > self.budget.portion_bytes
+            if too_large and ((divided.single_key is not None and not shrunk) or depth > MAX_DEPTH):
                 raise core.RunError(
-                    f"the rows of key {again.single_key} take {again.bytes} bytes, a thread has "
-                    f"memory for {self.shares.portion_bytes}: give combine, which makes fewer of "
-                    "them, more --memory or fewer --workers",
+                    f"the rows of key {divided.single_key} take {divided.bytes} bytes, a thread has "
+                    f"memory for {self.budget.portion_bytes}: give a combine that makes fewer of "
+                    "them, more memory or fewer workers",
                     "reduce",
-                    None,
-                    None,
                 )
-            below, given = self._leaves(again, place, range(len(again.spans)), given)
+            below, given = self._leaves(divided, place, range(len(divided.spans)), given)
             leaves += below
             rows += given - read
         return leaves, rows
 
     def _divided(
-        self, round: ShuffleOutput, partition: int, depth: int
+        self, shuffled: ShuffleOutput, partition: int, depth: int
     ) -> tuple[ShuffleOutput, int, int]:
-        """One partition divided again; tells rows before and after combining, too."""
-        wanted = min(-(-3 * round.spans[partition] // self.shares.portion_bytes) + 1, 4096)
-        bounds = self._bounds(round, partition, wanted) if self.ordered else None
+        """A partition, divided, and its numbers of rows before and after combining."""
+        wanted = min(-(-3 * shuffled.spans[partition] // self.budget.portion_bytes) + 1, 4096)
+        bounds = self._bounds(shuffled, partition, wanted) if self.ordered else None
         count = wanted if bounds is None else len(bounds) + 1
-        dealing = Partitioner(self.key, count, depth, bounds)
-        tally = RowCounts()
-        with self._taking(round, [partition]) as (crew, portions):
+        partitioner = Partitioner(self.key, count, depth, bounds)
+        counts = RowCounts()
+        with self._read_partitions(shuffled, [partition]) as (threads, portions):
 
             def rows_of(portion: tuple[int, bytes]) -> Iterator[pa.RecordBatch]:
                 rows = blocks.decode(portion[1], self.schema)
-                tally.add(read=rows.num_rows)
+                counts.add(read=rows.num_rows)
                 yield rows
 
-            again = shuffle(
-                crew,
+            divided = shuffle(
+                threads,
                 portions,
                 rows_of,
-                dealing,
-                self.shares,
+                partitioner,
+                self.budget,
                 self.combine,
                 self.new_scratch(),
-                tally,
+                counts,
                 lambda _: self.on_progress(self._done_bytes),
             )
-        self.phases += [phase | {"name": "pass_one_again"} for phase in again.phases]
-        return again, tally.read, tally.shuffled
+        self.phases += [phase | {"name": "pass_one_again"} for phase in divided.phases]
+        return divided, counts.read, counts.shuffled
 
-    def _bounds(self, round: ShuffleOutput, partition: int, wanted: int) -> Bounds:
-        """Quantiles of a partition's keys, some of every portion."""
+    def _bounds(self, shuffled: ShuffleOutput, partition: int, wanted: int) -> Bounds:
+        """Quantiles of a partition's keys, sampled from each portion."""
         samples: list[pa.RecordBatch] = []
-        with self._taking(round, [partition]) as (crew, portions):
+        with self._read_partitions(shuffled, [partition]) as (threads, portions):
 
             def work() -> None:
-                for _, data in crew.take_from(portions):
+                for _, data in threads.take_from(portions):
                     samples.append(sample_keys(blocks.decode(data, self.schema), self.key))
 
-            crew.run(work, lambda: self.on_progress(self._done_bytes))
+            threads.run(work, lambda: self.on_progress(self._done_bytes))
         return quantiles(samples, self.key, wanted)
 
     def _reduce_all(
         self,
         leaves: list[Leaf],
-        on_whole: Callable[[Leaf, Callable[[], None]], None] = lambda *_: None,
+        on_done: Callable[[Leaf, Callable[[], None]], None] = lambda *_: None,
     ) -> None:
-        """Reduces leaves, round by round; tells of each that is whole."""
-        rounds = {id(leaf.round): leaf.round for leaf in leaves}
-        for round in rounds.values():
-            own = [leaf for leaf in leaves if leaf.round is round]
+        """Reduce leaves, and report each that is done."""
+        rounds = {id(leaf.shuffled): leaf.shuffled for leaf in leaves}
+        for shuffled in rounds.values():
+            own = [leaf for leaf in leaves if leaf.shuffled is shuffled]
             whole = {leaf.partition: leaf for leaf in own if not leaf.unordered}
 
-            def work(crew: WorkerThreads, portions: Any, whole: dict[int, Leaf] = whole) -> None:
-                for partition, data in crew.take_from(portions):
-                    self._reduce(crew, whole[partition], data)
-                    del data  # Its memory is what is done with the part.
-                    on_whole(whole[partition], crew.check)
+            def work(threads: WorkerThreads, portions: Any, whole: dict[int, Leaf] = whole) -> None:
+                for partition, data in threads.take_from(portions):
+                    self._reduce(threads, whole[partition], data)
+                    del data  # Frees memory for the part's upload.
+                    on_done(whole[partition], threads.check)
 
             if whole:
-                with self._taking(round, list(whole)) as (crew, portions):
-                    crew.run(
-                        lambda crew=crew, portions=portions: work(crew, portions),  # type: ignore[misc]
+                with self._read_partitions(shuffled, list(whole)) as (threads, portions):
+                    threads.run(
+                        lambda threads=threads, portions=portions: work(threads, portions),  # type: ignore[misc]
                         lambda: self.on_progress(self._done_bytes),
                     )
             for leaf in own:
                 if leaf.unordered:
                     self._copy(leaf)
 
-    def _reduce(self, crew: WorkerThreads, leaf: Leaf, data: bytes) -> None:
+    def _reduce(self, threads: WorkerThreads, leaf: Leaf, data: bytes) -> None:
         rows = blocks.decode(data, self.schema)
         count, size = rows.num_rows, len(data)
         del data
         rows = keys.sort_by_key(rows, self.key)
         part = self._part(leaf)
         for batch in self._whole_groups(rows):
-            crew.check()
+            threads.check()
             self.steps += 1
             where = f"partition {leaf.place[0]}, keys from {keys.format_key(batch, self.key, 0)} on"
             reduced = batch if self.reduce is None else self.reduce(batch, where)
@@ -275,7 +268,7 @@ class PassTwo:
             self._done_bytes += size
 
     def _whole_groups(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Rows that are in order in batches, none of which ends within a group."""
+        """Sorted rows in batches that end where groups end."""
         if self.reduce is None:
             yield rows
             return
@@ -288,78 +281,78 @@ class PassTwo:
             at = end
 
     def _copy(self, leaf: Leaf) -> None:
-        """Writes rows of one key as they come, by one thread."""
+        """Write an unordered leaf in one thread."""
         part = self._part(leaf)
-        with self._taking(leaf.round, [leaf.partition], workers=1) as (crew, portions):
+        with self._read_partitions(leaf.shuffled, [leaf.partition], workers=1) as (
+            threads,
+            portions,
+        ):
 
             def work() -> None:
-                for _, data in crew.take_from(portions):
+                for _, data in threads.take_from(portions):
                     rows = blocks.decode(data, self.schema)
                     part.write(self._agreed.cast(rows, f"partition {leaf.partition}"))
                     self.rows += rows.num_rows
 
-            crew.run(work, lambda: self.on_progress(self._done_bytes))
+            threads.run(work, lambda: self.on_progress(self._done_bytes))
         part.end()
 
     def _part(self, leaf: Leaf) -> PartWriter:
-        """A part by a name of its own until all are known: those with no rows get none."""
+        """The unfinished part of a leaf; parts get names when all are done, without empty ones."""
         with self._lock:
             return self._parts.setdefault(
                 leaf.place, PartWriter(self.part_path(leaf.place), self.format)
             )
 
-    def _taking(
-        self, round: ShuffleOutput, partitions: list[int], workers: int = 0
+    def _read_partitions(
+        self, shuffled: ShuffleOutput, partitions: list[int], workers: int = 0
     ) -> _PartitionReader:
-        return _PartitionReader(self, round, partitions, workers or self.shares.workers)
+        return _PartitionReader(self, shuffled, partitions, workers or self.budget.workers)
 
 
 class _PartitionReader:
-    """The core reads partitions, and a crew takes them.
+    """The core reads partitions, and threads take them.
 
-    Blocks are what they were when they came, or nothing is made of them: a partition that comes
-    whole is looked at before it is decoded, one that comes in portions when it is divided.
+    Blocks are compared with what pass one wrote before they are used: those of a partition that is
+    read whole before it is decoded, those of one in portions when it has been divided.
     """
 
     def __init__(
-        self, of: PassTwo, round: ShuffleOutput, partitions: list[int], workers: int
+        self, of: PassTwo, shuffled: ShuffleOutput, partitions: list[int], workers: int
     ) -> None:
         config = {
-            "rounds": round.spilled,
+            "rounds": shuffled.spilled,
             "partitions": partitions,
-            "portion_bytes": of.shares.portion_bytes,
-            "memory_bytes": of.shares.pass_two_bytes,
+            "portion_bytes": of.budget.portion_bytes,
+            "memory_bytes": of.budget.pass_two_bytes,
         }
-        self._of, self._round, self._partitions = of, round, partitions
-        self._came: dict[int, BlockStats] = {}  # of partitions in portions
-        self._crew = WorkerThreads(workers)
-        self._gate = core.HostOutput()
-        self._job = core.BackgroundJob("map_reduce_pass_two", config, self._gate)
+        self._of, self._shuffled, self._partitions = of, shuffled, partitions
+        self._read: dict[int, BlockStats] = {}  # Of partitions in portions.
+        self._threads = WorkerThreads(workers)
+        self._host_output = core.HostOutput()
+        self._job = core.BackgroundJob("map_reduce_pass_two", config, self._host_output)
 
     def __enter__(self) -> tuple[WorkerThreads, Iterator[tuple[int, bytes]]]:
         self._job.__enter__()
-        return self._crew, self._portions()
+        return self._threads, self._portions()
 
     def _portions(self) -> Iterator[tuple[int, bytes]]:
-        while (portion := self._gate.take()) is not None:
+        while (portion := self._host_output.take()) is not None:
             number, data, records, checksum = portion
             self._of.steps += 1
             here = BlockStats(records, len(data), checksum)
-            self._came[number] = self._came.get(number, BlockStats()).plus(here)
-            if self._round.spans[number] <= self._of.shares.portion_bytes:
+            self._read[number] = self._read.get(number, BlockStats()).plus(here)
+            if self._shuffled.spans[number] <= self._of.budget.portion_bytes:
                 self._compare(number)
             yield number, data
 
     def _compare(self, number: int) -> None:
-        read = self._came.get(number, BlockStats())
-        if read != self._round.blocks[number]:
+        read = self._read.get(number, BlockStats())
+        if read != self._shuffled.blocks[number]:
             raise core.RunError(
-                f"what pass two read of a partition, {read.bytes} bytes, is not what "
-                f"came, {self._round.blocks[number].bytes}, or differs in its checksum: "
-                f"{blocks.CORRUPT}",
+                f"pass two read {read.bytes} bytes of a partition, pass one wrote "
+                f"{self._shuffled.blocks[number].bytes}, or their checksums differ: {blocks.CORRUPT}",
                 "taken",
-                None,
-                None,
             )
 
     def __exit__(self, *why: Any) -> None:
@@ -377,7 +370,7 @@ def sample_keys(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
 
 
 def quantiles(samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: int) -> Bounds:
-    """The first keys of partitions but the first, which are as even as the samples are."""
+    """The first keys of all partitions but the first, by quantiles of the samples."""
     firsts = first_rows(samples, key, partitions)
     return [] if firsts is None else bounds_of(firsts, key)
 
@@ -385,7 +378,7 @@ def quantiles(samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: i
 def first_rows(
     samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: int
 ) -> pa.RecordBatch | None:
-    """The rows with those keys; ``None`` if nothing was sampled."""
+    """The rows with the first keys; ``None`` if there are no samples."""
     samples = [sample for sample in samples if sample.num_rows]
     if not samples:
         return None
@@ -395,7 +388,7 @@ def first_rows(
 
 
 def bounds_of(firsts: pa.RecordBatch, key: tuple[str, ...]) -> Bounds:
-    """The keys of rows that are in order, each once."""
+    """The distinct keys of sorted rows."""
     bounds: Bounds = []
     for place in range(firsts.num_rows):
         bound = keys.comparable_key(firsts, key, place)

@@ -166,7 +166,7 @@ class MapReduceWorker(TwoPassWorker):
             key=functions.keys,
             schema=schema_from_base64(asked["schema"]),
             ordered=functions.ordered,
-            shares=self._shares,
+            budget=self._shares,
             combine=wrap_function("combine", functions.combine, functions.keys),
             reduce=wrap_function("reduce", functions.reduce, ()),
             new_scratch=lambda: self._again(next(again)),
