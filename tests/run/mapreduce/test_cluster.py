@@ -29,7 +29,7 @@ from tonnage.base.records import RunRecord
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
-from tonnage.run.mapreduce.worker import _of_user
+from tonnage.run.mapreduce.worker import _classified_errors
 from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.job_state import STRAGGLER
 from tonnage.run.two_pass.worker import DeterministicError
@@ -569,7 +569,7 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
 def test_what_would_fail_anywhere_is_told_from_what_is_a_machines(
     stage: str, cause: Exception | None, kind: type[Exception]
 ) -> None:
-    with pytest.raises(kind), _of_user():
+    with pytest.raises(kind), _classified_errors():
         raise core.RunError("it failed", stage, Path("/a/file"), 0) from cause
 
 

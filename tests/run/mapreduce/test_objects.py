@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from tonnage.run.mapreduce.reader import SplitReader
 
 from support.command import Tonnage
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -26,8 +25,8 @@ from support.sorters import SortMachines, Trouble, directories, driver
 from tonnage import Input, MapReduce, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord
+from tonnage.run.formats.lines import lines_in
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
-from tonnage.run.mapreduce.inputs import Split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass
@@ -353,11 +352,10 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lines"
         path.write_bytes(text)
-        file, reader = InputFile(str(path), len(text)), SplitReader(Sources(ObjectStoreOptions(), 1))
+        file, sources = InputFile(str(path), len(text)), Sources(ObjectStoreOptions(), 1)
         found = b""
         for begin in range(0, len(text), step):
-            split = Split(Input(path), file, "lines", begin, min(begin + step, len(text)))
-            place, own = reader._lines_of(split)
+            place, own = lines_in(file, begin, min(begin + step, len(text)), sources)
             if own:
                 assert place == len(found) and begin <= place < begin + step
             found += own

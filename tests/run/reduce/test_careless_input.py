@@ -470,7 +470,9 @@ def test_the_line_of_ones_own_code_is_told(disk: Path) -> None:
     assert "tonnage.as_points makes numbers of them" in said
     assert f'(line {line} of {__file__}: return {{"sum"' in said
     pq.write_table(pa.table({"x": [1.0], "y": [None]}), disk / "b.parquet")
-    with pytest.raises(tonnage.UsageError, match="columns: column y does not hold numbers") as raised:
+    with pytest.raises(
+        tonnage.UsageError, match="columns: column y does not hold numbers"
+    ) as raised:
         tonnage.reduce(Scatter(), disk / "b.parquet")
     assert "(line" not in str(raised.value)  # It is Tonnage's own.
 
@@ -479,9 +481,13 @@ def test_local_and_merge_that_give_nothing_are_named(disk: Path) -> None:
     rows = laid(disk)
     above = next(place for place, each in source() if each.startswith("class Silent("))
     line = above + 3
-    with pytest.raises(tonnage.RunError, match=rf"Silent.local \(line {line} of .*\) returned None"):
+    with pytest.raises(
+        tonnage.RunError, match=rf"Silent.local \(line {line} of .*\) returned None"
+    ):
         tonnage.reduce(Silent(), rows, dtype="3f8")
-    with pytest.raises(tonnage.RunError, match=r"SilentMerge.merge \(line .*\) returned None: return"):
+    with pytest.raises(
+        tonnage.RunError, match=r"SilentMerge.merge \(line .*\) returned None: return"
+    ):
         tonnage.reduce(SilentMerge(), rows, dtype="3f8", workers=2)
 
 

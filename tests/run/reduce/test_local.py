@@ -141,7 +141,9 @@ def test_a_row_that_is_no_point_is_told(disk: Path) -> None:
 
 def test_what_is_no_multiple_of_a_row_is_refused(disk: Path) -> None:
     (disk / "rows").write_bytes(bytes(ROW_BYTES + 1))
-    with pytest.raises(core.UsageError, match="1 bytes are left after the last whole row, at offset 24"):
+    with pytest.raises(
+        core.UsageError, match="1 bytes are left after the last whole row, at offset 24"
+    ):
         reduced(Total(), found(str(disk)))
 
 

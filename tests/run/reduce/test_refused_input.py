@@ -50,7 +50,9 @@ def test_a_file_of_another_schema(tonnage: Tonnage, disk: Path, command: tuple[s
     assert "x: double, z: string" in said and "x: double, y: double" in said
 
 
-def test_columns_without_numbers_and_columns_that_do_not_exist(tonnage: Tonnage, disk: Path) -> None:
+def test_columns_without_numbers_and_columns_that_do_not_exist(
+    tonnage: Tonnage, disk: Path
+) -> None:
     pq.write_table(pa.table({"x": [1.0, 2.0], "z": ["3", "4"]}), disk / "b.parquet")
     run = ("run", "reduce", "histogram", disk)
     said = refused(tonnage, disk, 2, *run)

@@ -56,7 +56,9 @@ def tuned(
 def test_as_many_as_bring_more(each: float, cap: float, processed: float, found: set[int]) -> None:
     tuner = tuned(each, cap, processed)
     assert tuner.settled and tuner.concurrency in found, tuner.why
-    assert min(each * tuner.concurrency, cap, processed) >= 0.95 * min(each * MAX_REQUESTS, cap, processed)
+    assert min(each * tuner.concurrency, cap, processed) >= 0.95 * min(
+        each * MAX_REQUESTS, cap, processed
+    )
     assert str(tuner.tried[0][0]) in tuner.why and tuner.settled in tuner.why
 
 
@@ -80,7 +82,9 @@ def test_how_far_a_store_is_is_known_before_the_first_chunks_are_whole() -> None
     tuner = Tuner(2, CHUNK)
     tuner.begin(0.0)
     counts = [
-        tuner.update(now, int(8 * 85e6 * max(now - 0.04, 0.0)), 2 * now, 0.04 if now > 0.04 else None)
+        tuner.update(
+            now, int(8 * 85e6 * max(now - 0.04, 0.0)), 2 * now, 0.04 if now > 0.04 else None
+        )
         for now in (0.03, 0.05, 0.1)
     ]
     assert counts == [8, 8, 32]

@@ -1,10 +1,10 @@
-"""A MapReduce on a fleet: what its kind says of it; a machine's part in it is in `map_site`.
+"""A MapReduce as a two-pass job of a cluster; `worker` is a node's part in it.
 
-A split is a span of a file's bytes, whatever the file is (`run.map_reduce.inputs.splits_of`).
-Partitions are a hash's, or ranges of keys that nodes sampled. Rows are in no order that could be
-compared at the end, so sums are compared where blocks go: what nodes gave of a partition has to be
-what came to its owner, which compares it with what it reads again. A function that fails would fail
-anywhere: the job ends, and leaves nothing.
+A split is a span of a file's bytes, whatever its format (`inputs.splits_in`). Partitions are by
+hash, or ranges of sampled keys. The output has no order to check at the end, so checksums are
+compared where blocks go: what nodes sent of a partition has to be what its owner received, and the
+owner compares that with what it reads back. A function that fails would fail on any node: the job
+ends and leaves nothing.
 """
 
 from __future__ import annotations
@@ -39,14 +39,23 @@ if TYPE_CHECKING:
     from tonnage.run.two_pass.job_state import JobRun
 
 MAX_PARTITIONS = 1 << 15
-"""At most: numbers of partitions have 16 bits."""
+"""Partition numbers have 16 bits."""
 SAMPLES = 64
-"""Beginnings of splits that are sampled, at least; more if there are more partitions."""
+"""Splits to sample, at least; more if there are more partitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapReduceJob(TwoPassJob):
-    """A MapReduce that is asked of a fleet; made by `asked_of`."""
+    """A MapReduce for a cluster; `map_reduce_job` makes it.
+
+    Attributes:
+        functions: The functions.
+        given: The inputs, whose paths are `inputs`.
+        job: Functions and inputs, pickled for the nodes.
+        code: A digest of the functions' files; with other code it is another job.
+        format: Of the output.
+        workers: Threads on each node.
+    """
 
     JOB = "mapreduce"
     LISTED = "reduced.json"
@@ -54,17 +63,14 @@ class MapReduceJob(TwoPassJob):
 
     functions: Functions
     given: Sequence[Input]
-    """What `inputs` are."""
     job: bytes
-    """Functions and inputs, as they are sent."""
     code: str
-    """A digest of the files that functions are in: with others it is another job."""
     format: str
     workers: int | None
 
     @property
     def kind_settings(self) -> dict[str, Any]:
-        """The functions, and what is read and written."""
+        """The functions and the formats."""
         functions = self.functions
         return {
             "code": self.code,
@@ -75,7 +81,7 @@ class MapReduceJob(TwoPassJob):
         }
 
     def worker_config(self, job: str, node: str) -> MapReduceConfig:
-        """A node's place in the job."""
+        """A node's configuration."""
         return MapReduceConfig(
             **self.worker_fields(job, node),
             packed=self.job,
@@ -85,10 +91,10 @@ class MapReduceJob(TwoPassJob):
         )
 
     def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
-        """Cuts files anywhere; those of records of a size at these."""
+        """Cut files at any byte, or between records of a fixed width."""
         nodes = {node for each in held.values() for node in each}
         total = sum(each.bytes for each in held)
-        found = []
+        splits = []
         for each, holders in held.items():
             inputs = [
                 replace(given, path=path.replace(NODE_PLACEHOLDER, holders[0]))
@@ -96,7 +102,7 @@ class MapReduceJob(TwoPassJob):
             ]
             format = input_of(inputs, each.path).format_of(each.path)
             length = sizing.stride(total, len(nodes), format.row_bytes)
-            found += [
+            splits += [
                 Split(
                     each.path,
                     offset,
@@ -107,15 +113,15 @@ class MapReduceJob(TwoPassJob):
                 )
                 for offset in range(0, each.bytes, length)
             ]
-        return found
+        return splits
 
     def check_space(
         self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
-        """Nothing: how much functions make of the input is known when they have."""
+        """Nothing to check: how much the functions write is not known yet."""
 
     def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
-        """How many partitions, and if they are ranges, the rows whose keys they begin with."""
+        """The number of partitions, and the first rows of each if they are ranges."""
         nodes, workers = len(job.workers), self.workers or max(job.workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
         shares = MemoryBudget(self.memory_bytes, workers, len(self.scratch))
@@ -132,18 +138,15 @@ class MapReduceJob(TwoPassJob):
         return {"partitions": len(bounds) + 1, "firsts": to_base64(to_ipc(firsts))}
 
     def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
-        """How rows are dealt, and how many connections and devices have a block in their hands."""
+        """How to partition rows, and how many connections and devices hold a block each."""
         plan = job.dir.plan
         assert plan is not None
         links = (len(each.nodes) - 1) * self.connections + len(self.scratch)
-        more = {
-            "dealing": {"partitions": plan["partitions"], "firsts": plan["firsts"]},
-            "links": links,
-        }
-        return dict.fromkeys(each.nodes, more)
+        partitioning = {"partitions": plan["partitions"], "firsts": plan["firsts"]}
+        return dict.fromkeys(each.nodes, {"dealing": partitioning, "links": links})
 
     def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """What came of a partition has to be what nodes gave; of those that died nobody knows."""
+        """Compare the blocks received of each partition with those sent, but by lost nodes."""
         nodes = each.nodes
         for owner, told in answers.items():
             lost = {nodes[link["peer"]] for link in told["received"] if link["lost"] is not None}
@@ -154,8 +157,8 @@ class MapReduceJob(TwoPassJob):
                 came = told["came"][place]
                 if any(sum(of[place][name] for of in given) != came[name] for name in came):
                     raise core.RunError(
-                        f"of partition {place} {came['bytes']} bytes came to {owner}, and others "
-                        f"were sent: {blocks.CORRUPT}"
+                        f"{owner} received {came['bytes']} bytes of partition {place}, which are not "
+                        f"those sent: {blocks.CORRUPT}"
                     )
         own = [each["given"] for each in answers.values()]
         return {
@@ -169,7 +172,7 @@ class MapReduceJob(TwoPassJob):
         }
 
     def pass_two(self, job: JobRun) -> dict[str, Any]:
-        """All columns that map gave anywhere."""
+        """All columns that map returned on any node."""
         schemas = blocks.ObservedSchemas()
         try:
             for event in job.dir.events:
@@ -180,30 +183,30 @@ class MapReduceJob(TwoPassJob):
         return {"schema": to_base64(schemas.unified().serialize().to_pybytes())}
 
     def partition(self, job: JobRun, place: int) -> dict[str, Any]:
-        """Nothing."""
+        """Nothing beside what all jobs need."""
         return {}
 
     def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
-        """Nothing."""
+        """Nothing beside what all jobs need."""
         return {}
 
     def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
-        """When all are there, and all that came was read for them.
+        """Whether all files are there, made of all that was received.
 
-        Lines of what was inherited do not say so: it was whole before.
+        Lines of partitions that another node has completed do not tell this.
         """
         return (len(files), came) == (line.get("files"), line.get("taken"))
 
     def check_totals(self, schedule: Schedule) -> None:
-        """All splits have to have been read: nodes tell the bytes of those, not what they got."""
+        """Check that all splits were read: nodes report the bytes of splits, not of reads."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(
-                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read: nothing is "
-                "called done; begin again with another --job-dir"
+                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read, so the output is "
+                "not published: start again with another job directory"
             )
 
     def record_fields(self, job: JobRun) -> dict[str, Any]:
-        """What was read, shuffled, what was sent again too, and written."""
+        """What was read, shuffled (including what was sent again) and written."""
         schedule, events = job.schedule, job.dir.events
         return {
             "records": schedule.read.records,
@@ -223,29 +226,29 @@ def map_reduce_job(
     format: str,
     workers: int | None,
     durability: str | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> MapReduceJob:
-    """What is asked of a fleet that is to do a MapReduce.
+    """A MapReduce for a cluster.
 
     Args:
-        functions: What to do. The modules that they are in are sent along, unless they are
-            installed; what those import has to be there.
+        functions: The functions. Their modules are sent along unless they are installed; what those
+            import has to be installed on the nodes.
         inputs: What to read; paths on the nodes.
         format: ``parquet``, ``arrow``, ``csv`` or ``json``.
-        workers: Threads on each node; by default as many as it has cores.
-        durability: What is promised of the output; by default what goes with where it is.
-        more: What any job has (`Asked`).
+        workers: Threads on each node; by default one for each core.
+        durability: What protects the output; by default by its place.
+        fields: Of any `TwoPassJob`.
 
     Raises:
-        UsageError: No node could do it.
+        UsageError: No node could run it.
     """
-    scratch = more["scratch"]
-    shares = MemoryBudget(more["memory_bytes"], workers or 1, len(scratch))
-    check_settings(functions, scratch, shares, format)
-    inputs = [replace(each, path=_plain(str(each.path))) for each in inputs]
+    scratch = fields["scratch"]
+    budget = MemoryBudget(fields["memory_bytes"], workers or 1, len(scratch))
+    check_settings(functions, scratch, budget, format)
+    inputs = [replace(each, path=_normalized(str(each.path))) for each in inputs]
     refuse_overlapping_inputs([str(each.path) for each in inputs if is_url(str(each.path))])
     refuse_output_in_input(
-        [each for each in more["output"] if is_url(each)],
+        [each for each in fields["output"] if is_url(each)],
         [str(each.path) for each in inputs if is_url(str(each.path))],
     )
     callables = [functions.map, functions.combine, functions.reduce, *(each.map for each in inputs)]
@@ -258,11 +261,11 @@ def map_reduce_job(
         code=code.digest,
         format=format,
         workers=workers,
-        durability=durability_of(durability, more["output"]),
-        **more,
+        durability=durability_of(durability, fields["output"]),
+        **fields,
     )
 
 
-def _plain(place: str) -> str:
-    """A path as who lists a directory has it; a url as it is."""
+def _normalized(place: str) -> str:
+    """A path as listing a directory gives it; a url as it is."""
     return place if is_url(place) else os.path.normpath(place)

@@ -1,11 +1,11 @@
-"""A machine's part in a MapReduce on a fleet: the user's functions between the core's passes.
+"""A node's part in a MapReduce: the user's functions between the core's passes.
 
-Pass one maps splits, and gives blocks of the rows to the core, which sends them to the owners of
-their partitions. Beside each round's index lies what came, counted block by block (``.came``):
-pass two compares it with what it reads of a partition before any of it is decoded. It lists the
-parts of a partition when all have their names. One of which reduce made nothing is listed with an
-empty file in the directory that says that the output is unfinished. Parts that go to a folder of
-object storage are written to scratch first, since formats end with what only who wrote all knows.
+Pass one maps splits and hands blocks of rows to the core, which sends them to the owners of their
+partitions. Beside each round's index is a file (``.came``) with the counts and checksums of the
+blocks received: pass two compares them with what it reads of a partition before it decodes any. It
+lists the parts of a partition when all have their names. A partition that reduce returned nothing
+for is listed with an empty file in the directory that marks the output as unfinished. Parts that go
+to object storage are written to scratch first, since the end of a file depends on all of it.
 """
 
 from __future__ import annotations
@@ -57,96 +57,102 @@ from tonnage.run.two_pass.worker import (
     is_system_error,
 )
 
-CAME = ".came"
-AGAIN = "again-"
-"""What is divided once more, while it is."""
-USERS = ("map", "combine", "reduce")
-"""Stages that are the user's."""
+BLOCKS_SUFFIX = ".came"
+DIVISION = "again-"
+"""Begins the names of scratch files of partitions that are divided."""
+USER_STAGES = ("map", "combine", "reduce")
+"""Stages whose errors come from the user's functions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapReduceConfig(WorkerConfig):
-    """A MapReduce as one of its machines has it."""
+    """The configuration of one node.
+
+    Attributes:
+        packed: `Functions` and `Input`s, pickled.
+        places: Where the inputs are on this node.
+        format: Of the output.
+        workers: Threads.
+    """
 
     packed: bytes
-    """Its `Functions` and `Input`s, which are at ``places`` here."""
     places: tuple[str, ...]
     format: str
     workers: int | None
 
     def site(self) -> MapReduceWorker:
-        """The machine's part."""
+        """The node's worker."""
         return MapReduceWorker(self)
 
 
 class MapReduceWorker(TwoPassWorker):
-    """A machine's part in a MapReduce."""
+    """A node's part in a MapReduce."""
 
     _place: MapReduceConfig
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
-        """Makes itself at home; see `Site.prepare`."""
-        check_memory(self._shares, uploads=self._place.folder is not None)
+        """Check the memory and load the functions; see `TwoPassWorker.prepare`."""
+        check_memory(self._budget, uploads=self._place.folder is not None)
         assert self._job
         super().prepare(None, on_progress)
 
     def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Keys of the beginnings of some splits, as ``rows``: an Arrow stream each, end to end."""
+        """Keys of the beginnings of some splits: adjacent Arrow streams in ``rows``."""
         self._refuse_changed(asked["files"])
-        sources = self._opened()
+        sources = self._sources()
         with self._unchanged(asked["splits"]):
             splits = self._splits(asked["splits"], sources, on_progress)
         every = max(len(splits) // asked["chunks"], 1)
-        mapper, crew = self._mapper(sources), WorkerThreads(self._shares.workers, sources.stop)
-        found: list[bytes] = []
+        mapper, threads = self._mapper(sources), WorkerThreads(self._budget.workers, sources.stop)
+        samples: list[bytes] = []
 
         def work() -> None:
-            for split in crew.take_from(iter(splits[every // 2 :: every])):
+            for split in threads.take_from(iter(splits[every // 2 :: every])):
                 if (sample := mapper.sample(split)) is not None:
-                    found.append(to_ipc(sample))
+                    samples.append(to_ipc(sample))
 
-        with self._unchanged(asked["splits"]), _of_user():
-            crew.run(work, lambda: on_progress(len(found)))
-        return {"rows": b"".join(found), "requests": sources.requests}
+        with self._unchanged(asked["splits"]), _classified_errors():
+            threads.run(work, lambda: on_progress(len(samples)))
+        return {"rows": b"".join(samples), "requests": sources.requests}
 
     def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         functions, _ = self._job
         splits, dealing = config.pop("splits"), config.pop("dealing")
-        shares = replace(self._shares, links=config.pop("links"))
+        shares = replace(self._budget, links=config.pop("links"))
         firsts = dealing["firsts"]
         bounds = None if firsts is None else bounds_of(rows_from_base64(firsts), functions.keys)
-        tally, sources, done = RowCounts(), self._opened(), 0
+        counts, sources, done = RowCounts(), self._sources(), 0
         mapper = self._mapper(sources)
         own = self._splits(splits, sources, on_progress)
 
         def rows_of(split: Split) -> Iterator[pa.RecordBatch]:
             nonlocal done
-            for rows in mapper.rows_of(split, tally):
-                done += 1  # Whoever watches is to see that it moves.
+            for rows in mapper.rows_of(split, counts):
+                done += 1  # Shows progress within a split.
                 yield rows
             done += split.bytes
 
-        with _of_user():
+        with _classified_errors():
             told = send_to_owners(
-                WorkerThreads(self._shares.workers, sources.stop),
+                WorkerThreads(self._budget.workers, sources.stop),
                 iter(own),
                 rows_of,
                 Partitioner(functions.keys, dealing["partitions"], 0, bounds),
                 shares,
                 wrap_function("combine", functions.combine, functions.keys),
                 config,
-                tally,
+                counts,
                 lambda _: on_progress(done),
             )
         left = {"came": told.pop("came"), "spans": told.pop("spans")}
         index = Path(config["index"])
-        write_atomically(index.with_suffix(CAME), json.dumps(left).encode())
+        write_atomically(index.with_suffix(BLOCKS_SUFFIX), json.dumps(left).encode())
         size = sum(split["bytes"] for split in splits)
         return told | {
-            "read": {"records": tally.read, "bytes": size, "checksum": 0},
+            "read": {"records": counts.read, "bytes": size, "checksum": 0},
             "input_bytes": size,
             "requests": sources.requests,
-            "rows": tally.shuffled,
+            "rows": counts.shuffled,
             "came": left["came"],
             "schemas": [
                 (to_base64(schema.serialize().to_pybytes()), where)
@@ -155,66 +161,66 @@ class MapReduceWorker(TwoPassWorker):
         }
 
     def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Reduces partitions."""
+        """Reduce partitions, and list their files."""
         numbers = [each["number"] for each in asked["partitions"]]
         self._forget(only={*numbers})
         self._note_listed()
-        round = self._left(asked["rounds"], numbers)
+        shuffled = self._spilled(asked["rounds"], numbers)
         functions, _ = self._job
         again = itertools.count()
-        reducing = PassTwo(
+        reducer = PassTwo(
             key=functions.keys,
             schema=schema_from_base64(asked["schema"]),
             ordered=functions.ordered,
-            budget=self._shares,
+            budget=self._budget,
             combine=wrap_function("combine", functions.combine, functions.keys),
             reduce=wrap_function("reduce", functions.reduce, ()),
-            new_scratch=lambda: self._again(next(again)),
+            new_scratch=lambda: self._division_files(next(again)),
             part_path=self._unfinished,
             format=self._place.format,
-            on_progress=lambda done: on_progress(done + reducing.steps),
+            on_progress=lambda done: on_progress(done + reducer.steps),
         )
         lock, output_bytes = threading.Lock(), 0
-        asked_for: list[dict[str, Any]] = []
+        all_requests: list[dict[str, Any]] = []
 
-        def whole(number: int, parts: list[PartWriter], check: Callable[[], None]) -> None:
+        def on_done(number: int, parts: list[PartWriter], check: Callable[[], None]) -> None:
             nonlocal output_bytes
 
-            def look(moved: bool) -> None:
+            def on_upload(has_progressed: bool) -> None:
                 check()
-                if moved:
-                    reducing.report_progress()
+                if has_progressed:
+                    reducer.report_progress()
 
             if self._place.folder is None:
-                lines = self._named(number, parts)
+                lines = self._publish(number, parts)
             else:
-                lines, requests = self._put(number, parts, look)
-                asked_for.extend(requests)
+                lines, requests = self._upload(number, parts, on_upload)
+                all_requests.extend(requests)
             with lock:
-                output_bytes += self._list_whole(lines, round.blocks[number])
-                if round.spans[number] > self._shares.portion_bytes:
-                    self._forget_again()
+                output_bytes += self._list_partition(lines, shuffled.blocks[number])
+                if shuffled.spans[number] > self._budget.portion_bytes:
+                    self._remove_divisions()
 
-        self._forget_again()
+        self._remove_divisions()
         try:
-            with _of_user():
-                reducing.write_each(round, numbers, whole)
+            with _classified_errors():
+                reducer.write_each(shuffled, numbers, on_done)
         finally:
-            self._forget_again()
-            self._forget_unfinished()
+            self._remove_divisions()
+            self._remove_unfinished()
         return without_samples(
             {
-                "phases": reducing.phases,
-                "repartitioned_bytes": reducing.divided_bytes,
+                "phases": reducer.phases,
+                "repartitioned_bytes": reducer.divided_bytes,
                 "output_bytes": output_bytes,
-                "requests": sum_requests(asked_for),
+                "requests": sum_requests(all_requests),
                 "sent": [],
                 "received": [],
             }
         )
 
-    def _named(self, number: int, parts: Sequence[PartWriter]) -> list[dict[str, Any]]:
-        """Gives a partition's parts their names, durably; what the list says of them."""
+    def _publish(self, number: int, parts: Sequence[PartWriter]) -> list[dict[str, Any]]:
+        """Give a partition's parts their names, durably; gives their lines in the list."""
         directory = self._directory(number)
         named = []
         for name, part in self._names(number, parts):
@@ -230,22 +236,22 @@ class MapReduceWorker(TwoPassWorker):
             for path, rows in named
         ]
 
-    def _put(
-        self, number: int, parts: Sequence[PartWriter], look: Callable[[bool], None]
+    def _upload(
+        self, number: int, parts: Sequence[PartWriter], on_upload: Callable[[bool], None]
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Puts a partition's parts where all see them; what the list says, and requests."""
+        """Upload a partition's parts; gives their lines in the list, and the requests."""
         lines, requests = [], []
         for name, part in self._names(number, parts):
             done = 0
 
             def on_progress(now: int) -> None:
                 nonlocal done
-                look(now != done)
+                on_upload(now != done)
                 done = now
 
-            requests_each = max(self._place.volumes.concurrency // self._shares.workers, 1)
+            requests_each = max(self._place.volumes.concurrency // self._budget.workers, 1)
             put = self._folder.upload(
-                part.path, name, self._shares.upload_bytes, requests_each, on_progress
+                part.path, name, self._budget.upload_bytes, requests_each, on_progress
             )
             part.path.unlink()
             requests.append(put["requests"])
@@ -254,13 +260,13 @@ class MapReduceWorker(TwoPassWorker):
         return lines or [nothing], requests
 
     def _names(self, number: int, parts: Sequence[PartWriter]) -> Iterator[tuple[str, PartWriter]]:
-        """What a partition's parts are called."""
+        """The names of a partition's parts."""
         for place, part in enumerate(parts):
             more = f"-{place:05}" if len(parts) > 1 else ""
             yield f"part-{number:05}{more}{output_suffix(self._place.format)}", part
 
-    def _list_whole(self, files: Sequence[Mapping[str, Any]], came: BlockStats) -> int:
-        """Lists the files of a partition, all at once; tells their bytes."""
+    def _list_partition(self, files: Sequence[Mapping[str, Any]], came: BlockStats) -> int:
+        """List the files of a partition, all at once; gives their bytes."""
         shares = [came.checksum] + [0] * (len(files) - 1)
         self._add_lines(
             {**file, "checksum": f"{share:x}", "files": len(files), "taken": came.bytes}
@@ -269,14 +275,14 @@ class MapReduceWorker(TwoPassWorker):
         written: int = sum(file["bytes"] for file in files)
         return written
 
-    def _left(self, numbers: Sequence[int], partitions: Sequence[int]) -> ShuffleOutput:
-        """What rounds have left here of these partitions."""
+    def _spilled(self, numbers: Sequence[int], partitions: Sequence[int]) -> ShuffleOutput:
+        """These partitions as rounds have spilled them here."""
         left: list[dict[str, Any]] = []
         came: dict[int, BlockStats] = dict.fromkeys(partitions, BlockStats())
         spans = dict.fromkeys(partitions, 0)
         for devices, index in map(self._round, numbers):
             left.append({"scratch": [str(path) for path in devices], "index": str(index)})
-            told = json.loads(index.with_suffix(CAME).read_bytes())
+            told = json.loads(index.with_suffix(BLOCKS_SUFFIX).read_bytes())
             for number in partitions:
                 here = BlockStats(**told["came"][number])
                 came[number] = came[number].plus(here)
@@ -291,14 +297,14 @@ class MapReduceWorker(TwoPassWorker):
 
     def _whole_rounds(self) -> Iterator[int]:
         for number in super()._whole_rounds():
-            if self._round(number)[1].with_suffix(CAME).is_file():
+            if self._round(number)[1].with_suffix(BLOCKS_SUFFIX).is_file():
                 yield number
 
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)
 
     def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> dict[str, Any]:
-        sources = self._opened()
+        sources = self._sources()
 
         def refuse(file: FileId) -> None:
             found = InputFile(file.path, file.bytes, file.etag)
@@ -308,17 +314,17 @@ class MapReduceWorker(TwoPassWorker):
         return sources.requests
 
     def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(split)  # What reads it is here.
+        return dict(split)  # Read in this process, not by the core.
 
     def _splits(
         self, spans: Sequence[Mapping[str, Any]], sources: Sources, look: OnProgress
     ) -> list[Split]:
-        """What threads read of these spans of files."""
+        """The splits for threads that these spans of files contain."""
 
         def cut(span: Mapping[str, Any]) -> list[Split]:
             file = InputFile(span["path"], span["file_bytes"], span["etag"])
             given = self._input_of(file.name)
-            begin, split_bytes = span["offset"], self._shares.split_bytes
+            begin, split_bytes = span["offset"], self._budget.split_bytes
             try:
                 return splits_in(given, file, (begin, begin + span["bytes"]), split_bytes, sources)
             except OSError as why:
@@ -335,8 +341,8 @@ class MapReduceWorker(TwoPassWorker):
             functions, inputs = pickle.loads(self._place.packed)
         except Exception as why:
             raise core.UsageError(
-                f"the job cannot be loaded: {type(why).__name__}: {why}: install there what its "
-                "functions import"
+                f"the functions cannot be loaded: {type(why).__name__}: {why}: install what they "
+                "import"
             ) from why
         own = zip(inputs, self._place.places, strict=True)
         return functions, [replace(each, path=path) for each, path in own]
@@ -345,32 +351,30 @@ class MapReduceWorker(TwoPassWorker):
         functions, _ = self._job
         return Mapper(functions.map, functions.keys, sources)
 
-    def _opened(self) -> Sources:
-        """What opens files and objects for a step."""
-        return Sources(self._place.volumes, self._shares.workers)
+    def _sources(self) -> Sources:
+        return Sources(self._place.volumes, self._budget.workers)
 
     @property
-    def _shares(self) -> MemoryBudget:
+    def _budget(self) -> MemoryBudget:
         place = self._place
         workers = place.workers or core.workers()
         return MemoryBudget(place.memory_bytes, workers, len(place.scratch))
 
-    def _again(self, number: int) -> list[Path]:
-        return [room / f"{AGAIN}{number}" for room in self._rooms]
+    def _division_files(self, number: int) -> list[Path]:
+        return [room / f"{DIVISION}{number}" for room in self._rooms]
 
-    def _forget_again(self) -> None:
+    def _remove_divisions(self) -> None:
         for room in self._rooms:
-            for path in room.glob(f"{AGAIN}*"):
+            for path in room.glob(f"{DIVISION}*"):
                 path.unlink()
 
-    def _forget_unfinished(self) -> None:
-        """Removes parts that nobody will put."""
+    def _remove_unfinished(self) -> None:
         for room in self._rooms:
             for path in room.glob("part-*.unfinished"):
                 path.unlink()
 
     def _directory(self, number: int) -> Path:
-        """Where a partition's parts are written: those of a folder first to scratch."""
+        """Where a partition's parts are written: to scratch if they are uploaded then."""
         places = [Path(each) for each in self._place.output] or self._rooms
         return places[number % len(places)]
 
@@ -380,16 +384,18 @@ class MapReduceWorker(TwoPassWorker):
 
 
 @contextmanager
-def _of_user() -> Iterator[None]:
-    """What goes on within tells what would fail anywhere from what is this machine's."""
+def _classified_errors() -> Iterator[None]:
+    """Distinguish errors that would occur on any node from those of this node."""
     try:
         yield
     except core.RunError as why:
         stage, cause = why.args[1], why.__cause__
-        # The core reads, too; who reads input here says of what it failed.
-        if stage in USERS or (stage == "read" and cause is not None and not is_system_error(cause)):
+        # The core's reads have no cause; those of input do.
+        if stage in USER_STAGES or (
+            stage == "read" and cause is not None and not is_system_error(cause)
+        ):
             raise DeterministicError(why.args[0]) from why
-        if stage == "taken":  # What came back from a disk is not what was put there.
+        if stage == "taken":  # A disk returned other data than were written.
             raise OSError(errno.EIO, why.args[0]) from why
         raise
 
@@ -399,20 +405,20 @@ def to_ipc(rows: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)
-    found: bytes = sink.getvalue().to_pybytes()
-    return found
+    stream_bytes: bytes = sink.getvalue().to_pybytes()
+    return stream_bytes
 
 
 def rows_from_base64(text: str) -> pa.RecordBatch:
-    """The rows of a stream that `text_of` made a string."""
+    """The rows of a stream in Base64."""
     return next(blocks.batches(base64.b64decode(text)))
 
 
 def schema_from_base64(text: str) -> pa.Schema:
-    """The schema that `text_of` made a string."""
+    """A serialized schema in Base64."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def to_base64(data: bytes) -> str:
-    """Bytes as a string that JSON takes."""
+    """Bytes as text, for JSON."""
     return base64.b64encode(data).decode()

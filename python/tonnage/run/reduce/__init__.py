@@ -1,16 +1,19 @@
-"""Generalized reduction: chunks of files and objects into reduction objects, no pairs between.
+"""Generalized reduction: chunks of files and objects are reduced into objects, without pairs.
 
 ::
 
-    reduction    what a user writes: local, merge, finish; `combined`: of combinations, local only
-    index        files and objects in chunks of whole rows; `kept`: next to the data
-    pool         which chunk is asked for next
-    round        a machine's part: retrieval beside threads that reduce
-    job          rounds on this machine, until it is enough
-    users        what goes wrong in a user's functions, or with their rows, in words
+    reduction            what a user writes: local, merge, finish
+    aggregate_reduction  the same of aggregates: local only
+    spec                 what to reduce and how
+    index, index_store   files in chunks of whole rows; where the index is stored
+    chunk_pool           which chunk is next
+    tuning               chunk size and number of requests
+    local, local_round   rounds on this machine; retrieval beside threads that reduce
+    cluster/             the same on a cluster
+    builtin/             k-means, PCA, regression, PageRank, histograms
 
-After MATE-EC2 (docs/reproduction): a chunk is processed at once into the reduction object of
-whoever took it, and these objects are merged at the end.
+After MATE-EC2 (docs/reproduction): each worker reduces a chunk at once into an object of its own,
+and these objects are merged at the end.
 """
 
 from tonnage.run.reduce.aggregate_reduction import AggregateReduction

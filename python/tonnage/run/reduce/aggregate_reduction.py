@@ -1,4 +1,4 @@
-"""A reduction whose object is made of combinations, which know how to begin and to merge."""
+"""A reduction whose object consists of aggregates, which know how to begin and to merge."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tonnage.run.reduce.reduction import Reduction
 
 
 class AggregateReduction(Reduction[SimpleNamespace]):
-    """A reduction of which only ``local`` is to be written.
+    """A reduction that only needs ``local``.
 
-    Its combinations stand in the class, or are set when it is made; each object has its own, under
-    the same names, and the result their values::
+    Its aggregates are attributes of the class or of the instance. Each reduction object has its own
+    under the same names, and the result has their values::
 
-        class Requests(Combined):
+        class Requests(AggregateReduction):
             rows, slowest, users = Sum(), Top(10), Distinct()
 
             def local(self, rows, into):
@@ -26,22 +26,22 @@ class AggregateReduction(Reduction[SimpleNamespace]):
     """
 
     def begin(self, known: Any) -> SimpleNamespace:
-        """Empty ones. What else a ``begin`` of one's own adds is not merged."""
+        """Empty aggregates; other fields that an override adds are not merged."""
         return SimpleNamespace(**{name: each.empty() for name, each in self._aggregates.items()})
 
     def merge(self, one: SimpleNamespace, other: SimpleNamespace) -> SimpleNamespace:
-        """Each with the other's of its name."""
+        """Merge aggregates of the same name."""
         for name in self._aggregates:
             getattr(one, name).merge(getattr(other, name))
         return one
 
     def finish(self, whole: SimpleNamespace, known: Any) -> Any:
-        """Their values, by their names."""
+        """The values by name."""
         return {name: getattr(whole, name).value for name in self._aggregates}
 
     @property
     def _aggregates(self) -> dict[str, Aggregate]:
-        """Those of the class, of what it inherits from, and its own."""
+        """Those of the class, its bases, and the instance."""
         held = {
             name: each for of in reversed(type(self).__mro__) for name, each in vars(of).items()
         }

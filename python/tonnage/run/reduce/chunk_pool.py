@@ -1,12 +1,12 @@
-"""The pool of chunks: which of them is asked for next.
+"""The pool of chunks: which of them is next.
 
-**Selective** (MATE-EC2, "Support for Threaded Retrieval and Selective Job Assignment"): of the file
-from which fewest chunks are under way, and among equals of the one whose turn it is, so that no
-object has to serve all who ask. **Sequential**: file after file, as they are listed, to compare.
+**Selective** (MATE-EC2, "Support for Threaded Retrieval and Selective Job Assignment"): from the
+file with the fewest chunks in flight, in turn among equals, so that no object serves all requests.
+**Sequential**: file after file as they are listed, for comparison.
 
-Towards the end chunks become shorter, so that nobody waits long for who has the last: none is
-longer than a share of what is left (Polychronopoulos and Kuck, "Guided Self-Scheduling", 1987),
-where its format can be cut at any row.
+Towards the end chunks become shorter, so that workers wait less for the last one. If its format can
+be cut at any row, none is longer than a share of the rest (Polychronopoulos and Kuck, "Guided
+Self-Scheduling", 1987).
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from tonnage.run.formats.format import Chunk
 SELECTIVE, SEQUENTIAL = "selective", "sequential"
 ASSIGNMENTS = (SELECTIVE, SEQUENTIAL)
 LEFT_SHARE = 2
-"""What is left makes so many chunks for each who takes them, at least."""
+"""The rest makes at least this many chunks for each worker."""
 MIN_CHUNK_BYTES = 1 << 20
-"""Shorter ones are not made: a request is to be worth it, and so is the call that reduces them."""
+"""Shorter ones are not worth a request and a call."""
 
 
 class ChunkPool:
-    """Chunks that nobody has yet, and those that are under way. One thread's.
+    """Chunks that wait, and those in flight; for one thread.
 
-    Files wait on levels, by how many of their chunks are under way, on each in turn.
+    Files are on levels by their number of chunks in flight, and take turns on each level.
 
     Args:
         chunks: All of them, by number.
         assignment: ``selective`` or ``sequential``.
-        takers: How many reduce chunks.
-        beginning: Gives the beginning of a chunk, of so many rows, or all of it if it cannot be cut
-            (`ChunkFormat.first_rows`).
+        workers: How many reduce chunks.
+        first_rows: Cuts a chunk after some rows (`ChunkFormat.first_rows`).
     """
 
     def __init__(
@@ -53,10 +52,10 @@ class ChunkPool:
         self._level = dict.fromkeys(self._left, 0)
         self._levels: list[dict[int, None]] = [dict.fromkeys(self._left)]
         self._lowest = 0
-        self._climbs = int(assignment == SELECTIVE)  # Else files stay where they are.
+        self._climbs = int(assignment == SELECTIVE)  # Sequential files stay on their level.
 
     def next(self) -> int | None:
-        """The number of the chunk to ask for; ``None`` if there is none left."""
+        """The number of the next chunk; ``None`` if there is none left."""
         while self._lowest < len(self._levels) and not self._levels[self._lowest]:
             self._lowest += 1
         if self._lowest == len(self._levels):
@@ -71,33 +70,33 @@ class ChunkPool:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is one left."""
+        """Whether any chunk waits."""
         return any(self._levels)
 
     @property
     def left_bytes(self) -> int:
-        """Of chunks that nobody has."""
+        """The bytes of chunks that wait."""
         return self._left_bytes
 
     @property
     def left(self) -> list[Chunk]:
-        """Chunks that nobody has."""
+        """The chunks that wait."""
         return [self.chunks[number] for left in self._left.values() for number in left]
 
     def done(self, number: int) -> None:
-        """A chunk has come, or is nobody's any more: one fewer is under way from its file."""
+        """Note that a chunk is not in flight any more."""
         if self._climbs:
             self._move(self.chunks[number].file, -1)
 
     def put_back(self, number: int) -> None:
-        """Whoever had it is lost, with what was made of it: it is to be done again."""
+        """Let a chunk wait again: its worker is lost with its results."""
         file = self.chunks[number].file
         self._left[file].appendleft(number)
         self._left_bytes += self.chunks[number].bytes
         self._move(file, 0)
 
     def _shorten(self, number: int) -> None:
-        """Cuts a chunk that is long for what is left; its rest is a chunk that nobody has."""
+        """Cut a chunk that is long compared with the rest; what is cut off waits."""
         whole = self.chunks[number]
         most = max(self._left_bytes // (LEFT_SHARE * self._workers), MIN_CHUNK_BYTES)
         if whole.rows is None or whole.bytes <= most:
@@ -115,7 +114,7 @@ class ChunkPool:
         self._left[whole.file].appendleft(len(self.chunks) - 1)
 
     def _move(self, file: int, by: int) -> None:
-        """Moves a file up or down, to the end of a level, if it has chunks left."""
+        """Move a file to the end of a level, if it has chunks that wait."""
         self._levels[self._level[file]].pop(file, None)
         level = self._level[file] = self._level[file] + by
         while level >= len(self._levels):

@@ -26,69 +26,54 @@ from typing import Any, Generic, TypeVar
 from tonnage.run.formats import Rows
 
 Whole = TypeVar("Whole")
-"""The reduction object: NumPy arrays in named fields, or anything that can be pickled."""
+"""The reduction object: NumPy arrays in named fields, or anything else that can be pickled."""
 
 
 class Reduction(ABC, Generic[Whole]):
-    """What is done with rows, in whatever order they come, on however many machines.
+    """How to reduce rows, in any order and on any number of nodes.
 
-    Each worker begins with an empty object and reduces one chunk after another into it; objects are
-    merged in no particular order. So what comes out must not depend on which rows were together:
-    `tonnage.api.testing.check_reduction` says whether it does.
+    Each worker begins with an empty object and reduces chunk after chunk into it; then objects are
+    merged in any order. So the result must not depend on which rows were together:
+    `tonnage.testing.check_reduction` checks that.
     """
 
     def allow(self, memory_bytes: int, workers: int) -> int:
-        """Told on each machine how much memory there is; gives what chunks may have, usually all.
+        """The memory that chunks may use of ``memory_bytes`` on a node; by default all.
 
-        Args:
-            memory_bytes: ``--memory``.
-            workers: Threads that reduce, each into an object of its own.
+        ``workers`` threads reduce, each into an object of its own.
         """
         return memory_bytes
 
     @abstractmethod
     def begin(self, known: Any) -> Whole:
-        """An empty reduction object.
-
-        Args:
-            known: What the round before has finished with; ``None`` in the first.
-        """
+        """An empty reduction object; ``known`` is the previous round's result, or ``None``."""
 
     @abstractmethod
     def local(self, rows: Rows, into: Whole) -> Whole:
-        """Reduces rows into an object; gives the object, the same or another one.
+        """Reduce the rows of a chunk into an object; return that object or another one.
 
         Args:
-            rows: Of a chunk: a NumPy array, (rows, columns) or of a structured type, that is not
-                writable, where rows have a size; else a `pyarrow.RecordBatch`. `as_points` makes
-                either an array of numbers. Their memory is wanted for the next chunk: what
-                is kept of them has to be a copy.
+            rows: A `pyarrow.RecordBatch`; or, if rows have a fixed width, a read-only NumPy array,
+                (rows, columns) or structured. `as_points` makes either an array of numbers. The
+                next chunk reuses their memory: copy what you keep.
             into: The object.
         """
 
     @abstractmethod
     def merge(self, one: Whole, other: Whole) -> Whole:
-        """Both objects in one; either may be used for it."""
+        """Merge two objects; either may be changed and returned."""
 
     def finish(self, whole: Whole, known: Any) -> Any:
-        """What a round comes to; by default the object itself.
-
-        Args:
-            whole: Of all rows.
-            known: What the round before has finished with.
-        """
+        """A round's result, from the object of all rows; by default that object."""
         return whole
 
     def summary(self, result: Any) -> Any:
-        """What a record tells of the result; by default all."""
+        """The part of the result that is recorded; by default all."""
         return result
 
     def until(self, result: Any, known: Any, rounds: int) -> bool:
-        """Whether that was the last round; by default the first is.
+        """Whether this was the last of ``rounds`` rounds; by default the first is.
 
-        Args:
-            result: What it came to.
-            known: What the one before did.
-            rounds: How many there were.
+        ``known`` is the previous round's result.
         """
         return True

@@ -1,4 +1,4 @@
-"""Results as JSON has them: what is no finite number is ``null`` there."""
+"""Results as JSON, in which numbers that are not finite are ``null``."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tonnage.run.user_errors import user_code
 
 
 def summary(reduction: Reduction[Any], result: Any) -> Any:
-    """What a record tells of a result.
+    """A result for the record.
 
     Raises:
-        RunError: The reduction cannot say.
+        RunError: The reduction's ``summary`` failed.
     """
     with user_code("summary", "the result"):
         return as_json(reduction.summary(result))
 
 
 def as_json(value: Any) -> Any:
-    """A result as JSON has it: as it says itself, fields by their names, arrays as lists."""
+    """A value as JSON: dataclasses as objects, arrays as lists."""
     if isinstance(value, Distribution):
         return as_json(value.to_json())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -36,7 +36,7 @@ def as_json(value: Any) -> Any:
         return [as_json(each) for each in value]
     if isinstance(value, (np.ndarray, np.generic)):
         kind = value.dtype.kind
-        if kind in "mM":  # Dates of some units would be numbers.
+        if kind in "mM":  # As dates, since some units would become numbers.
             return np.asarray(value).astype(str).tolist()
         is_plain = kind in "biuU" or (kind == "f" and bool(np.isfinite(value).all()))
         return value.tolist() if is_plain else as_json(value.tolist())

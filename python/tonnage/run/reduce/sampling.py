@@ -1,4 +1,4 @@
-"""Some rows of an input, spread evenly: what first centres are drawn of."""
+"""Sample rows evenly from an input, for reductions that begin with a sample."""
 
 from __future__ import annotations
 
@@ -25,26 +25,22 @@ def sample_rows(
     index: Index,
     object_store: ObjectStoreOptions,
     count: int,
-    look: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Rows:
-    """Some rows: of the beginnings of chunks that are spread evenly.
+    """About ``count`` rows, from the beginnings of evenly spread chunks.
 
-    Args:
-        index: What there is.
-        volumes: How stores are reached.
-        count: About how many.
-        look: Called with of how many chunks there are some.
+    ``on_progress`` is called with the number of chunks that were sampled.
 
     Raises:
-        UsageError: There are none.
-        RunError: They are not what they should be.
+        UsageError: There are no rows.
+        RunError: Rows cannot be decoded.
     """
     sources, chunks = Sources(object_store, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
         raise core.UsageError("the inputs hold no rows")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
-    found: list[Any] = []
+    samples: list[Any] = []
     for chunk in some:
         file, part = index.files[chunk.file], index.format.first_rows(chunk, each)
         with sources.open(file) as opened:
@@ -52,25 +48,20 @@ def sample_rows(
             data = opened.read(part.bytes)
         with user_code("rows", describe_chunk(file, part)):
             rows = index.format.decode(data, file, part, sources)
-        # Copies: a part of a chunk would keep all of it.
+        # Copies, since a view would keep the whole chunk.
         if isinstance(rows, np.ndarray):
-            found.append(rows[:each].copy())
+            samples.append(rows[:each].copy())
         else:
-            found.append(rows.take(np.arange(min(each, len(rows)))))
-        look(len(found))
-    if isinstance(found[0], np.ndarray):
-        return np.concatenate(found)
-    return to_batch(pa.Table.from_batches(found))
+            samples.append(rows.take(np.arange(min(each, len(rows)))))
+        on_progress(len(samples))
+    if isinstance(samples[0], np.ndarray):
+        return np.concatenate(samples)
+    return to_batch(pa.Table.from_batches(samples))
 
 
 @dataclass(frozen=True)
 class FromSample:
-    """A reduction that is made of some rows of its input, as k-means is of its first centres.
-
-    Attributes:
-        rows: How many.
-        make: What makes it of them.
-    """
+    """A reduction that ``make`` creates from ``rows`` sampled rows, like k-means of first centres."""
 
     rows: int
     make: Callable[[Rows], Reduction[Any]]

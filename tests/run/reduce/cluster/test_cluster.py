@@ -61,7 +61,9 @@ def test_machines_share_objects_and_each_has_some(tmp_path: Path, s3: Bucket) ->
 def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: int) -> None:
     rows = put(s3)
     cluster = ReduceMachines(*NODES, deaths=4, seed=seed, gone=("b",) if seed % 2 else ())
-    job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=[0.0, 60.0][seed // 2 % 2])
+    job = asked(
+        Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=[0.0, 60.0][seed // 2 % 2]
+    )
     result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, 3)
     assert cluster.died
@@ -226,7 +228,9 @@ def test_who_does_not_get_on_gives_its_chunks_back(tmp_path: Path, s3: Bucket) -
 
 def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> None:
     rows = put(s3)
-    job = asked(FromSample(100, lambda some: KMeans(some[:4], rounds=5)), [f"s3://{BUCKET}/in/"], s3)
+    job = asked(
+        FromSample(100, lambda some: KMeans(some[:4], rounds=5)), [f"s3://{BUCKET}/in/"], s3
+    )
     cluster = ReduceMachines(*NODES, deaths=2, seed=1)
     result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert (record.rounds, sum(result.rows)) == (5, len(rows))

@@ -89,7 +89,9 @@ class NodeQueue:
 
     def can_return(self, now: float) -> bool:
         """Whether it has something to give back, and was not just asked for that."""
-        return self.pending > 0 and (self.return_asked_at is None or self.return_asked_at < now - RECENT_SECONDS)
+        return self.pending > 0 and (
+            self.return_asked_at is None or self.return_asked_at < now - RECENT_SECONDS
+        )
 
     def note_received(self, now: float, received: int) -> None:
         """It has received so many bytes."""
@@ -191,7 +193,9 @@ class ChunkAssignment:
             return
         # Who is lost can take part again, if all come to an end first.
         members = self._pool.workers
-        self._is_ending = self._is_ending or any(members[each].gone is not None for each in self._queues)
+        self._is_ending = self._is_ending or any(
+            members[each].gone is not None for each in self._queues
+        )
         self._serve(node, told.number, now)
         if len(share.returned) > before:  # Others wait for these.
             for other in self._queues.keys() - {node} - self.ended_at.keys():

@@ -95,7 +95,9 @@ class ReduceWorker:
 
     def begin(self) -> None:
         """A step begins: nothing is given yet."""
-        self._queue = _ChunkQueue(self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0)
+        self._queue = _ChunkQueue(
+            self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0
+        )
         self._running: LocalRound | None = None
         self._lines: list[Mapping[str, Any]] = []
         self._told = 0
@@ -202,7 +204,11 @@ class ReduceWorker:
                 machine, pickle.loads(asked["known"]), dealt, keeping.reduced
             )
             whole = one.run(lambda: on_progress(one.received_bytes))
-        with self.compute_flag.computing(), _of_user(), user_code("local", "the object, to be sent"):
+        with (
+            self.compute_flag.computing(),
+            _of_user(),
+            user_code("local", "the object, to be sent"),
+        ):
             self._objects.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
         return {

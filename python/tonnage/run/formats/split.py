@@ -1,8 +1,8 @@
-"""A large file as several, of whole rows, so that workers come out even.
+"""Split a large file into several of whole rows, so that workers get equal shares.
 
-MATE-EC2 lays data out as a multiple of the workers ("Data Organization"). A file is cut as for an
-index, in pieces that are much shorter than a part; those that follow one another are a part, as
-even as pieces allow. All parts are in the directory, or none.
+MATE-EC2 lays data out in a multiple of the workers ("Data Organization"). A file is cut as for an
+index, into chunks that are much smaller than a part; adjacent chunks make a part, as even as chunks
+allow. The directory gets all parts, or does not appear.
 """
 
 from __future__ import annotations
@@ -22,23 +22,17 @@ from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
 PIECES = 64
-"""Of a part: it is off by half of one at most, unless the format cuts in few places only."""
+"""Chunks of a part: its size is off by at most half of one if the format can be cut anywhere."""
 UNFINISHED = ".tonnage-split-"
-"""What a directory's name begins with whose parts are not all there; the next split removes it, if
-nobody writes to it any more."""
+"""Begins the name of a directory whose parts are incomplete. The next split removes it if no
+process writes to it."""
 PART_BYTES = 256 << 20
-"""The longest part, where it is said for how many workers they are."""
+"""The longest part if the number of workers is given."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that was written.
-
-    Attributes:
-        name: Its name.
-        bytes: Its length.
-        rows: How many it has; ``None`` where that takes reading them.
-    """
+    """A file that was written; ``rows`` is ``None`` if counting them takes reading them."""
 
     name: str
     bytes: int
@@ -46,29 +40,24 @@ class Part:
 
 
 def parts_for(workers: int, total: int) -> int:
-    """How many parts: the smallest multiple of the workers of which none is too long.
-
-    Args:
-        workers: How many there are.
-        total: Bytes of the file.
-    """
+    """How many parts to make of ``total`` bytes: the smallest multiple of the workers."""
     return workers * max(-(-total // (workers * PART_BYTES)), 1)
 
 
 def group_chunks(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
-    """Chunks that follow one another in so many groups, of about the same bytes, none empty.
+    """Group adjacent chunks into parts of about the same size, none of them empty.
 
     Raises:
-        ValueError: There are fewer chunks.
+        ValueError: There are fewer chunks than parts.
     """
     if not 0 < parts <= len(chunks):
-        raise ValueError(f"{len(chunks)} chunks are no {parts} parts")
+        raise ValueError(f"{len(chunks)} chunks cannot make {parts} parts")
     total, moved, begin = sum(chunk.bytes for chunk in chunks), 0, 0
     groups = []
     for number in range(1, parts + 1):
         end, last = begin + 1, len(chunks) - (parts - number)
         moved += chunks[begin].bytes
-        # A chunk goes where its middle is.
+        # A chunk belongs to the part that its middle is in.
         while end < last and (moved + chunks[end].bytes / 2) * parts <= total * number:
             moved += chunks[end].bytes
             end += 1
@@ -84,48 +73,54 @@ def split(
     sources: Sources,
     format: str | None = None,
     dtype: str | None = None,
-    moved: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[ChunkFormat, list[Part]]:
-    """Writes a file as several, and gives its format and what was written.
+    """Write a file as several; gives its format and the parts.
 
     Args:
-        file: Which; it stays as it is.
-        output: A directory that is not there yet, or empty.
+        file: The file, which is not changed.
+        output: A directory that does not exist yet, or is empty.
         parts: How many.
-        sources: What opens the file.
-        format: What it is; by default by its name.
-        dtype: What a row is, of rows of a size.
-        moved: Called with bytes of the file that are written, again and again.
+        sources: Opens the file.
+        format: Its format; by default by its name.
+        dtype: The type of a row, if rows have a fixed width.
+        on_progress: Called with the bytes of each piece that was written.
 
     Raises:
-        UsageError: It is none of its format, or cannot be cut in so many parts; or the directory is in
-            use, or its device has no room.
-        RunError: It cannot be read or written, or was changed meanwhile.
+        UsageError: The file is not of its format or cannot be cut into so many parts; or the
+            directory is in use, or its device is full.
+        RunError: The file cannot be read or written, or has changed meanwhile.
     """
     of = detect_chunk_format([file], format, dtype, sources)
     chunks = list(of.cut(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
         raise core.UsageError(
-            f"--parts {parts}: {file.name} can be cut in {len(chunks)} at most, where its rows, "
-            "row groups or batches begin: give fewer"
+            f"{file.name} can be cut into {len(chunks)} at most, where its rows, row groups or "
+            "batches begin: give fewer",
+            setting="parts",
         )
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise core.UsageError(f"--output {output}: it is there already: give a new directory")
+            raise core.UsageError(
+                f"{output} exists already: give a new directory", setting="output"
+            )
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
-        raise core.UsageError(f"--output {output}: {why.strerror}: give another directory") from why
+        raise core.UsageError(
+            f"{output}: {why.strerror}: give another directory", setting="output"
+        ) from why
     with core.workspace("output", output.absolute().parent, UNFINISHED) as room:
         core.require_free_space([(room, file.bytes)], "the output")
         try:
-            written = _written(group_chunks(chunks, parts), of, file, room, sources, moved)
+            written = _written(group_chunks(chunks, parts), of, file, room, sources, on_progress)
             _refuse_changed(file, sources)
             fsync_directory(room)
             room.rename(output)
             fsync_directory(output.absolute().parent)
         except (OSError, pa.ArrowException) as why:
-            said = f"splitting {file.name} into {output}: {getattr(why, 'strerror', None) or why}"
-            raise core.RunError(said, "split", file.name, None) from why
+            error = getattr(why, "strerror", None) or why
+            message = f"splitting {file.name} into {output}: {error}"
+            raise core.RunError(message, "split", file.name) from why
     return of, written
 
 
@@ -135,15 +130,14 @@ def _written(
     file: InputFile,
     room: Path,
     sources: Sources,
-    moved: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> list[Part]:
-    """Writes a part for each group of chunks, into a directory."""
     suffix = PurePosixPath(file.name).suffix
     written = []
     for number, group in enumerate(groups):
         path = room / f"part-{number:05}{suffix}"
         with path.open("wb") as into:
-            of.write_chunks(group, file, sources, into, moved)
+            of.write_chunks(group, file, sources, into, on_progress)
             into.flush()
             os.fsync(into.fileno())
         counts = [chunk.rows for chunk in group]
@@ -153,6 +147,6 @@ def _written(
 
 
 def _refuse_changed(file: InputFile, sources: Sources) -> None:
-    """A file that was changed is not what its parts are; of an object each request looks."""
+    """Refuse a file that has changed; requests for an object demand its etag."""
     if not is_url(file.name) and list(sources.find(file.name)) != [file]:
-        raise core.RunError("it was changed while it was read", "read", file.name, None)
+        raise core.RunError("it was changed while it was read", "read", file.name)

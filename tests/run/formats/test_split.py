@@ -26,7 +26,7 @@ from support.command import Tonnage
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.run.formats.format import Chunk
-from tonnage.run.reduce.split import PART_BYTES, group_chunks, parts_for, split
+from tonnage.run.formats.split import PART_BYTES, group_chunks, parts_for, split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -130,7 +130,10 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
         (("--parts", "2", "--workers", "2"), "give --parts or --workers"),
         (("--parts", "50"), "can be cut in 40 at most"),
         (("--parts", "0"), "--parts"),
-        (("--parts", "2", "--input-format", "csvs"), "--input-format: csvs is not one of rows, npy"),
+        (
+            ("--parts", "2", "--input-format", "csvs"),
+            "--input-format: csvs is not one of rows, npy",
+        ),
         (("--parts", "2", "--input-format", "arrow"), "is not a valid arrow file"),
         (("--parts", "2", "--output", "s3://tests/out"), "parts go to a local directory"),
     ],
@@ -148,12 +151,12 @@ def test_what_cannot_be_done_is_told(
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from tonnage.run.reduce.split import split
+from tonnage.run.formats.split import split
 from tonnage.run.storage.sources import Sources
 from tonnage.run.storage.object_store import ObjectStoreOptions
 sources = Sources(ObjectStoreOptions(), 1)
 (file,) = sources.find(sys.argv[1])
-split(file, Path(sys.argv[2]), 3, sources, moved=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+split(file, Path(sys.argv[2]), 3, sources, on_progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))
 """
 
 
