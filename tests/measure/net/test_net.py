@@ -53,14 +53,14 @@ for_root = pytest.mark.skipif(
 
 
 def measured(tonnage: Tonnage, out: Path, *args: str) -> dict[str, Any]:
-    """A measurement, with its trials by round and way."""
+    """Run a measurement; returns its JSON."""
     done = tonnage.run("measure", "net", *SHORT, *args, "--json", "--output", out, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def rates(found: dict[str, Any], way: str) -> list[list[float]]:
-    """What each endpoint sent or received a second, for each round."""
+    """The rates of all endpoints in one direction, for each round."""
     trials = [trial for trial in found["trials"] if trial["step"]["operation"] == way]
     rounds = sorted({trial["step"]["round"] for trial in trials})
     return [
@@ -70,7 +70,7 @@ def rates(found: dict[str, Any], way: str) -> list[list[float]]:
 
 
 def moved(found: dict[str, Any], way: str, stage: str) -> int:
-    """Bytes that a stage moved, over all endpoints and rounds."""
+    """The bytes that a stage moved, over all endpoints and rounds."""
     return sum(
         probe["bytes"]
         for trial in found["trials"]
@@ -81,7 +81,7 @@ def moved(found: dict[str, Any], way: str, stage: str) -> int:
 
 
 def endpoints_of(command: Running) -> list[int]:
-    """The processes that a command has started and that send or receive already."""
+    """The processes of a command that already send or receive."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
@@ -95,27 +95,27 @@ def endpoints_of(command: Running) -> list[int]:
 
 
 def is_gone(process: int) -> bool:
-    """Whether a process has ended, though nobody may have asked for its end."""
+    """Whether a process has ended, even if its parent has not waited for it."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
 
 
-def under_way(tonnage: Tonnage, out: Path, *args: str) -> list[str | Path]:
-    """A command that goes on until it is ended."""
+def endless_command(tonnage: Tonnage, out: Path, *args: str) -> list[str | Path]:
+    """A command that runs until it is ended."""
     return [tonnage.path, "measure", "net", "--seconds", "600", "--output", out, *args]
 
 
 @pytest.fixture
 def running(tonnage: Tonnage, tmp_path: Path) -> Iterator[Running]:
-    """A measurement of three endpoints that is under way."""
-    with started(under_way(tonnage, tmp_path / "out", "--endpoints=3")) as command:
+    """A running measurement of three endpoints."""
+    with started(endless_command(tonnage, tmp_path / "out", "--endpoints=3")) as command:
         command.until(lambda: len(endpoints_of(command)) == 3)
         yield command
 
 
-def test_what_all_send_arrives(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_all_sent_bytes_arrive(tonnage: Tonnage, tmp_path: Path) -> None:
     found = measured(
         tonnage, tmp_path / "out", "--endpoints=3", "--connections=2", "--repetitions=2"
     )
@@ -139,7 +139,7 @@ def test_what_all_send_arrives(tonnage: Tonnage, tmp_path: Path) -> None:
             )
 
 
-def test_figures_are_of_the_slowest_and_of_all(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_summaries_are_of_the_slowest_endpoint_and_of_all(tonnage: Tonnage, tmp_path: Path) -> None:
     found = measured(tonnage, tmp_path / "out", "--endpoints=3", f"--repetitions={ROUNDS}")
     figures = {figure["name"]: figure for figure in found["figures"]}
     for way in ("send", "receive"):
@@ -154,7 +154,7 @@ def test_figures_are_of_the_slowest_and_of_all(tonnage: Tonnage, tmp_path: Path)
 
 
 def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[list[Trial]]:
-    """Rounds of two endpoints, of which the second had ``slowest``, both ways."""
+    """Rounds of two endpoints, the second with the rates ``slowest`` in both directions."""
     first = [each for each in found.trials if each.step and each.step.round == 0]
     return [
         [
@@ -165,7 +165,7 @@ def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[li
     ]
 
 
-def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_rounds_end_when_the_slowest_rate_is_precise(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ("--endpoints=2", "--until-confidence=99%")
     found = measured(tonnage, tmp_path / "out", *args)
     number = len(found["trials"]) // 4
@@ -178,9 +178,9 @@ def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: 
             0.99,
             0,
         )
-    assert "the slowest endpoint's rate of each way: until" in found["stopping_rule"]
+    assert "the slowest endpoint's rate in each direction: until" in found["stopping_rule"]
 
-    # Five have no interval; six alike have; of six that differ, the slowest is what counts.
+    # Five rounds have no interval, six equal ones have; of six that differ the slowest counts.
     whole, until = Measurement.from_json(found), RepetitionPlan(30, 0.02)
     alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
     assert not are_rounds_precise(rounds_of(whole, alike[:5], 2.0), until)
@@ -190,7 +190,7 @@ def test_it_ends_when_the_slowest_endpoint_is_known(tonnage: Tonnage, tmp_path: 
     assert not are_rounds_precise(rounds_of(whole, alike, 2.0), RepetitionPlan(30))
 
 
-def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_with_one_way_only_the_first_endpoint_sends(tonnage: Tonnage, tmp_path: Path) -> None:
     found = measured(tonnage, tmp_path / "out", "--endpoints=3", "--repetitions=1", "--one-way")
     trials = [
         (trial["name"], trial["reading"]["concurrency"], trial["bytes_per_second"] > 0)
@@ -204,37 +204,40 @@ def test_one_way_only_the_first_sends(tonnage: Tonnage, tmp_path: Path) -> None:
     assert moved(found, "send", "send") == moved(found, "receive", "discard") > 0
 
 
-def test_it_is_told_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_the_result_is_printed_in_words(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ["--endpoints=2", "--repetitions=1", "--output", tmp_path / "out"]
     said = tonnage.run("measure", "net", *SHORT, *args, check=True).stdout
     assert "send, endpoint 0: " in said
     assert "receive, slowest endpoint: " in said
-    assert re.search(r"^Core seconds a GB.*: [\d.]+ to send, [\d.]+ to receive$", said, re.M)
-    assert re.search(r"^Segments sent again: [\d,]+, on 2 connections$", said, re.M)
+    assert re.search(r"^Core seconds per GB.*: [\d.]+ to send, [\d.]+ to receive$", said, re.M)
+    assert re.search(r"^Retransmitted segments: [\d,]+, on 2 connections$", said, re.M)
 
 
-def test_costs_are_of_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_costs_cover_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
     found = measured(tonnage, tmp_path / "out", "--endpoints=2", f"--repetitions={ROUNDS}")
+    costs = found.pop("costs")
     whole = Measurement.from_json(found)
     sent = [trial for trial in found["trials"] if trial["step"]["operation"] == "send"]
     known = network_cost(whole)
-    assert found["costs"] == dataclasses.asdict(known)
+    assert costs == dataclasses.asdict(known)
     assert known.cpu_seconds_per_byte["send"] == statistics.median(
         trial["cpu_seconds_per_byte"] for trial in sent
     )
     again = sum(trial["reading"]["details"]["retransmits"] for trial in sent)
     assert (known.retransmits, known.connections) == (again, 2 * ROUNDS)
-    # One that the kernel did not count makes the sum unknown, not smaller.
+    # A connection without a count makes the sum unknown, not smaller.
     sent[0]["reading"]["details"]["connections"][0]["retransmits"] = None
     assert network_cost(Measurement.from_json(found)) == replace(known, retransmits=None)
     assert network_cost(replace(whole, trials=[])) == NetworkCost({}, 0, 0)
 
 
-def test_what_was_killed_goes_on_with_whole_rounds(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_a_killed_measurement_resumes_with_complete_rounds(
+    tonnage: Tonnage, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     args = ("--endpoints=2", "--repetitions=2")
     before = measured(tonnage, out, *args)
-    # As one that was killed while it wrote the second round's trials.
+    # As after a kill while the second round's trials were written.
     (out / "measurement.json").unlink()
     for number in (5, 6, 7):
         (out / f"trial-{number:05}.json").unlink()
@@ -271,17 +274,17 @@ def test_no_endpoint_outlives_its_command(
     processes = endpoints_of(running)
     assert running.end(number)[0] == code
     if number == signal.SIGKILL:
-        # Nobody ended them: they notice by themselves.
+        # Nothing ended them: they notice by themselves.
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not all(map(is_gone, processes)) and time.monotonic() < deadline:
             time.sleep(0.01)
     assert all(map(is_gone, processes))
 
 
-def test_what_the_core_says_is_told_with_its_endpoint() -> None:
-    # Of a network that this machine is not in.
-    together = RoundSpec(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
-    configs = core_configs(["192.0.2.1:7411", "192.0.2.2:7411"], together, patience_seconds=9.0)
+def test_errors_of_the_core_name_the_endpoint() -> None:
+    # Addresses of a network that this machine does not belong to.
+    spec = RoundSpec(0, all_to_all(2), connections=1, block_bytes=1 << 20, seconds=1.0)
+    configs = core_configs(["192.0.2.1:7411", "192.0.2.2:7411"], spec, patience_seconds=9.0)
     with pytest.raises(core.RunError, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
         run_endpoints([EndpointHost("here")] * 2, configs, timeout_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0
@@ -290,7 +293,7 @@ def test_what_the_core_says_is_told_with_its_endpoint() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["--endpoints=1"], "give a whole number from 2 to 64"),
         (["--connections=0"], "give a whole number from 1 to 64"),
@@ -300,12 +303,12 @@ def test_what_the_core_says_is_told_with_its_endpoint() -> None:
         (["--block=1GiB", "--endpoints=64", "--connections=64"], ", more than the "),
     ],
 )
-def test_what_cannot_be_measured_is_refused(
-    tonnage: Tonnage, tmp_path: Path, args: list[str], said: str
+def test_unusable_settings_are_refused(
+    tonnage: Tonnage, tmp_path: Path, args: list[str], message: str
 ) -> None:
     done = tonnage.run("measure", "net", *args, "--output", tmp_path / "out")
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
 
@@ -316,16 +319,16 @@ def test_namespaces_are_refused_before_anything_is_written(
     out = tmp_path / "new" / "out"
     wanted = replace(SETTINGS, namespaces=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(core.UsageError, match="--namespaces: only root may make them"):
+    with pytest.raises(core.UsageError, match="namespaces: only root may create them"):
         next(measure_net(out, wanted, command=["test"]))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(core.UsageError, match="--namespaces needs ip: install iproute2"):
+    with pytest.raises(core.UsageError, match="namespaces: needs the program ip: install iproute2"):
         next(measure_net(out, wanted, command=["test"]))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_limited_by_the_control_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
     monkeypatch.setattr(environment, "memory_limit", lambda: 1 << 30)
     refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
@@ -334,15 +337,15 @@ def test_memory_is_what_the_control_group_may_have(monkeypatch: pytest.MonkeyPat
 
 
 @for_root
-def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_a_link_is_limited_to_its_rate(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
-    # Whole blocks are counted: of short ones a second holds many.
+    # Only complete blocks count: with short ones there are many in a second.
     args += ["--repetitions=1", "--seconds=3", "--block=64KiB"]
     limit = 100e6 / 8 * PAYLOAD_SHARE
     found = measured(tonnage, tmp_path / "out", *args)
     (((sent,),), ((received,),)) = (rates(found, way) for way in ("send", "receive"))
-    # What is sent may wait in buffers. A machine that others use, too, gives less than was set,
-    # never more: benches/lab_truth tells how near it comes.
+    # Sent bytes may wait in buffers. A shared machine reaches less than the limit, never more:
+    # benches/lab_truth measures how close it comes.
     assert LEAST * limit < received < 1.02 * limit
     assert LEAST * limit < sent < 1.1 * limit
     assert found["trials"][0]["settings"]["mtu"]["eth0"] == 1500
@@ -352,11 +355,13 @@ def test_a_link_gives_what_it_was_set_to(tonnage: Tonnage, tmp_path: Path) -> No
 @for_root
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.Signals) -> None:
-    with started(under_way(tonnage, tmp_path / "out", "--endpoints=2", "--namespaces")) as command:
+    with started(
+        endless_command(tonnage, tmp_path / "out", "--endpoints=2", "--namespaces")
+    ) as command:
         command.until(lambda: len(endpoints_of(command)) == 2)
         mine = {path.name for path in NAMESPACES.glob(f"tonnage-{command.pid}-*")}
         assert mine == {f"tonnage-{command.pid}-{name}" for name in ("0", "1", "switch")}
-        # Another command meanwhile neither disturbs this one nor takes its namespaces for left.
+        # Another command neither disturbs this one nor removes its namespaces.
         measured(tonnage, tmp_path / "other", "--endpoints=2", "--namespaces", "--repetitions=1")
         assert len(endpoints_of(command)) == 2
         command.end(number)

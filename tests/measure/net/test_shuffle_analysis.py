@@ -29,14 +29,14 @@ from tonnage.cluster.ray_adapter import Machine
 from tonnage.measure.cluster.driver import MeasuringNode, TrialDone
 from tonnage.measure.cluster.measure_worker import RoundResult, Told
 from tonnage.measure.net.cluster import (
+    ATTEMPTS,
     MOST_ALONE,
     MOST_ALONE_BRIEFLY,
-    TRIES,
     NetworkTest,
     _ShuffleRun,
     round_tests,
 )
-from tonnage.measure.net.cluster_worker import TestPart
+from tonnage.measure.net.cluster_worker import NetworkTestPart
 from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, analyse_shuffle
 from tonnage.model.analysis.analyse import analyse
 
@@ -47,25 +47,25 @@ NODES = st.integers(2, 3 * MOST_ALONE)
 
 @st.composite
 def links(draw: st.DrawFn, least: int = 2, most: int = 7) -> Links:
-    """What each of a few nodes can send and receive."""
+    """The rates that each of a few nodes can send and receive."""
     both = draw(st.lists(st.tuples(RATES, RATES), min_size=least, max_size=most))
     return {f"n{number}": each for number, each in enumerate(both)}
 
 
 def wanted(nodes: int, **settings: object) -> list[NetworkTest]:
-    """A round of so many nodes, called by their numbers."""
+    """The tests of a round of nodes, which are named by numbers."""
     changed = replace(SETTINGS, **settings)  # type: ignore[arg-type]
     return list(round_tests(0, [str(number) for number in range(nodes)], changed))
 
 
 def of(pattern: str, some: list[NetworkTest]) -> list[NetworkTest]:
-    """Those of a pattern."""
+    """The tests with a pattern."""
     return [each for each in some if each.pattern.startswith(pattern)]
 
 
 @given(nodes=NODES, brief=st.booleans())
 @settings(derandomize=True)
-def test_all_that_is_wanted_can_be_done_and_told_apart(nodes: int, brief: bool) -> None:
+def test_all_tests_of_a_round_are_possible_and_distinct(nodes: int, brief: bool) -> None:
     some = wanted(nodes, brief=brief)
     told = [
         (*each.key, node, way)
@@ -77,15 +77,15 @@ def test_all_that_is_wanted_can_be_done_and_told_apart(nodes: int, brief: bool) 
     for each in some:
         assert len(set(each.nodes)) == len(each.nodes) == each.spec.endpoints
         for place, ways in enumerate(each.ways):
-            # What is kept of a node's part, it does.
-            assert set(ways) <= set(each.spec.ways(place))
+            # A node records only directions that it uses.
+            assert set(ways) <= set(each.spec.directions(place))
         assert any(each.ways)
         assert each.spec.evenly == (each.pattern not in (ALONE, UNEVENLY))
 
 
 @given(nodes=NODES)
 @settings(derandomize=True)
-def test_every_node_sends_and_receives_in_pairs_and_alone_unless_they_are_many(nodes: int) -> None:
+def test_few_nodes_are_tested_in_pairs_and_alone(nodes: int) -> None:
     some, few = wanted(nodes), min(nodes, MOST_ALONE)
     pairs = [each.nodes for each in of(PAIR, some)]
     assert len(pairs) == few and len(of(BOTH_WAYS, some)) == 1
@@ -103,7 +103,7 @@ def test_every_node_sends_and_receives_in_pairs_and_alone_unless_they_are_many(n
 
 @given(nodes=NODES)
 @settings(derandomize=True)
-def test_a_brief_look_takes_each_link_and_all_to_all_once(nodes: int) -> None:
+def test_a_brief_measurement_tests_each_link_and_all_to_all_once(nodes: int) -> None:
     some = wanted(nodes, brief=True)
     assert [len(each.nodes) for each in of(ALL_TO_ALL, some)] == [nodes]
     assert of(PAIR, some) == of(BOTH_WAYS, some) == []
@@ -114,7 +114,7 @@ def test_a_brief_look_takes_each_link_and_all_to_all_once(nodes: int) -> None:
         assert len(of(ALONE, some)) == 2 * nodes and of(UNEVENLY, some) == []
 
 
-def test_sizes_and_connections_are_those_that_are_asked_for() -> None:
+def test_sizes_and_connections_follow_the_settings() -> None:
     some = of(ALL_TO_ALL, wanted(5, sizes=(3, 5, 9), connections=(1, 4)))
     assert [(len(each.nodes), each.spec.connections) for each in some] == [
         *((3, 1), (3, 4)),
@@ -124,9 +124,7 @@ def test_sizes_and_connections_are_those_that_are_asked_for() -> None:
 
 @given(known=links(), brief=st.booleans())
 @settings(derandomize=True)
-def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
-    known: Links, brief: bool
-) -> None:
+def test_a_shuffle_is_as_fast_as_its_slowest_link(known: Links, brief: bool) -> None:
     found = analyse_shuffle(network(known, BRIEF if brief else SETTINGS))
     told = {
         each.node: (each.send_bytes_per_second, each.receive_bytes_per_second)
@@ -146,7 +144,7 @@ def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
         return
     for first, second, rate in found.pairs:
         assert rate == pytest.approx(min(known[first][0], known[second][1]))
-    # Among all nodes each link is in a pair, among fewer some are not.
+    # With all nodes each link is in a pair, with fewer some are not.
     assert whole.fraction_of_baseline == pytest.approx(1)
     for each in found.sizes:
         assert each.fraction_of_baseline is not None
@@ -156,14 +154,14 @@ def test_links_are_what_they_carry_and_a_shuffle_is_as_fast_as_the_slowest(
 
 @given(known=links(least=9, most=12))
 @settings(derandomize=True, max_examples=20)
-def test_links_of_many_are_told_all_at_once(known: Links) -> None:
+def test_links_of_many_nodes_are_measured_all_at_once(known: Links) -> None:
     found = analyse_shuffle(network(known, BRIEF))
     assert found.rounds == {UNEVENLY: 2, f"{ALL_TO_ALL} of {len(known)}, 1 a pair": 2}
     told = {each.node: each.slower_direction for each in found.links}
     assert told == {node: pytest.approx(min(both)) for node, both in known.items()}
 
 
-def test_both_ways_at_once_tell_whether_a_link_is_full_duplex() -> None:
+def test_both_directions_at_once_show_whether_a_link_is_full_duplex() -> None:
     same = dict.fromkeys("abc", (100.0, 100.0))
     found = analyse_shuffle(network(same))
     assert found.both_ways_share == pytest.approx(2) and found.full_duplex
@@ -184,20 +182,18 @@ def test_both_ways_at_once_tell_whether_a_link_is_full_duplex() -> None:
 
 @given(known=links(least=3), data=st.data())
 @settings(derandomize=True)
-def test_of_which_a_node_was_lost_is_no_shuffle_of_so_many(
-    known: Links, data: st.DataObject
-) -> None:
+def test_a_shuffle_that_lost_a_node_does_not_count(known: Links, data: st.DataObject) -> None:
     gone = data.draw(st.sampled_from(sorted(known)))
     found = analyse_shuffle(network(known, lost={gone: "died"}))
     assert len(known) not in [each.nodes for each in found.sizes]
     assert all(gone not in [e.node for e in each.per_node] for each in found.sizes)
     assert gone not in [each.node for each in found.links]
-    # What others received of it as a pair was measured.
+    # What others received from it in pairs counts.
     assert any(first == gone for first, _, _ in found.pairs)
     assert not any(second == gone for _, second, _ in found.pairs)
 
 
-def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
+def test_the_written_measurement_is_what_is_printed(tmp_path: Path) -> None:
     measured = network({"a": (100.0, 90.0), "b": (80.0, 100.0)})
     printed = json.loads(json.dumps(document(measured)))
     kept = json.loads(measured.write(tmp_path / "fleet.json").read_text())
@@ -208,15 +204,15 @@ def test_what_is_kept_is_what_is_printed(tmp_path: Path) -> None:
     assert ClusterMeasurement.read(tmp_path / "fleet.json") == measured
 
 
-def test_a_pair_of_unlike_machines_is_called_so() -> None:
+def test_a_pair_of_different_machine_types_is_named() -> None:
     both = dict.fromkeys("ab", (1e6, 1e6))
-    assert next(network_lines(network(both))).startswith("The median pair: 1.00 MB/s")
+    assert next(network_lines(network(both))).startswith("Median pair: 1.00 MB/s")
     said = next(network_lines(network(both, types={"a": "fast", "b": "slow"})))
-    assert said.startswith("The median pair, of pairs of fast and slow machines: 1.00 MB/s")
+    assert said.startswith("Median pair, of pairs of fast and slow nodes: 1.00 MB/s")
 
 
-def told(row: ClusterNode) -> Measurement:
-    """What a node kept, as one that tells what it is, with what endpoints say of their parts."""
+def node_measurement(row: ClusterNode) -> Measurement:
+    """A node's measurement, with the environment and details that endpoints add."""
     assert row.measurement
     trials = []
     for each in row.measurement.trials:
@@ -231,19 +227,19 @@ def told(row: ClusterNode) -> Measurement:
     return replace(row.measurement, kind="net", environment=environment, trials=trials)
 
 
-def test_who_is_far_below_its_type_is_named_by_its_own_link_alone() -> None:
+def test_a_node_far_below_its_type_is_named_by_its_own_link() -> None:
     links = {"fast-0": (40e6, 40e6), "fast-1": (20e6, 40e6), "slow": (10e6, 10e6)}
     types = {"fast-0": "fast", "fast-1": "fast", "slow": "slow"}
-    analysis = analyse([told(row) for row in network(links, types=types).nodes])
-    assert [said for said in analysis.findings if "whether that is chance" in said] == [
-        f"{SEND}, pattern alone: fast-1 gives 67 % of the median of 2 machines of type fast; so "
-        "few do not tell whether that is chance."
+    analysis = analyse([node_measurement(row) for row in network(links, types=types).nodes])
+    assert [said for said in analysis.findings if "exclude chance" in said] == [
+        f"{SEND}, pattern alone: fast-1 reaches 67 % of the median of 2 machines of type fast; too "
+        "few to exclude chance."
     ]
-    # The pattern tells how many took part, and over how many connections.
+    # The pattern contains the number of nodes and connections.
     assert not any("endpoints" in subject.name for subject in analysis.subjects)
 
 
-def test_of_nothing_nothing_follows() -> None:
+def test_an_empty_measurement_has_an_empty_analysis() -> None:
     found = analyse_shuffle(
         network({"a": (1.0, 1.0), "b": (1.0, 1.0)}, replace(SETTINGS, rounds=0))
     )
@@ -252,8 +248,8 @@ def test_of_nothing_nothing_follows() -> None:
 
 @given(known=links(least=3, most=5), rounds=st.integers(1, 4))
 @settings(derandomize=True)
-def test_who_is_called_slowest_was_as_slow_as_is_said(known: Links, rounds: int) -> None:
-    """Rounds are of other nodes where not all take part: what lies between two was nobody's."""
+def test_the_slowest_node_had_the_slowest_rate(known: Links, rounds: int) -> None:
+    """If not all nodes take part, rounds have other nodes: a mean of two belongs to none."""
     measured = network(known, replace(SETTINGS, rounds=rounds))
     for size in analyse_shuffle(measured).sizes:
         (row,) = [row for row in measured.nodes if row.node == size.slowest_node]
@@ -266,8 +262,8 @@ def test_who_is_called_slowest_was_as_slow_as_is_said(known: Links, rounds: int)
         assert size.slowest_bytes_per_second in own
 
 
-def test_parts_of_two_attempts_are_no_shuffle() -> None:
-    """A part that one did yesterday and another today was never done at once."""
+def test_parts_of_two_attempts_are_not_combined() -> None:
+    """Parts of different attempts were not concurrent."""
     measured = network({"a": (1.0, 1.0), "b": (1.0, 1.0)})
     second = measured.nodes[1].measurement
     assert second
@@ -279,8 +275,8 @@ def test_parts_of_two_attempts_are_no_shuffle() -> None:
     assert found.sizes == [] and len(found.links) == 2
 
 
-def trial_of(part: TestPart, way: str) -> Trial:
-    """What an endpoint keeps of its part."""
+def trial_of(part: NetworkTestPart, way: str) -> Trial:
+    """The trial that an endpoint records of its part."""
     wanted = NetworkTest(part.pattern, part.nodes, ((way,),), part.spec)
     found = trial(wanted, 0, way, dict.fromkeys(part.nodes, (1.0, 1.0)))
     assert found.reading
@@ -289,13 +285,15 @@ def trial_of(part: TestPart, way: str) -> Trial:
 
 
 class Failing:
-    """A run whose machines all answer: that all went well, or these words."""
+    """A run whose nodes all answer, with success or with these errors."""
 
-    def __init__(self, names: Sequence[str], says: Callable[[str, TestPart], str | None]) -> None:
+    def __init__(
+        self, names: Sequence[str], says: Callable[[str, NetworkTestPart], str | None]
+    ) -> None:
         self.left = [MeasuringNode(Machine(name, {}, "198.18.0.1", name)) for name in names]
         self.closed: dict[str, str | None] = {}
         self.tries = 0
-        self._says, self._parts = says, dict[str, TestPart]()
+        self._says, self._parts = says, dict[str, NetworkTestPart]()
 
     def trials(self, _: MeasuringNode) -> list[Trial]:
         return []
@@ -303,7 +301,7 @@ class Failing:
     def answers(self, asked: Mapping[MeasuringNode, Any]) -> Iterator[tuple[MeasuringNode, Any]]:
         yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
 
-    def give(self, member: MeasuringNode, part: TestPart) -> None:
+    def give(self, member: MeasuringNode, part: NetworkTestPart) -> None:
         self._parts[member.node] = part
 
     def hear(self, waiting: Sequence[MeasuringNode]) -> Iterator[Any]:
@@ -324,8 +322,8 @@ class Failing:
         return member.row
 
 
-def failing(says: Callable[[str, TestPart], str | None]) -> tuple[Failing, dict[str, str]]:
-    """A round of four machines: what became of them, and who lacks something."""
+def failing(says: Callable[[str, NetworkTestPart], str | None]) -> tuple[Failing, dict[str, str]]:
+    """Run a round of four nodes; returns their rows, and what each lacks."""
     run = Failing("abcd", says)
     with patch.object(MeasuringNode, "ask", lambda *_: None):
         rounds = _ShuffleRun(run, SETTINGS)  # type: ignore[arg-type]
@@ -333,16 +331,16 @@ def failing(says: Callable[[str, TestPart], str | None]) -> tuple[Failing, dict[
     return run, rounds.lacking
 
 
-def test_what_fails_between_all_is_nobodys_fault_and_is_told() -> None:
+def test_a_failure_between_all_nodes_is_reported_and_blames_none() -> None:
     run, lacking = failing(lambda *_: "has not ended in 72 s")
     assert run.closed == {} and sorted(lacking) == list("abcd")
     assert "failed: " in lacking["a"] and "has not ended" in lacking["a"]
-    # What has failed between two is not tried with more.
-    assert run.tries <= TRIES * 4
+    # After a failure between two nodes, tests with more nodes are skipped.
+    assert run.tries <= ATTEMPTS * 4
 
 
-def test_whom_the_others_cannot_speak_to_is_given_up() -> None:
-    def says(node: str, part: TestPart) -> str | None:
+def test_a_node_that_others_cannot_reach_is_given_up() -> None:
+    def says(node: str, part: NetworkTestPart) -> str | None:
         if "c" not in part.nodes:
             return None
         peer = "c" if node != "c" else next(each for each in part.nodes if each != "c")

@@ -358,7 +358,7 @@ def test_errors_name_the_flag_and_the_fix(tonnage: Tonnage, tmp_path: Path) -> N
         ([], "give either -- COMMAND or --pid PID..."),
         (["--pid", "4194304"], "--pid: process 4194304 does not exist: give a running one"),
         (["--output", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
-        (["--interval", "0", "--", "true"], "give a number from 0.01 to 3600"),
+        (["--interval", "0", "--", "true"], "give a time from 0.01s to 3600s"),
     ):
         done = tonnage.run("observe", *args, cwd=tmp_path)
         assert done.returncode == 2 and message in done.stderr, done.stderr

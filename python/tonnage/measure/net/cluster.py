@@ -49,7 +49,12 @@ from tonnage.measure.cluster.driver import (
     measurement_run,
 )
 from tonnage.measure.cluster.measure_worker import RoundResult
-from tonnage.measure.net.cluster_worker import ENDING_SECONDS, NetworkAgent, TestPart, take_part
+from tonnage.measure.net.cluster_worker import (
+    END_TIMEOUT_SECONDS,
+    NetworkAgent,
+    NetworkTestPart,
+    take_part,
+)
 from tonnage.measure.net.endpoint_round import (
     RoundSpec,
     all_to_all,
@@ -61,124 +66,124 @@ from tonnage.measure.net.endpoint_round import (
 from tonnage.measure.trial import repetition
 from tonnage.measure.trial.repetition import RepetitionPlan
 
-MEETING_SECONDS = 10.0
-"""Within this all machines of a round have to be there."""
-TRIES = 2
-"""How often it is tried what fails although all machines answer."""
-STARTING_SECONDS = 10.0
-"""Within this an endpoint's process has started."""
+CONNECT_TIMEOUT_SECONDS = 10.0
+"""All nodes of a round have to connect within this time."""
+ATTEMPTS = 2
+"""How often a test is tried that fails although all nodes answer."""
+START_TIMEOUT_SECONDS = 10.0
+"""An endpoint's process starts within this time."""
 PEER = re.compile(r"endpoint (\d+) \(")
-"""What the core calls a peer."""
-NOBODY_ELSE = "no other machine is there, and a network takes two"
+"""How the core names a peer in errors."""
+NO_PEER = "no other node is left, and a network needs two"
 MOST_ALONE = 16
-"""So many pairs at most are measured in each round, and each machine alone if there are no more; of
-more all links are told apart all at once."""
+"""The most pairs measured in each round. Up to this many nodes, each link is measured alone; with
+more nodes, all links at once."""
 MOST_ALONE_BRIEFLY = 8
-"""The same where it is to be brief."""
+"""The same for a brief measurement."""
 
 
 @dataclass(frozen=True)
 class ClusterNetSettings:
-    """How to measure."""
+    """What to measure, and for how long."""
 
     connections: tuple[int, ...]
-    """From each machine to each other, all to all."""
+    """From each node to each other, all to all."""
     sizes: tuple[int, ...] | None
-    """How many machines, all to all; ``None`` for 2, 4, 8 .. and all."""
+    """Numbers of nodes, all to all; ``None`` for 2, 4, 8 ... and all."""
     block_bytes: int
-    """What a connection is handed at a time."""
+    """The size of one send."""
     seconds: float
-    """That machines send for."""
+    """How long nodes send in each test."""
     rounds: int
     seed: int
     brief: bool = False
-    """Only what each link carries, and all machines all to all."""
+    """Only single links, and all nodes all to all."""
 
     @property
     def rule(self) -> str:
-        """When it ends."""
+        """The stopping rule, in words."""
         return (
-            f"rounds in which machines send for {self.seconds:g} s (the first "
+            f"rounds in which nodes send for {self.seconds:g} s (the first "
             f"{warm_up(self.seconds):g} s are not counted): {repetition.stopping_rule(RepetitionPlan(self.rounds))}"
         )
 
     def sizes_of(self, nodes: int) -> list[int]:
-        """How many of so many nodes send all to all."""
+        """The numbers of nodes to test all to all, out of ``nodes``."""
         if self.brief:
             return [nodes]
-        usual = [2**power for power in range(1, nodes.bit_length()) if 2**power < nodes] + [nodes]
-        return sorted({size for size in self.sizes or usual if 2 <= size <= nodes})
+        powers = [2**power for power in range(1, nodes.bit_length()) if 2**power < nodes] + [nodes]
+        return sorted({size for size in self.sizes or powers if 2 <= size <= nodes})
 
 
 @dataclass(frozen=True)
 class NetworkTest:
-    """Something that machines are to do at once."""
+    """A test that nodes do together."""
 
     pattern: str
     nodes: tuple[str, ...]
     ways: tuple[tuple[str, ...], ...]
-    """What is kept of each one's part."""
+    """The directions to record, for each node."""
     spec: RoundSpec
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Tells it from all else that is wanted; its trials tell it too."""
-        round_ = self.spec
-        return round_.number, self.pattern, self.nodes, round_.connections
+        """Identifies the test; its trials contain the same."""
+        return self.spec.number, self.pattern, self.nodes, self.spec.connections
 
 
 def round_tests(
     number: int, order: Sequence[str], settings: ClusterNetSettings
 ) -> Iterator[NetworkTest]:
-    """What is wanted in a round of machines in this order."""
+    """The tests of a round, for nodes in this order."""
     nodes, few = len(order), MOST_ALONE_BRIEFLY if settings.brief else MOST_ALONE
     none: tuple[str, ...] = ()
 
-    def wanted(
+    def test(
         pattern: str,
-        of: Sequence[str],
+        members: Sequence[str],
         ways: Sequence[tuple[str, ...]],
         sends_to: tuple[tuple[int, ...], ...],
         connections: int = 1,
     ) -> NetworkTest:
         block, seconds = settings.block_bytes, settings.seconds
         evenly = pattern not in (ALONE, UNEVENLY)
-        together = RoundSpec(number, sends_to, connections, block, seconds, evenly)
-        return NetworkTest(pattern, tuple(of), tuple(ways), together)
+        spec = RoundSpec(number, sends_to, connections, block, seconds, evenly)
+        return NetworkTest(pattern, tuple(members), tuple(ways), spec)
 
     if not settings.brief:
         for place in range(min(nodes, few)):
             pair = order[place], order[(place + 1) % nodes]
-            yield wanted(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
-        yield wanted(BOTH_WAYS, order[:2], [DIRECTIONS] * 2, all_to_all(2))
+            yield test(PAIR, pair, [(SEND,), (RECEIVE,)], one_to_all(2))
+        yield test(BOTH_WAYS, order[:2], [DIRECTIONS] * 2, all_to_all(2))
     if nodes > few:
-        yield wanted(UNEVENLY, order, [DIRECTIONS] * nodes, all_to_all(nodes))
+        yield test(UNEVENLY, order, [DIRECTIONS] * nodes, all_to_all(nodes))
     for place in range(nodes if nodes <= few else 0):
         rotated = [*order[place:], *order[:place]]
         others = [none] * (nodes - 1)
-        yield wanted(ALONE, rotated, [(SEND,), *others], one_to_all(nodes))
-        yield wanted(ALONE, rotated, [(RECEIVE,), *others], all_to_one(nodes))
+        yield test(ALONE, rotated, [(SEND,), *others], one_to_all(nodes))
+        yield test(ALONE, rotated, [(RECEIVE,), *others], all_to_one(nodes))
     for size in settings.sizes_of(nodes):
         for connections in settings.connections:
             name = f"{ALL_TO_ALL} of {size}, {connections} a pair"
-            yield wanted(name, order[:size], [DIRECTIONS] * size, all_to_all(size), connections)
+            yield test(name, order[:size], [DIRECTIONS] * size, all_to_all(size), connections)
 
 
 def measure_cluster_net(
     cluster: Cluster, out: Path, settings: ClusterNetSettings, on_rows: OnStatus, **more: Any
 ) -> MeasurementEvents:
-    """As `measure_fleet`, of the network between machines; ``more`` is what else `Asked` takes.
+    """Measure the network between nodes; ``more`` are further fields of `MeasurementRequest`.
 
     Raises:
-        UsageError: Also if more machines are to send all to all than there are.
+        UsageError: As `measure_cluster`, or there are fewer nodes than an all-to-all needs.
     """
-    asked = _asked(settings, **more)
-    there = min(asked.instances or len(cluster.machines), len(cluster.machines))
-    if settings.sizes and max(settings.sizes) > there:
+    request = _request(settings, **more)
+    available = min(request.instances or len(cluster.machines), len(cluster.machines))
+    if settings.sizes and max(settings.sizes) > available:
         raise core.UsageError(
-            f"--sizes {max(settings.sizes)}: the fleet has {there} machines: give no more"
+            f"the cluster has {available} nodes, not {max(settings.sizes)}: give at most {available}",
+            setting="sizes",
         )
-    with measurement_run(cluster, out, asked, on_rows) as run:
+    with measurement_run(cluster, out, request, on_rows) as run:
         yield from run.ready(NetworkAgent)
         run.begin(run.left)
         shuffle = _ShuffleRun(run, settings)
@@ -193,18 +198,18 @@ def measure_cluster_net(
         yield run.whole()
 
 
-def _asked(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
-    """What is asked of a fleet for these settings; ``more`` is what they say nothing of."""
-    told = dataclasses.asdict(settings)
-    work = partial(take_part, settings=told, stopping_rule=settings.rule)
-    # Until a part is given up by itself, which may be for a peer that moves nothing.
-    pause = STARTING_SECONDS + MEETING_SECONDS + settings.seconds + ENDING_SECONDS
+def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
+    """The request for these settings; ``more`` are its other fields."""
+    recorded = dataclasses.asdict(settings)
+    work = partial(take_part, settings=recorded, stopping_rule=settings.rule)
+    # Until a part times out by itself, perhaps because of a peer that sends nothing.
+    pause = START_TIMEOUT_SECONDS + CONNECT_TIMEOUT_SECONDS + settings.seconds + END_TIMEOUT_SECONDS
     return MeasurementRequest(
         kind=NET,
         work=lambda _: work,
-        settings=told,
+        settings=recorded,
         pause_seconds=pause,
-        late_seconds=math.inf,  # They meet before each thing that they do.
+        late_seconds=math.inf,  # They connect before each test.
         in_step=True,
         **more,
     )
@@ -216,11 +221,11 @@ class _ShuffleRun:
     def __init__(self, run: MeasurementRun, settings: ClusterNetSettings) -> None:
         self._run, self._settings = run, settings
         self.late: dict[str, float] = {}
-        """How much later than the first each began, of what began furthest apart."""
+        """How much later than the first each node began, in the test with the largest spread."""
         self.lacking: dict[str, str] = {}
-        """Why machines that are there could not do all."""
+        """Why nodes that are still there could not do all tests."""
         self._have: dict[str, dict[Key, set[str]]] = {member.node: {} for member in run.left}
-        """The attempts of which a machine has a trial on file, by what was done."""
+        """The attempts of which a node has recorded trials, by test."""
         for member in run.left:
             for trial in run.trials(member):
                 self._note(member.node, trial)
@@ -230,56 +235,56 @@ class _ShuffleRun:
         self._parts = 0
 
     def round(self, number: int) -> Iterator[TrialDone | ClusterNode]:
-        """One round: all that is wanted of the machines that are there."""
+        """Run one round: all tests of the nodes that are there."""
         failed: set[frozenset[str]] = set()
         while True:
             there = {each.node for each in self._run.left}
             if len(there) < 2:
                 for member in self._run.left:
-                    member.lacks = NOBODY_ELSE
+                    member.lacks = NO_PEER
                     yield self._run.close(member, member.lacks)
                 return
             order = sorted(there, key=lambda node: self._place(number, node))
             for each in round_tests(number, order, self._settings):
-                # Of what fails between some, all that they have a part in does.
+                # A test that includes nodes between which another failed would fail, too.
                 hopeless = any(some <= set(each.nodes) for some in failed)
                 if not hopeless and not self._is_done(each):
                     yield from self._do(each)
                     if not self._is_done(each):
                         failed.add(frozenset(each.nodes))
                     if there != {each.node for each in self._run.left}:
-                        break  # Without one of them other things are wanted.
+                        break  # With fewer nodes the tests are others.
             else:
                 return
 
     def _place(self, number: int, node: str) -> tuple[float, str]:
-        """Where a machine comes in a round; that another is lost does not change the order."""
+        """A node's place in a round: losing another node does not change the order."""
         return random.Random(f"{self._settings.seed} {number} {node}").random(), node
 
-    def _is_done(self, wanted: NetworkTest) -> bool:
-        """Whether all trials that it is to give are there, also from an earlier command."""
+    def _is_done(self, test: NetworkTest) -> bool:
+        """Whether all trials of a test are recorded, perhaps by an earlier command."""
         attempts = [
-            self._have[node].get((*wanted.key, way), set())
-            for node, ways in zip(wanted.nodes, wanted.ways, strict=True)
+            self._have[node].get((*test.key, way), set())
+            for node, ways in zip(test.nodes, test.ways, strict=True)
             for way in ways
         ]
         return bool(set.intersection(*attempts))
 
     def _note(self, node: str, trial: Trial) -> None:
-        """Takes note of a trial that is on file."""
+        """Note a recorded trial."""
         assert trial.reading
         attempts = self._have[node].setdefault(_key(trial), set())
         attempts.add(trial.reading.details["attempt"])
 
-    def _do(self, wanted: NetworkTest) -> Iterator[TrialDone | ClusterNode]:
-        """Has machines do it; gives what came of it, and who is lost."""
+    def _do(self, test: NetworkTest) -> Iterator[TrialDone | ClusterNode]:
+        """Run a test; yields its trials and the nodes that are lost."""
         members = {each.node: each for each in self._run.left}
-        taking = [members[node] for node in wanted.nodes]
-        for _ in range(TRIES):
+        taking = [members[node] for node in test.nodes]
+        for _ in range(ATTEMPTS):
             yield from self._find_addresses(taking)
             if any(member.row for member in taking):
                 return
-            self._give(wanted, taking)
+            self._give(test, taking)
             waiting = taking
             while waiting := [each for each in waiting if not self._has_said(each)]:
                 for heard in self._run.hear(waiting):
@@ -293,10 +298,10 @@ class _ShuffleRun:
                 self._note_skew(taking, said)
                 return
             self._addresses.clear()
-        yield from self._give_up(wanted, members, said)
+        yield from self._give_up(test, members, said)
 
     def _find_addresses(self, taking: Sequence[MeasuringNode]) -> Iterator[ClusterNode]:
-        """Where each will listen."""
+        """Ask each node for the address it will listen on."""
         asked = {
             each: each.ask("listen", each.machine.address)
             for each in taking
@@ -310,27 +315,27 @@ class _ShuffleRun:
                 name = f"[{host}]" if ":" in host else host
                 self._addresses[member.node] = f"{name}:{port}"
 
-    def _give(self, wanted: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
-        """Gives each its part; the secret is new each time."""
+    def _give(self, test: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
+        """Give each node its part, with a new shared secret."""
         self._parts += 1
-        addresses = [self._addresses[node] for node in wanted.nodes]
-        configs = core_configs(addresses, wanted.spec, MEETING_SECONDS)
-        types = {self._types[node] for node in wanted.nodes}
+        addresses = [self._addresses[node] for node in test.nodes]
+        configs = core_configs(addresses, test.spec, CONNECT_TIMEOUT_SECONDS)
+        types = {self._types[node] for node in test.nodes}
         attempt = secrets.token_hex(4)
         for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
             self._run.give(
                 member,
-                TestPart(
+                NetworkTestPart(
                     number=self._parts,
                     attempt=attempt,
-                    pattern=wanted.pattern,
-                    nodes=wanted.nodes,
+                    pattern=test.pattern,
+                    nodes=test.nodes,
                     endpoint=endpoint,
                     machine_types=tuple(sorted(types)),
-                    ways=wanted.ways[endpoint],
-                    spec=wanted.spec,
+                    ways=test.ways[endpoint],
+                    spec=test.spec,
                     config=config,
-                    patience_seconds=MEETING_SECONDS,
+                    patience_seconds=CONNECT_TIMEOUT_SECONDS,
                 ),
             )
 
@@ -339,7 +344,7 @@ class _ShuffleRun:
         return member.row is not None or bool(member.told and self._parts in member.told.said)
 
     def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:
-        """How much later than the first each began, if never before they began so far apart."""
+        """Note how late each node began, if the spread is the largest so far."""
         began = {
             each.node: each.clock.ours(moment)
             for each in taking
@@ -351,19 +356,19 @@ class _ShuffleRun:
 
     def _give_up(
         self,
-        wanted: NetworkTest,
+        test: NetworkTest,
         members: Mapping[str, MeasuringNode],
         said: Mapping[str, RoundResult],
     ) -> Iterator[ClusterNode]:
-        """Gives up whom more could not speak to than anybody else; if nobody, all lack this."""
+        """Give up the node that most others blame; if there is none, note that all lack this test."""
         whys = {node: each.why for node, each in said.items() if each.why is not None}
         peers = {node: PEER.search(why) for node, why in whys.items()}
-        # Who names nobody has failed by itself, if it is the only one; else nobody knows.
+        # A node that blames no peer has failed by itself, if it is the only such node.
         by_itself = [node for node, peer in peers.items() if not peer]
         reasons: dict[str, str] = {}
         for node, peer in peers.items():
             if peer or len(by_itself) == 1:
-                blamed = wanted.nodes[int(peer[1])] if peer else node
+                blamed = test.nodes[int(peer[1])] if peer else node
                 reasons[blamed] = f"{node}: {whys[node]}"
                 self._blame[blamed] += 1
         ranked = [*self._blame.most_common(2), ("", 0), ("", 0)]
@@ -372,15 +377,15 @@ class _ShuffleRun:
             yield self._run.close(members[most], f"cannot be measured with: {reasons[most]}")
             return
         said_by = [f"{node}: {why}" for node, why in whys.items()]
-        why = f"{wanted.pattern} failed: {formatting.listing(said_by)}"
-        self.lacking |= dict.fromkeys(wanted.nodes, why)
+        why = f"{test.pattern} failed: {formatting.listing(said_by)}"
+        self.lacking |= dict.fromkeys(test.nodes, why)
 
 
 Key = tuple[Any, ...]
 
 
 def _key(trial: Trial) -> Key:
-    """What a trial is of, as `Wanted.key` with its way."""
+    """The test of a trial, as `NetworkTest.key`, with its direction."""
     assert trial.reading and trial.step
     details = trial.reading.details
     nodes, connections = tuple(details["node_names"]), details["connections_per_pair"]

@@ -1,8 +1,8 @@
-"""A machine's endpoint of the network: an agent that takes part in one round after another.
+"""The worker of a cluster's network benchmark: it takes part in one test after another.
 
-It is given each part when all others are given theirs, and runs it as `tonnage measure net` does,
-in a process of its own. What it sent and received is kept as its own trials. It listens on the
-address that its machine has in the cluster, and nowhere else.
+It gets its part of a test when all other nodes get theirs, and runs it as `tonnage measure net`
+does, in a process of its own. What it sent and received is recorded as its own trials. It listens
+only on the address that its node has in the cluster.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import utc_now
 
-LOOK_SECONDS = 0.1
-"""How often who waits for a part looks whether to end."""
-ENDING_SECONDS = 60.0
-"""A part has to end within this after its time: what lies in buffers goes at the slowest's pace."""
+POLL_SECONDS = 0.1
+"""How often a waiting worker checks whether to end."""
+END_TIMEOUT_SECONDS = 60.0
+"""A part has to end within this time after its round: buffers drain at the slowest node's pace."""
 
 
 @dataclass(frozen=True)
-class TestPart:
-    """What one machine does in what several do at once."""
+class NetworkTestPart:
+    """One node's part of a test."""
 
     number: int
-    """Of what all do; no two of a run have the same."""
+    """The number of the test; unique in a run."""
     attempt: str
-    """Tells what was done at once from what was done at another time; no two are alike."""
+    """A unique name of this attempt at the test."""
     pattern: str
     nodes: tuple[str, ...]
-    """Who takes part, in the order of endpoints."""
+    """The nodes that take part, in the order of endpoints."""
     endpoint: int
     machine_types: tuple[str, ...]
-    """Of all that take part, each once."""
+    """The distinct machine types of all nodes that take part."""
     ways: tuple[str, ...]
-    """Of what this one does, what is kept."""
+    """The directions to record."""
     spec: RoundSpec
     config: Mapping[str, Any] = field(repr=False)
-    """As the core takes it; it holds the secret that only these machines have."""
+    """The core's configuration, with the secret that only these nodes share."""
     patience_seconds: float
-    """Within this all have to be there."""
+    """How long connecting may take."""
 
     @property
     def timeout_seconds(self) -> float:
-        """Who is not done after this is given up."""
-        return self.patience_seconds + self.spec.seconds + ENDING_SECONDS
+        """A node that takes longer is given up."""
+        return self.patience_seconds + self.spec.seconds + END_TIMEOUT_SECONDS
 
 
-Keep = Callable[[TestPart, RoundResult], None]
-"""Told how each part went, when its trials are kept."""
+Keep = Callable[[NetworkTestPart, RoundResult], None]
+"""Called with the result of each part, once its trials are recorded."""
 
 
 def take_part(
@@ -73,12 +73,12 @@ def take_part(
     command: list[str],
     labels: Mapping[str, str],
     on_progress: core.OnProgress,
-    parts: Iterable[TestPart],
+    parts: Iterable[NetworkTestPart],
     said: Keep,
 ) -> Iterator[Trial | Measurement]:
-    """Does the parts one after another: gives their trials, and at last the measurement.
+    """Run the parts one after another: yields their trials, and finally the measurement.
 
-    One that fails is told, and the next is waited for.
+    A failure is reported, and the next part awaited.
     """
     with open_session(
         out,
@@ -111,12 +111,12 @@ def take_part(
 
 
 def _own_words(why: str, place: EndpointHost) -> str:
-    """What an endpoint said, without what it is called here: there is no other."""
+    """An endpoint's error without its name, which is the same on every node."""
     return why.removeprefix(f"endpoint 0 ({place.host})").lstrip(": ")
 
 
-def _named(found: Trial, each: TestPart) -> Trial:
-    """The trial by what was done, with who took part."""
+def _named(found: Trial, each: NetworkTestPart) -> Trial:
+    """Name the trial by its test and add the nodes that took part."""
     assert found.reading and found.step
     more = {
         "attempt": each.attempt,
@@ -132,15 +132,15 @@ def _named(found: Trial, each: TestPart) -> Trial:
 
 
 class NetworkAgent(MeasureWorker):
-    """An agent whose work is to take part."""
+    """An agent that takes part in network tests."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._parts: queue.SimpleQueue[TestPart | None] = queue.SimpleQueue()
+        self._parts: queue.SimpleQueue[NetworkTestPart | None] = queue.SimpleQueue()
         self._port: core.ReservedPort | None = None
 
     def listen(self, host: str) -> tuple[str, int, str]:
-        """An address of this machine, a port that nobody else has, and the machine's type."""
+        """An address of this node, a reserved port, and the machine type."""
         assert self._task is not None
         type_ = environment.capture([], self._task.labels).machine_type or UNKNOWN_TYPE
         if self._port is not None:
@@ -148,8 +148,8 @@ class NetworkAgent(MeasureWorker):
         self._port = core.ReservedPort(host)
         return host, self._port.number, type_
 
-    def do(self, each: TestPart | None) -> None:
-        """Gives it its next part; None: there is none."""
+    def do(self, each: NetworkTestPart | None) -> None:
+        """Hand over the next part; None ends the work."""
         self._has_moved()
         self._parts.put(each)
 
@@ -163,17 +163,17 @@ class NetworkAgent(MeasureWorker):
             said=self._keep_said,
         )
 
-    def _given(self) -> Iterator[TestPart]:
+    def _given(self) -> Iterator[NetworkTestPart]:
         while True:
-            self._progress(self._done)  # Whether to end.
+            self._progress(self._done)  # Raises if the work is to end.
             try:
-                each = self._parts.get(timeout=LOOK_SECONDS)
+                each = self._parts.get(timeout=POLL_SECONDS)
             except queue.Empty:
                 continue
             if each is None:
                 return
             yield each
 
-    def _keep_said(self, each: TestPart, said: RoundResult) -> None:
+    def _keep_said(self, each: NetworkTestPart, said: RoundResult) -> None:
         self._said[each.number] = said
         self._has_moved()

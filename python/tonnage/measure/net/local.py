@@ -1,9 +1,9 @@
-"""The network edge of a shuffle alone: every endpoint sends to every other, out of memory.
+"""Measure the network part of a shuffle on one machine: every endpoint sends to every other.
 
 An endpoint is a process that runs the core's ``net_bench``, on loopback or in a network namespace
-of its own. All send for the same time over so many TCP connections to each other. A shuffle ends
-with its slowest endpoint, so that is the figure, beside what all carried together (Themis'
-NetBench). What a round found is kept when it is done; one that was killed is done again.
+of its own. All endpoints send memory to each other for the same time, over several TCP connections
+per pair. A shuffle ends with its slowest endpoint, so the result is its rate, next to the sum over
+all (Themis' NetBench). A round is recorded when it is complete; an interrupted one is repeated.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tonnage.base.records.network_rounds import (
     trials_per_round,
     whole_rounds,
 )
-from tonnage.base.system import activity
-from tonnage.measure.net import endpoint_round
+from tonnage.base.system.activity import ActivityMonitor
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import (
     RoundSpec,
     all_to_all,
     core_configs,
+    endpoint_trials,
     one_to_all,
     warm_up,
 )
@@ -45,45 +45,44 @@ from tonnage.measure.trial.trial import WANTED_SHARE, summarise, utc_now
 
 LOOPBACK = "127.0.0.1"
 PORT = 7411
-"""In a namespace of one's own any will do."""
+"""Any port is free in a new namespace."""
 BUFFERS_PER_CONNECTION = 4
-"""Of a connection's two ends, two each (``crates/graphs/src/net_bench.rs``)."""
-MEETING_SECONDS = 30.0
-"""Within this all endpoints have to be there."""
-ENDING_SECONDS = 30.0
-"""Within this they have to end when their time is up."""
+"""Two at each end (``crates/graphs/src/net_bench.rs``)."""
+CONNECT_TIMEOUT_SECONDS = 30.0
+"""All endpoints have to connect within this time."""
+END_TIMEOUT_SECONDS = 30.0
+"""Endpoints have to end within this time after the round."""
 
 
 @dataclass(frozen=True)
 class NetSettings:
-    """How to measure."""
+    """What to measure, and for how long."""
 
     endpoints: int
     connections: int
     """From each endpoint to each other."""
     block_bytes: int
-    """What one of them hands over at a time."""
+    """The size of one send."""
     seconds: float
     rounds: int
-    """At most, if they end when the slowest endpoint's rate is known well enough."""
+    """With ``until_confidence``, at most."""
     until_confidence: float | None
-    """As `tonnage.measure.trial.repetition`."""
+    """Of the slowest endpoint's rate; see `tonnage.measure.trial.repetition`."""
     one_way: bool
     """Only the first endpoint sends."""
     namespaces: bool
-    """Endpoints have a network of their own each, instead of loopback together."""
+    """Each endpoint has a network namespace, instead of sharing loopback."""
     rate_bits_per_second: int | None
-    """Of each endpoint's link, one way; ``None`` for what the machine can do."""
+    """Rate limit of each endpoint's link, per direction; ``None`` for no limit."""
 
     @property
     def memory_bytes(self) -> int:
-        """The buffers of all endpoints."""
+        """The size of all endpoints' buffers."""
         connections = self.endpoints * (self.endpoints - 1) * self.connections
         return connections * BUFFERS_PER_CONNECTION * self.block_bytes
 
     @property
     def repetition_plan(self) -> RepetitionPlan:
-        """How many rounds there are."""
         return RepetitionPlan(self.rounds, self.until_confidence)
 
 
@@ -95,20 +94,20 @@ def measure_net(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Runs the rounds that ``out`` does not have yet: gives their trials, and the measurement.
+    """Run the rounds that are not in ``out`` yet: yields their trials, and finally the measurement.
 
     Args:
-        out: Where trials are kept; see `tonnage.measure.trial.session`.
-        settings: What to do.
-        command: How it can be repeated.
-        labels: What else is known of where it is done, like its region.
+        out: The measurement's directory; see `tonnage.measure.trial.session`.
+        settings: What to measure.
+        command: The command to record, for repeating the measurement.
+        labels: What else is known about the machine, like its region.
         on_progress: Called now and then.
 
     Raises:
-        UsageError: ``out`` holds trials of other settings; or namespaces cannot be had, which is found
-            before anything is written.
-        RunError: An endpoint failed or was killed; rounds that were done are in ``out``.
-        KeyboardInterrupt: Ctrl-C; likewise. No process and no namespace is left.
+        UsageError: ``out`` holds trials of other settings; or namespaces are not available, which
+            is checked before anything is written.
+        RunError: An endpoint failed or was killed; complete rounds are in ``out``, also after
+            Ctrl-C. No process and no namespace is left.
     """
     if settings.namespaces:
         require_namespaces()
@@ -120,82 +119,84 @@ def measure_net(
             command=command,
             environment=environment.capture([], labels),
             stopping_rule=f"rounds in which all send for {settings.seconds:g} s (the first "
-            f"{warm_up(settings.seconds):g} s are not counted); the slowest endpoint's rate of "
-            f"each way: {repetition.stopping_rule(settings.repetition_plan)}",
+            f"{warm_up(settings.seconds):g} s are not counted); the slowest endpoint's rate in "
+            f"each direction: {repetition.stopping_rule(settings.repetition_plan)}",
             page_cache="untouched: no file was read or written",
-        ) as trials,
+        ) as session,
         ExitStack() as stack,
     ):
-        places: list[EndpointHost] = []
+        hosts: list[EndpointHost] = []
         while not are_rounds_precise(
-            complete_rounds(trials.trials, settings), settings.repetition_plan
+            complete_rounds(session.trials, settings), settings.repetition_plan
         ):
-            places = places or stack.enter_context(_places(settings))
-            number = 1 + max((each.step.round for each in trials.trials if each.step), default=-1)
-            for found in _round(number, places, settings, on_progress):
-                yield trials.add(found)
+            hosts = hosts or stack.enter_context(_endpoint_hosts(settings))
+            number = 1 + max((each.step.round for each in session.trials if each.step), default=-1)
+            for trial in _run_round(number, hosts, settings, on_progress):
+                yield session.add(trial)
         wanted_share = settings.until_confidence or WANTED_SHARE
-        yield trials.finish(
-            shuffle_summaries(complete_rounds(trials.trials, settings), wanted_share)
+        yield session.finish(
+            shuffle_summaries(complete_rounds(session.trials, settings), wanted_share)
         )
 
 
 def complete_rounds(trials: Sequence[Trial], settings: NetSettings) -> list[list[Trial]]:
-    """The trials of each round that was kept whole."""
+    """The trials of each complete round."""
     return whole_rounds(trials, trials_per_round(settings.endpoints, settings.one_way))
 
 
-def are_rounds_precise(done: Sequence[Sequence[Trial]], repeated: RepetitionPlan) -> bool:
-    """Whether rounds are enough: as many as may be, or each way's slowest endpoint is known."""
-    return len(done) >= repeated.most or all(
-        repetition.are_precise(slowest_rates(done, way), repeated.until_confidence)
-        for way in DIRECTIONS
+def are_rounds_precise(rounds: Sequence[Sequence[Trial]], plan: RepetitionPlan) -> bool:
+    """Whether there are enough rounds: the most, or a precise slowest rate in each direction."""
+    return len(rounds) >= plan.most or all(
+        repetition.are_precise(slowest_rates(rounds, direction), plan.until_confidence)
+        for direction in DIRECTIONS
     )
 
 
-def slowest_rates(done: Sequence[Sequence[Trial]], way: str) -> list[float]:
-    """What the slowest endpoint had in each round."""
-    return [min(of_round) for of_round in _rates(done, way)]
+def slowest_rates(rounds: Sequence[Sequence[Trial]], direction: str) -> list[float]:
+    """The slowest endpoint's rate in each round."""
+    return [min(rates) for rates in _rates(rounds, direction)]
 
 
 def shuffle_summaries(
-    done: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
+    rounds: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
 ) -> list[Summary]:
-    """Of each way what the slowest endpoint had, and all together: the median over the rounds.
+    """Summarise the slowest endpoint, and all endpoints together, in each direction.
 
     Args:
-        done: The trials of each round.
-        wanted_share: How precise they are to be; see `tonnage.measure.trial.trial`.
+        rounds: The trials of each round.
+        wanted_share: The wanted precision; see `tonnage.measure.trial.trial`.
     """
-    figures = []
-    for way in DIRECTIONS:
-        together = [sum(of_round) for of_round in _rates(done, way)]
-        figures += [
-            summarise(f"{way}, {SLOWEST}", slowest_rates(done, way), wanted_share),
-            summarise(f"{way}, {ALL}", together, wanted_share),
+    result = []
+    for direction in DIRECTIONS:
+        sums = [sum(rates) for rates in _rates(rounds, direction)]
+        result += [
+            summarise(f"{direction}, {SLOWEST}", slowest_rates(rounds, direction), wanted_share),
+            summarise(f"{direction}, {ALL}", sums, wanted_share),
         ]
-    return figures
+    return result
 
 
-def _rates(done: Sequence[Sequence[Trial]], way: str) -> list[list[float]]:
-    return [[each.bytes_per_second for each in in_direction(together, way)] for together in done]
+def _rates(rounds: Sequence[Sequence[Trial]], direction: str) -> list[list[float]]:
+    return [
+        [trial.bytes_per_second for trial in in_direction(trials, direction)] for trials in rounds
+    ]
 
 
-def _places(settings: NetSettings) -> AbstractContextManager[list[EndpointHost]]:
+def _endpoint_hosts(settings: NetSettings) -> AbstractContextManager[list[EndpointHost]]:
     if settings.namespaces:
         return namespaces(settings.endpoints, settings.rate_bits_per_second)
     return nullcontext([EndpointHost(LOOPBACK)] * settings.endpoints)
 
 
-def _round(
+def _run_round(
     number: int,
-    places: list[EndpointHost],
+    hosts: list[EndpointHost],
     settings: NetSettings,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
-    """One round: the trials of each endpoint."""
+    """Run one round; yields the trials of each endpoint."""
     sends_to = one_to_all if settings.one_way else all_to_all
-    together = RoundSpec(
+    spec = RoundSpec(
         number=number,
         sends_to=sends_to(settings.endpoints),
         connections=settings.connections,
@@ -204,34 +205,34 @@ def _round(
     )
     began_at = utc_now()
     before = _children_seconds()
-    with _addresses(places, settings) as addresses, activity.ActivityMonitor("lo") as watch:
-        configs = core_configs(addresses, together, MEETING_SECONDS)
+    with _addresses(hosts, settings) as addresses, ActivityMonitor("lo") as monitor:
+        configs = core_configs(addresses, spec, CONNECT_TIMEOUT_SECONDS)
         answers = run_endpoints(
-            places,
+            hosts,
             configs,
-            timeout_seconds=MEETING_SECONDS + settings.seconds + ENDING_SECONDS,
+            timeout_seconds=CONNECT_TIMEOUT_SECONDS + settings.seconds + END_TIMEOUT_SECONDS,
             on_progress=on_progress,
         )
-    happened = watch.activity
-    if happened:
-        foreign = happened.foreign_cpu_seconds - (_children_seconds() - before)
-        happened = structs.replace(happened, foreign_cpu_seconds=max(foreign, 0.0))
+    activity = monitor.activity
+    if activity:
+        foreign = activity.foreign_cpu_seconds - (_children_seconds() - before)
+        activity = structs.replace(activity, foreign_cpu_seconds=max(foreign, 0.0))
     for endpoint, answer in enumerate(answers):
-        for found in endpoint_round.endpoint_trials(endpoint, together, answer, began_at):
-            yield structs.replace(found, beside=happened)
+        for trial in endpoint_trials(endpoint, spec, answer, began_at):
+            yield structs.replace(trial, beside=activity)
 
 
 @contextmanager
-def _addresses(places: Sequence[EndpointHost], settings: NetSettings) -> Iterator[list[str]]:
-    """An address for each endpoint; on loopback with a port that is held for it."""
+def _addresses(hosts: Sequence[EndpointHost], settings: NetSettings) -> Iterator[list[str]]:
+    """An address for each endpoint; on loopback with a reserved port."""
     if settings.namespaces:
-        yield [f"{place.host}:{PORT}" for place in places]
+        yield [f"{host.host}:{PORT}" for host in hosts]
         return
     with ExitStack() as stack:
-        yield [str(stack.enter_context(core.ReservedPort(place.host))) for place in places]
+        yield [str(stack.enter_context(core.ReservedPort(host.host))) for host in hosts]
 
 
 def _children_seconds() -> float:
     """Core seconds of the processes that this one has waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
