@@ -320,7 +320,7 @@ fn what_cannot_be_sorted_is_refused() {
     let nowhere = changed(|config| config.output = vec!["s3://nowhere/out".into()]);
     assert!(nowhere.contains("no such bucket"), "{nowhere}");
     let several = changed(|config| config.output.push("s3://tests/other".into()));
-    assert!(several.contains("one url"), "{several}");
+    assert!(several.contains("one URL"), "{several}");
     let long = changed(|config| config.layout.record_bytes = 77);
     assert!(long.contains("no multiple of the record's 77"), "{long}");
     let none = changed(|config| config.storage.requests = 0);
