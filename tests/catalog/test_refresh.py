@@ -366,7 +366,7 @@ def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: i
             asking.send_signal(number)
             _, said = asking.communicate(timeout=60)
     assert asking.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
-    assert said == "tonnage: interrupted: what was unfinished is removed\n"
+    assert said == "tonnage: interrupted: unfinished output is removed\n"
     assert [*tmp_path.iterdir()] == []
 
 

@@ -160,8 +160,8 @@ def test_what_was_not_measured_is_lacking_and_said() -> None:
     assert found.limit is None and found.phases[0].limit_seconds == pytest.approx(25.0)
     assert found.phases[1].limit is None
     assert found.notes == [
-        "limits lack the disk, reading: it was not measured on n-0, n-1, n-2 and n-3",
-        "limits lack the disk, writing: it was not measured on n-0, n-1, n-2 and n-3",
+        "the limit omits the disk, reading, which was not measured on n-0, n-1, n-2 and n-3",
+        "the limit omits the disk, writing, which was not measured on n-0, n-1, n-2 and n-3",
     ]
     nothing = compare(record(QUICK))
     assert nothing.limit is None and nothing.notes == []
@@ -175,8 +175,8 @@ def test_losses_and_going_on_are_told() -> None:
     assert found.phases[0].seconds == pytest.approx(30.1)
     assert found.other_seconds is None
     assert found.notes == [
-        "it took 2 commands: its seconds are those of the last, its phases those of all",
-        "4.00 GB were read again after a loss, which limits count as what had to be moved",
+        "it took 2 commands: its seconds are those of the last, its phases those of all of them",
+        "4.00 GB were read again after a loss; the limit counts them as demand",
     ]
 
 
@@ -222,7 +222,4 @@ def test_a_plan_of_another_size_is_taken_in_proportion() -> None:
     found = compare(record(QUICK), None, plan, plan.candidates[0])
     assert [each.planned_seconds for each in found.phases] == [12.5, 8.5]
     assert found.planned and found.planned.seconds.high == 25.5 and not found.planned.inside
-    assert found.notes == [
-        "it was planned for 16.0 GB: planned seconds are in proportion to the 8.00 GB that there "
-        "were"
-    ]
+    assert found.notes == ["it was planned for 16.0 GB: planned seconds are scaled to 8.00 GB"]

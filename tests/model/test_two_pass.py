@@ -155,7 +155,7 @@ def test_a_missing_trial_is_named(missing: str) -> None:
 
 def test_a_trial_that_moved_nothing_counts_as_missing() -> None:
     device = measurement("d", {"rw": [0.0], "ro": [MB], "wo": [MB]})
-    with pytest.raises(LookupError, match="trial called rw that moved anything"):
+    with pytest.raises(LookupError, match="trial called rw that moved data"):
         throughput([device], "rw")
     with pytest.raises(LookupError, match="trial called none"):
         cpu_per_byte([device], "none")
@@ -367,9 +367,9 @@ def test_findings_have_digits_that_say_something(seconds: float, told: str) -> N
     assert first.startswith(f"The sort took {told};")
     low, high = re.findall(r"interval of (\S+) – (\S+) s", first)[0]
     assert float(low) < float(high)
-    assert "above 100 %" not in second
+    assert "exceed 100 %" not in second
     above = replace(study, limit=replace(study.limit, efficiency=1.07))
-    assert "came to 107 % " in findings(above)[1] and "above 100 %, since" in findings(above)[1]
+    assert "reached 107 % " in findings(above)[1] and "exceed 100 %, since" in findings(above)[1]
 
 
 def _around(centre: float, spread: float, count: int) -> list[float]:

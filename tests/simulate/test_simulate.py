@@ -308,7 +308,7 @@ def test_the_studys_run_is_within_ten_percent() -> None:
     assert found.bytes_in == found.bytes_out == 100 * TB
     assert found.repartitioned_bytes == 0
     assert found.seconds == pytest.approx(STUDY_SECONDS, rel=0.1)
-    # The sum is better than its parts: the network carried more in the job than NetBench had seen
+    # The sum is better than its parts: the network was faster in the job than NetBench had seen
     # (section 5.1: "almost fully utilized", 10 Gb/s), and disks less than in the study's table 2.
     first = found.seconds_of("pass_one")
     assert 1.2 < first / STUDY_FIRST_SECONDS < 1.35

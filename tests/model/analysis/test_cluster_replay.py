@@ -97,7 +97,7 @@ def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path
     done = tonnage.run(
         "report", tmp_path / "fleet", "--price", *prices, "--output", page, check=True
     )
-    assert re.search(rf"{made.slow} is a bad apple, (39|4\d) % below", done.stdout)
+    assert re.search(rf"{made.slow} is a slow outlier, (39|4\d) % below", done.stdout)
     assert f"{made.bimodal} alternates" in done.stdout
     assert f"{made.cyclic} rises and falls" in done.stdout
     assert re.search(r"Has measurements of many instances\. Pass: 45 machines\.", done.stdout)

@@ -142,7 +142,7 @@ def test_what_a_run_did_not_need_is_as_measured() -> None:
 def test_a_plan_says_whether_it_is_calibrated_and_on_what() -> None:
     without = planned([made_up(LAWS)], 2)
     assert without.calibrated is None
-    assert describe(None).startswith("not calibrated: no finished run")
+    assert describe(None).startswith("not calibrated: no profile has a finished run")
     run = two_nodes()
     found = planned([made_up(LAWS), calibrated([run])], 2).calibrated
     assert found and (found.nodes, found.bytes) == (2, 4_000_000_000)
@@ -204,7 +204,7 @@ def test_runs_of_other_jobs_are_passed_over_with_a_word() -> None:
     other = replace(runs, offers=[replace(runs.offers[0], calibrations=[three])])
     found = planned([made_up(LAWS), other], 2)
     assert found.calibrated is None
-    assert "it has 3 phases, and this job has 2: its shares are of others" in found.notes[0]
+    assert "it has 3 phases, this job has 2" in found.notes[0]
 
 
 def counted(**more: Any) -> RunRecord:
@@ -238,7 +238,7 @@ def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() 
     assert found.phases[0].bottleneck == "cpu"
     # Of plans with other functions, or of none, it says nothing.
     plain = planned([made_up(LAWS), calibrated([run])], 2, mapreduce_job(map_share=0.5))
-    assert plain.calibrated is None and "with functions of its own" in plain.notes[0]
+    assert plain.calibrated is None and "it ran other functions" in plain.notes[0]
     unlike = replace(job, settings=job.settings | {"map_share": 0.9})
     found = planned([made_up(LAWS), calibrated([run])], 2, unlike)
     assert found.calibrated is None
@@ -301,7 +301,7 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     out = tmp_path / "profiles" / "runs.json"
     of = [str(tmp_path / "run"), "--offer", "aws/m5d.large", "--output", str(out)]
     done = tonnage.run("profile", *of, check=True)
-    assert "sort, as it was run: pass one 100 MB/s of input a node, by local disks" in done.stdout
+    assert "sort, from runs: pass one 100 MB/s of input per node, by local disks" in done.stdout
     found = Profile.read(out)
     assert found.runs == [f"sort of {run.began_at}"] and found.measurements == []
     told = tonnage.run(
