@@ -47,7 +47,7 @@ impl JobOutput {
                 Ok(Self::Objects(Box::new(folder)))
             }
             _ => Err(refused(
-                "--output: give directories, or one URL: more requests, not more URLs, make a store faster",
+                "--output: give directories, or one url: more requests, not more urls, make a store faster",
             )),
         }
     }
