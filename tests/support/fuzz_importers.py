@@ -1,9 +1,9 @@
-"""Breaks other tools' results in every way that comes to mind, and reads them.
+"""Fuzz the importers: mutate other tools' results and read them.
 
     python tests/support/fuzz_importers.py --seconds 60 [--importer fio] [--seed 1]
 
-Whatever a file holds, ``read`` gives readings that obey their schema, or raises `Unreadable` with
-one line. The first thing that it does otherwise is shown, with the seed and the file that did it.
+Whatever a file contains, ``read`` returns metrics that obey their schema, or raises `UnreadableFile`
+with one line. The first violation is shown, with its seed and its file.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile
 
 SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
 
-# What a number, a word or a value may turn into.
+# Replacements for numbers and values.
 ODD_NUMBERS = ["-1", "0", "nan", "inf", "1e999", "9" * 400, "9" * 5000, "", "0x1f", "1_0", "٣", "-"]
 ODD_VALUES: list[Any] = [
     None,
@@ -54,7 +54,7 @@ ODD_VALUES: list[Any] = [
 
 
 def importers() -> list[str]:
-    """The importers that there are samples of."""
+    """The importers with samples."""
     return sorted(path.name for path in SAMPLES.iterdir() if path.is_dir())
 
 
@@ -64,7 +64,7 @@ def samples(importer: str | None = None) -> list[Path]:
 
 
 def cases(seed: int, of: list[Path]) -> Iterator[tuple[str, bytes]]:
-    """Names and contents without end."""
+    """An endless series of names and contents."""
     chance = random.Random(seed)
     contents = {path: path.read_bytes() for path in of}
     while True:
@@ -76,7 +76,7 @@ def cases(seed: int, of: list[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 def check(path: Path) -> str:
-    """Reads a file; "read" or "refused", or an AssertionError for anything else."""
+    """Read a file; returns "read" or "refused", or raises AssertionError for anything else."""
     try:
         found = read(path)
     except UnreadableFile as why:
@@ -90,7 +90,7 @@ def check(path: Path) -> str:
 
 
 def obeys(reading: Metric) -> None:
-    """Asserts a reading's schema: a known operation, and numbers that are finite, not negative."""
+    """Assert a metric's schema: a known operation, and numbers that are finite and not negative."""
     assert reading.operation in OPERATIONS
     values = to_builtins(reading)
     json.dumps(values, allow_nan=False, ensure_ascii=False).encode()
@@ -110,7 +110,7 @@ def obeys(reading: Metric) -> None:
 
 
 def fuzz(seed: int, of: list[Path], *, seconds: float = math.inf, count: int = 0) -> Counter[str]:
-    """Reads broken samples for so long, or so many; how many were read, and how many refused."""
+    """Read mutated samples for some time, or a number of them; counts the outcomes."""
     outcomes: Counter[str] = Counter()
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as directory:

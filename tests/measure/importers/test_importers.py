@@ -1,4 +1,4 @@
-"""Other tools' results as readings: known answers, what is refused, and broken files.
+"""Importing other tools' results: known answers, refusals, and broken files.
 
 The samples in data/importers are real outputs; elbencho's are made by hand after its source.
 """
@@ -23,7 +23,7 @@ from tonnage.measure.trial.cache_detection import FASTEST_DEVICE, FITS_IN_MEMORY
 
 MIB = 1 << 20
 
-# File, how many readings it has, one of them, and what is in it; taken by hand from the files.
+# File, its number of metrics, one of them, and its values; taken from the files by hand.
 ANSWERS: list[tuple[str, int, int, dict[str, Any]]] = [
     (
         "fio/randread-4k-qd32-iouring.jsonplus.json",
@@ -291,7 +291,7 @@ def test_percentiles_that_fio_does_not_list_come_from_bins(tmp_path: Path) -> No
 
 
 def test_bins_stand_for_the_middle_of_their_range() -> None:
-    # Of fio's stat.h: groups of 64, each twice as coarse as the one before.
+    # From fio's stat.h: groups of 64, each twice as coarse as the one before.
     assert [fio_bins.value_of(at) for at in (0, 127, 128, 129, 191, 192)] == [
         0,
         127,
@@ -318,7 +318,7 @@ def test_fio_2_has_kibibytes_and_microseconds(tmp_path: Path) -> None:
     assert reading.details["bytes"] == 1024 * 1024
 
 
-def test_bins_of_fio_2_14_are_places(tmp_path: Path) -> None:
+def test_bins_of_fio_2_14_are_indexes(tmp_path: Path) -> None:
     held = {"FIO_IO_U_PLAT_NR": 1216, "FIO_IO_U_PLAT_BITS": 6, "0": 0, "5": 3, "192": 1}
     document = _fio({"rw": "read"}, read={"clat": {"mean": 1, "max": 260, "bins": held}})
     (reading,) = _read(tmp_path, json.dumps(document))
@@ -326,7 +326,7 @@ def test_bins_of_fio_2_14_are_places(tmp_path: Path) -> None:
     assert reading.latency_seconds.p50 == 5e-6
 
 
-def test_a_mix_gives_a_reading_for_each_direction(tmp_path: Path) -> None:
+def test_a_mixed_job_gives_a_metric_for_each_direction(tmp_path: Path) -> None:
     options = {"rw": "randrw:4", "bs": "4k,8k", "iodepth": "8", "ioengine": "libaio"}
     found = _read(tmp_path, json.dumps(_fio(options, read={}, write={})))
     assert [(reading.operation, reading.block_bytes) for reading in found] == [
@@ -354,7 +354,7 @@ def test_a_mix_gives_a_reading_for_each_direction(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_fio_options_say_how_a_job_was_set_up(
+def test_fio_options_describe_the_job(
     tmp_path: Path, options: dict[str, str], concurrency: int, block: int, direct: bool
 ) -> None:
     (reading,) = _read(tmp_path, json.dumps(_fio({"rw": "read", **options}, read={})))
@@ -365,13 +365,13 @@ def test_fio_options_say_how_a_job_was_set_up(
     )
 
 
-def test_text_around_json_is_no_obstacle(tmp_path: Path) -> None:
+def test_text_around_json_is_skipped(tmp_path: Path) -> None:
     document = (SAMPLES / "fio" / "steadystate.json").read_text()
     around = f"fio: this is a warning\nnote: [x]\n{document}\nbye\n"
     assert _read(tmp_path, around) == read(SAMPLES / "fio" / "steadystate.json")
 
 
-def test_of_a_runs_states_the_last_counts(tmp_path: Path) -> None:
+def test_only_the_last_state_of_a_run_counts(tmp_path: Path) -> None:
     states = []
     for elapsed in (1, 2, 3):
         document = _fio({"rw": "read"}, read={"iops": elapsed})
@@ -379,7 +379,7 @@ def test_of_a_runs_states_the_last_counts(tmp_path: Path) -> None:
         states.append(json.dumps(document))
     found = _read(tmp_path, "\n".join(states))
     assert [reading.operations_per_second for reading in found] == [3]
-    # The same run three times over is three runs.
+    # Three identical documents are three runs.
     assert len(_read(tmp_path, "\n".join([states[0]] * 3))) == 3
 
 
@@ -394,24 +394,24 @@ def test_logs_of_single_operations_have_percentiles(tmp_path: Path) -> None:
         _read(tmp_path, lines, "unnamed.txt")
 
 
-def test_logs_of_nobody_knows_which_fio_have_no_latencies(tmp_path: Path) -> None:
-    # fio 2 wrote microseconds, with an offset if that was asked for; fio 3 writes nanoseconds.
+def test_logs_of_an_unknown_fio_version_have_no_latencies(tmp_path: Path) -> None:
+    # fio 2 wrote microseconds, on request with an offset; fio 3 writes nanoseconds.
     for more in ("", ", 8192", ", 4096, 8192"):
         lines = "".join(f"{at * 10}, {at}, 1, 4096{more}\n" for at in range(1, 101))
         (reading,) = _read(tmp_path, lines, "x_clat.2.log")
         assert reading.latency_seconds == Latency() and reading.operations_per_second == 100
-        assert reading.details["latency_unit"].startswith("not said: nanoseconds if it was fio 3")
+        assert reading.details["latency_unit"].startswith("unknown: nanoseconds for fio 3")
     (reading,) = _read(tmp_path, "200, 500, 0, 0\n400, 700, 0, 0\n", "x_lat.1.log")
     assert reading.latency_seconds == Latency()
     (reading,) = _read(tmp_path, "200, 500, 0, 0, 0x4001\n", "x_lat.1.log")
     assert reading.latency_seconds.mean == 500e-9
 
 
-def test_warps_percentiles_of_parts_are_not_those_of_the_whole(tmp_path: Path) -> None:
+def test_warps_percentiles_of_parts_are_not_combined(tmp_path: Path) -> None:
     document = json.loads((SAMPLES / "warp" / "get-json.json").read_text())
     (clients,) = (of["requests_by_client"] for of in document["by_op_type"].values())
     ((alone,),) = clients.values()
-    # Three times as many requests, each of which took twice as long.
+    # Three times as many requests that took twice as long.
     other = json.loads(json.dumps(alone))
     times, first = other["single_sized_requests"], other["single_sized_requests"]["first_byte"]
     times["requests"] *= 3
@@ -424,14 +424,14 @@ def test_warps_percentiles_of_parts_are_not_those_of_the_whole(tmp_path: Path) -
     assert latency.mean == pytest.approx(3.836015e-3 * 7 / 4)
     assert latency.max == pytest.approx(56.784452e-3)
     assert reading.details["first_byte_seconds"].keys() == {"mean", "max"}
-    # One entry that is a sum over several is no whole either.
+    # A single entry that sums several has no percentiles either.
     del clients["another"]
     alone["single_sized_requests"]["merged_entries"] = 2
     (reading,) = _read(tmp_path, json.dumps(document), "warp.json")
     assert reading.latency_seconds.p50 is None and reading.latency_seconds.mean
 
 
-def test_logs_may_have_a_windows_maximum(tmp_path: Path) -> None:
+def test_logs_may_contain_the_maximum_of_each_window(tmp_path: Path) -> None:
     lines = "100, 500, 900, 0, 0, 0\n200, 700, 1100, 0, 0, 0\n"
     (reading,) = _read(tmp_path, lines, "x_lat.log")
     assert reading.latency_seconds.mean == pytest.approx(600e-9)
@@ -449,8 +449,10 @@ def test_terse_2_has_no_version_and_may_have_no_percentiles(tmp_path: Path) -> N
         "0.00%;0.00%;0.00%;0.00%;0.00%;0.00%;0.01%;0.02%;0.05%;0.16%;6.04%;40.40%;52.68%;0.64%;"
         "0.01%;0.00%;0.01%;0.00%;0.00%;0.00%;0.00%;0.00%"
     )
-    with pytest.raises(UnreadableFile, match="version 2, whole at line 1"):
-        _read(tmp_path, line)  # It lacks the IOPS, which came before version 2 was named so.
+    with pytest.raises(
+        UnreadableFile, match="a complete line of fio's terse output, version 2 at line 1"
+    ):
+        _read(tmp_path, line)  # It has no IOPS, which were added before version 2 got its number.
     fields = line.split(";")
     fields.insert(6, "30459")
     fields.insert(27, "30526")
@@ -523,7 +525,7 @@ def test_bonnie_of_older_versions(
     assert found[0].source.version == version
 
 
-def test_iozones_excel_output_is_its_table(tmp_path: Path) -> None:
+def test_iozones_excel_output_equals_its_table(tmp_path: Path) -> None:
     whole = (SAMPLES / "iozone" / "auto-R.txt").read_text()
     alone = whole[whole.index('"Writer report"') :]
     assert _speeds(_read(tmp_path, alone)) == _speeds(read(SAMPLES / "iozone" / "auto-R.txt"))
@@ -552,7 +554,7 @@ iozone test complete.
     assert (reads.operation, reads.cached) == ("randread", None)
 
 
-def test_hdparm_says_what_failed(tmp_path: Path) -> None:
+def test_failures_of_hdparm_are_kept(tmp_path: Path) -> None:
     text = """
 /dev/md0:
  HDIO_DRIVE_CMD(identify) failed: Inappropriate ioctl for device
@@ -565,7 +567,7 @@ def test_hdparm_says_what_failed(tmp_path: Path) -> None:
         _read(tmp_path, text.replace("read() failed: Input/output error", " 80 MB in  3.0"))
 
 
-def test_iperf3_both_ways_and_as_events(tmp_path: Path) -> None:
+def test_iperf3_bidirectional_and_as_events(tmp_path: Path) -> None:
     document = json.loads((SAMPLES / "iperf3" / "tcp-1.json").read_text())
     events = [{"event": "start", "data": document["start"]}]
     events += [{"event": "interval", "data": interval} for interval in document["intervals"]]
@@ -578,7 +580,7 @@ def test_iperf3_both_ways_and_as_events(tmp_path: Path) -> None:
     assert [reading.operation for reading in found] == ["send", "receive"]
 
 
-def test_sysstats_series_are_its_samples() -> None:
+def test_series_of_sysstat_are_its_samples() -> None:
     held = {
         (reading.details["device"], reading.operation): reading
         for reading in read(SAMPLES / "sysstat" / "sadf-disk-net.json")
@@ -591,24 +593,24 @@ def test_sysstats_series_are_its_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("direct", "speed", "sizes", "believed"),
+    ("direct", "speed", "sizes", "is_cached"),
     [
-        (True, FASTEST_DEVICE * 2, {"again_bytes": 1}, False),
+        (True, FASTEST_DEVICE * 2, {"reread_bytes": 1}, False),
         (False, FASTEST_DEVICE, {}, False),
         (None, FASTEST_DEVICE * 1.01, {}, True),
-        (False, 1e6, {"again_bytes": FITS_IN_MEMORY}, True),
-        (False, 1e6, {"again_bytes": FITS_IN_MEMORY + 1}, False),
+        (False, 1e6, {"reread_bytes": FITS_IN_MEMORY}, True),
+        (False, 1e6, {"reread_bytes": FITS_IN_MEMORY + 1}, False),
         (False, 1e6, {"unflushed_bytes": FITS_IN_MEMORY}, True),
         (False, None, {"unflushed_bytes": FITS_IN_MEMORY + 1}, False),
     ],
 )
-def test_the_rule_for_caches(
-    direct: bool | None, speed: float | None, sizes: dict[str, float], believed: bool
+def test_rules_for_cached_results(
+    direct: bool | None, speed: float | None, sizes: dict[str, float], is_cached: bool
 ) -> None:
-    assert (cache_reason(direct, speed, **sizes) is not None) is believed
+    assert (cache_reason(direct, speed, **sizes) is not None) is is_cached
 
 
-def test_a_file_read_over_and_over_is_cached(tmp_path: Path) -> None:
+def test_a_file_read_repeatedly_is_cached(tmp_path: Path) -> None:
     def reason(**options: str) -> str | None:
         document = _fio({"rw": "read", "size": "100m", **options}, read={"io_bytes": 200 << 20})
         return _read(tmp_path, json.dumps(document))[0].cached
@@ -639,20 +641,20 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_what_is_foreign_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
+def test_unknown_files_are_refused_in_one_line(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnreadableFile) as why:
         _read(tmp_path, FOREIGN[name], f"{name}\n\x1b[31m")
     message = str(why.value)
     assert message.isprintable() and "expected" in message and str(tmp_path) in message
 
 
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_directories_and_missing_files_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(UnreadableFile, match="a file that can be read"):
+        with pytest.raises(UnreadableFile, match="a readable file"):
             read(path)
 
 
-def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
+def test_too_large_files_are_refused(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(LARGEST_BYTES + 1)
@@ -672,7 +674,7 @@ def test_what_is_too_large_is_refused(tmp_path: Path) -> None:
         (lambda job: job["read"]["clat_ns"].update(bins={"x": 1}), "$.jobs[0].read.clat_ns.bins.x"),
     ],
 )
-def test_a_refusal_names_the_place(
+def test_an_error_names_the_place(
     tmp_path: Path, change: Callable[[dict[str, Any]], Any], where: str
 ) -> None:
     document = json.loads((SAMPLES / "fio" / "seqread-4m.jsonplus.json").read_text())
@@ -698,7 +700,7 @@ def test_a_refusal_names_the_place(
         "warp/mixed.json.zst",
     ],
 )
-def test_what_is_cut_short_is_refused(tmp_path: Path, name: str) -> None:
+def test_truncated_files_are_refused(tmp_path: Path, name: str) -> None:
     content = (SAMPLES / name).read_bytes().rstrip()
     for part in range(1, 20):
         with pytest.raises(UnreadableFile):
@@ -706,7 +708,7 @@ def test_what_is_cut_short_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_what_windows_wrote_is_read(tmp_path: Path, encoding: str) -> None:
+def test_files_written_on_windows_are_read(tmp_path: Path, encoding: str) -> None:
     sample = SAMPLES / "mdtest" / "basic-i3.txt"
     content = sample.read_text().replace("\n", "\r\n").encode(encoding)
     assert _read(tmp_path, content) == read(sample)
@@ -742,7 +744,7 @@ def _fio(options: dict[str, str], **sides: dict[str, Any]) -> dict[str, Any]:
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
-    """All objects within a JSON value."""
+    """All objects in a JSON value."""
     if isinstance(value, list):
         return [held for inner in value for held in _objects(inner)]
     if isinstance(value, dict):

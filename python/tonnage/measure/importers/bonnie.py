@@ -1,7 +1,7 @@
-"""bonnie++'s CSV, of every version: 1.03, 1.96, 1.97, 1.98 and 2.00.
+"""Import bonnie++'s CSV of all versions: 1.03, 1.96, 1.97, 1.98 and 2.00.
 
-The number of fields tells the layout. Plus signs stand for a test that was over too soon for
-bonnie++ to give a figure: it has no rate then. The line also ends bonnie++'s text.
+The number of fields determines the layout. Plus signs mean that a test ended too soon for a figure:
+it has no rate then. bonnie++'s text output ends with the same line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FILES = ["num_files", "max_size", "min_size", "num_dirs", "file_chunk_size"]
 _HEAD = ["format_version", "bonnie_version", "name", "concurrency", "seed", "file_size"]
 _BODY = [*_with_cpu(_RESULTS), *_FILES, *_with_cpu(_FILE_RESULTS), *_LATENCIES]
 
-# By the number of fields; 1.98 added the seeks and the processes that do them.
+# By number of fields; 1.98 added the number of seeks and of seeking processes.
 _LAYOUTS = {
     27: ["name", "file_size", *_with_cpu(_RESULTS), "num_files", *_with_cpu(_FILE_RESULTS)],
     48: [*_HEAD, "io_chunk_size", *_BODY],
@@ -50,22 +50,21 @@ _FILE_OPERATIONS = {"create": "create", "stat": "stat", "del": "remove"}
 _ORDERS = {"seq": "sequential", "ran": "random"}
 _LATENCY = re.compile(r"([0-9]{1,15})(us|ms|s)")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_BLOCK = 8192  # bonnie++'s chunk, unless -s says otherwise.
+_BLOCK = 8192  # bonnie++'s chunk by default.
 
 
 def matches(text: str) -> bool:
-    """Whether a line of the text is bonnie++'s."""
+    """Whether a line of the text is a bonnie++ result."""
     return any(_is_result(line) for _, line in lines(text))
 
 
 def read(text: str) -> list[Metric]:
-    """The readings of all of bonnie++'s lines."""
     found = []
     for at, line in lines(text):
         if _is_result(line):
-            found += list(_of_line(line.split(","), f"line {at}"))
+            found += list(_from_line(line.split(","), f"line {at}"))
     if not found:
-        raise UnreadableFile("a test's result of bonnie++")
+        raise UnreadableFile("a bonnie++ result")
     return found
 
 
@@ -74,11 +73,11 @@ def _is_result(line: str) -> bool:
     return bool(_LINE.match(line) or is_old)
 
 
-def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
+def _from_line(fields: list[str], where: str) -> Iterator[Metric]:
     layout = _LAYOUTS.get(len(fields))
     if layout is None:
         counts = ", ".join(map(str, _LAYOUTS))
-        raise UnreadableFile(f"one of {counts} fields of bonnie++, not {len(fields)}", where)
+        raise UnreadableFile(f"a bonnie++ line of {counts} fields, not {len(fields)}", where)
     row = dict(zip(layout, fields, strict=True))
     source = Source(tool=TOOL, version=row.get("bonnie_version"))
     processes = row.get("concurrency", "")
@@ -94,7 +93,7 @@ def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
     }
     block = (size_bytes(chunk) if chunk else _BLOCK) or None
     for name in (*_OPERATIONS, "seeks"):
-        yield from _of_file(source, row, name, block, concurrency, details, where)
+        yield from _from_file_test(source, row, name, block, concurrency, details, where)
     files = {"machine": row["name"], "files": row["num_files"] or None}
     files |= {name: row.get(name) or None for name in ("max_size", "min_size", "num_dirs")}
     for name in _FILE_RESULTS:
@@ -111,7 +110,7 @@ def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
             )
 
 
-def _of_file(
+def _from_file_test(
     source: Source,
     row: dict[str, str],
     name: str,
@@ -120,7 +119,7 @@ def _of_file(
     details: Mapping[str, object],
     where: str,
 ) -> Iterator[Metric]:
-    """A test on the large file. Of seeks there are more processes, of which some write."""
+    """A test on the large file. Seeks have processes of their own, some of which write."""
     value, more = _rate(row, name, where)
     if value is None and not more:
         return
@@ -131,7 +130,9 @@ def _of_file(
             source=source,
             operation="seek",
             block_bytes=block,
-            concurrency=integer(seekers, "the processes that seek", where) if seekers else None,
+            concurrency=integer(seekers, "the number of seeking processes", where)
+            if seekers
+            else None,
             operations_per_second=value,
             latency_seconds=latency,
             details={**details, **more, "test": name},
@@ -152,22 +153,22 @@ def _of_file(
 
 
 def _rate(row: dict[str, str], name: str, where: str) -> tuple[float | None, dict[str, object]]:
-    """A test's rate, and what else there is to say; neither for a test that was not done."""
+    """A test's rate and further details; neither for a test that was skipped."""
     text, cpu = row[name], row[f"{name}_cpu"]
     if text in ("", "0"):
         return None, {}
     if set(text) == {"+"}:
         return None, {"too_fast_to_measure": True}
-    share = None if not cpu or set(cpu) == {"+"} else number(cpu, f"{name}'s CPU use", where)
+    share = None if not cpu or set(cpu) == {"+"} else number(cpu, f"the CPU use of {name}", where)
     return number(text, name, where), {"cpu_percent": share}
 
 
 def _latency(row: dict[str, str], name: str, where: str) -> Latency:
-    """bonnie++ gives the longest latency, since 1.96."""
+    """The longest latency, which bonnie++ prints since 1.96."""
     text = row.get(f"{name}_latency", "")
     if not text or set(text) == {"+"}:
         return Latency()
     found = _LATENCY.fullmatch(text)
     if not found:
-        raise UnreadableFile(f"{name}'s latency in us, ms or s", where)
+        raise UnreadableFile(f"the latency of {name} in us, ms or s", where)
     return Latency(max=int(found[1]) * _SECONDS[found[2]])

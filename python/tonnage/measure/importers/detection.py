@@ -1,7 +1,7 @@
-"""Importers: what other tools have measured, as readings in one vocabulary.
+"""Detect which tool wrote a file, by its content, and read its metrics.
 
-``read`` finds out by its content which tool wrote a file. Only fio's logs, which are nothing but
-numbers, need their names. What cannot be read whole is refused in one line, and gives nothing.
+Only fio's logs, which contain nothing but numbers, need their file names. A file that cannot be read
+completely gives a one-line error and no metrics.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ from tonnage.measure.trial.trial import utc_now
 
 __all__ = ["OPERATIONS", "UnreadableFile", "one_line", "read", "to_measurement"]
 
-# A file is held in memory, twice if it is compressed.
+# A file is kept in memory, twice if it is compressed.
 LARGEST_BYTES = 256 << 20
 PART_BYTES = 1 << 20
 IDENTITY_DIGITS = 16
-"""By which two files are told from each other."""
+"""Length of the content's hash in an id."""
 
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _KNOWN = "a result of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or warp"
 
-_OF_JSON: list[tuple[Callable[[JsonValue], bool], Callable[[list[JsonValue]], list[Metric]]]] = [
+_JSON_IMPORTERS: list[
+    tuple[Callable[[JsonValue], bool], Callable[[list[JsonValue]], list[Metric]]]
+] = [
     (fio.matches, fio.read),
     (ior.matches_json, ior.read_json),
     (sysstat.matches, sysstat.read),
@@ -57,7 +59,7 @@ _OF_JSON: list[tuple[Callable[[JsonValue], bool], Callable[[list[JsonValue]], li
     (elbencho.matches, elbencho.read),
     (iperf3.matches, iperf3.read),
 ]
-_OF_TEXT: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]]] = [
+_TEXT_IMPORTERS: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]]] = [
     (ior.matches, ior.read),
     (mdtest.matches, mdtest.read),
     (iozone.matches, iozone.read),
@@ -68,36 +70,36 @@ _OF_TEXT: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]]] = [
     (bonnie.matches, bonnie.read),
 ]
 
-# What is known and not read, by what is in it, and what to do instead.
-_UNREAD = {
-    "(groupid=": "fio's JSON, terse output or logs, not its text (use --output-format=json+)",
-    "- - - - - - - - - -\n[ ID]": "iperf3's JSON, not its text (use -J)",
-    "-Per Chr-": "bonnie++'s CSV, not its text or HTML (use -q)",
+# Known formats that are not read, by a text in them, and what to use instead.
+_INSTEAD = {
+    "(groupid=": "fio's JSON, terse output or logs, not its text: use --output-format=json+",
+    "- - - - - - - - - -\n[ ID]": "iperf3's JSON, not its text: use -J",
+    "-Per Chr-": "bonnie++'s CSV, not its text or HTML: use -q",
 }
 
 
 def read(path: Path) -> list[Metric]:
-    """The readings of a file that another tool wrote; there is at least one.
+    """Read the metrics of a file that another tool wrote; there is at least one.
 
     Raises:
-        Unreadable: The file is of no tool that is known here, or not whole; the message is one
-            line and says what was expected, and where.
+        UnreadableFile: The tool is unknown, or the file is incomplete; the message is one line and
+            says what was expected, and where.
     """
     try:
-        return _of_text(_text(_content(path)), path)
+        return _from_text(_text(_content(path)), path)
     except UnreadableFile as why:
         raise why.in_file(one_line(str(path))) from None
     except RecursionError:
-        raise UnreadableFile("a reasonable depth", file=one_line(str(path))) from None
+        raise UnreadableFile("less deeply nested content", file=one_line(str(path))) from None
 
 
-def to_measurement(path: Path, readings: list[Metric], *, command: list[str]) -> Measurement:
-    """The readings of a file as a measurement; what the tool did not say of itself is not known.
+def to_measurement(path: Path, metrics: list[Metric], *, command: list[str]) -> Measurement:
+    """Make a measurement of a file's metrics.
 
-    Its name is its content's: the same file, under whatever name and whenever it is imported, is
-    the same measurement.
+    Its id is a hash of the content: the same file, under any name and at any time, is the same
+    measurement.
     """
-    tools = sorted({reading.source.tool for reading in readings})
+    tools = sorted({metric.source.tool for metric in metrics})
     measurement = Measurement(
         id=f"import-{hashlib.sha256(_content(path)).hexdigest()[:IDENTITY_DIGITS]}",
         kind="import",
@@ -106,21 +108,21 @@ def to_measurement(path: Path, readings: list[Metric], *, command: list[str]) ->
         environment=None,
         settings={"file": one_line(str(path)), "tools": tools},
         stopping_rule="the tool's own",
-        page_cache="as the tool used it: a reading says direct, cached, or nothing",
+        page_cache="as the tool used it, if it says so: see direct and cached of each result",
         trials=[],
-        imported=readings,
+        imported=metrics,
     )
     return structs.replace(measurement, scorecard=scorecard([measurement]))
 
 
 def _content(path: Path) -> bytes:
-    """What the file holds, uncompressed."""
+    """The file's uncompressed content."""
     try:
         with path.open("rb") as file:
             content = _limited(file.read)
     except (OSError, ValueError) as why:
         reason = why.strerror if isinstance(why, OSError) else str(why)
-        raise UnreadableFile(f"a file that can be read ({reason})") from None
+        raise UnreadableFile(f"a readable file ({reason})") from None
     if content.startswith(_ZSTD):
         content = _uncompressed(content)
     if not content.strip():
@@ -129,7 +131,7 @@ def _content(path: Path) -> bytes:
 
 
 def _limited(read_some: Callable[[int], bytes]) -> bytes:
-    """All that a file holds, which may be anything: a device, or the zeros of a small file."""
+    """Read everything, up to a limit: a file may be a device, or a small one that expands."""
     parts: list[bytes] = []
     total = 0
     while part := read_some(PART_BYTES):
@@ -147,33 +149,33 @@ def _uncompressed(content: bytes) -> bytes:
         with pa.input_stream(io.BytesIO(content), compression="zstd") as stream:
             return _limited(stream.read)
     except (OSError, ValueError):
-        raise UnreadableFile("a whole zstd file") from None
+        raise UnreadableFile("a complete zstd file") from None
 
 
 def _text(content: bytes) -> str:
-    """The text; bytes that are none are replaced (a path in another encoding is no obstacle)."""
+    """Decode the text; bytes that are not text are replaced, as in paths of another encoding."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig", errors="replace")
 
 
-def _of_text(text: str, path: Path) -> list[Metric]:
+def _from_text(text: str, path: Path) -> list[Metric]:
     if fio_logs.matches(text, path.name):
         return fio_logs.read(text, path.name)
     if document_start(text) is not None:
-        held = parse_documents(text)
-        for is_its, of_json in _OF_JSON:
-            if is_its(held[0]):
-                return of_json(held)
-        raise UnreadableFile(f"{_KNOWN}, not {describe(held[0])}")
-    for is_text_its, of_text in _OF_TEXT:
-        if is_text_its(text):
-            return of_text(text)
-    for sign, instead in _UNREAD.items():
-        if sign in text:
+        parsed = parse_documents(text)
+        for matches, read_json in _JSON_IMPORTERS:
+            if matches(parsed[0]):
+                return read_json(parsed)
+        raise UnreadableFile(f"{_KNOWN}, not {describe(parsed[0])}")
+    for matches_text, read_text in _TEXT_IMPORTERS:
+        if matches_text(text):
+            return read_text(text)
+    for mark, instead in _INSTEAD.items():
+        if mark in text:
             raise UnreadableFile(instead)
     if fio_logs.looks_like_one(text):
         raise UnreadableFile(
-            "a name that ends in _bw.N.log, _iops, _lat, _clat, _slat or _clat_hist"
+            "a file name of a fio log: ending in _bw.N.log, _iops, _lat, _clat, _slat or _clat_hist"
         )
     raise UnreadableFile(_KNOWN)

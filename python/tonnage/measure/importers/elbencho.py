@@ -1,8 +1,8 @@
-"""elbencho's result files, JSON (--jsonfile) and CSV (--csvfile): a reading a phase.
+"""Import elbencho's result files, JSON (--jsonfile) and CSV (--csvfile): one metric per phase.
 
-The rates are those at the end, when the slowest thread was done ("last done"); those until the
-fastest was ("first done") are among the details. JSON has its numbers in quotes, one document a
-line. No percentiles are in these files.
+The rates are those when the slowest thread ended ("last done"); those when the fastest ended
+("first done") are among the details. The JSON has numbers in quotes, and one document per line.
+These files have no percentiles.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _CSV_HEADER = "ISO date,label,path type,"
 _MIB = 1 << 20
 _OBJECTS = {"bucket", "object"}
 _YES = {"1", "true"}
-# A phase's name up to what is added to it (RWMIX50, READ+s), its operation on files and on objects,
-# and what it is done to.
+# A phase's name without suffix (RWMIX50, READ+s), its operation on files and on objects, and its
+# target.
 _PHASES = {
     "WRITE": ("write", "put", "file"),
     "RWMIX": ("write", "put", "file"),
@@ -46,7 +46,7 @@ _PHASES = {
 
 
 class _Phase(NamedTuple):
-    """What both formats say of a phase."""
+    """What both formats state about a phase."""
 
     name: str
     version: str | None
@@ -69,7 +69,7 @@ class _Phase(NamedTuple):
 
 
 class _Rates(NamedTuple):
-    """What was done in a phase."""
+    """The results of a phase."""
 
     entries: float | None
     operations: float | None
@@ -89,23 +89,22 @@ def matches_csv(text: str) -> bool:
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """The readings of elbencho's JSON."""
-    return _some([reading for document in documents for reading in _of_document(document)])
+    return _require_any([reading for document in documents for reading in _from_document(document)])
 
 
 def read_csv(text: str) -> list[Metric]:
-    """The readings of elbencho's CSV, which must have its line of labels."""
-    return _some(list(_of_csv(text)))
+    """Read elbencho's CSV, which must have its header."""
+    return _require_any(list(_from_csv(text)))
 
 
-def _some(found: list[Metric]) -> list[Metric]:
-    if not found:
-        raise UnreadableFile("a phase of elbencho that did anything")
-    return found
+def _require_any(metrics: list[Metric]) -> list[Metric]:
+    if not metrics:
+        raise UnreadableFile("an elbencho phase with results")
+    return metrics
 
 
-def _of_document(document: JsonValue) -> Iterator[Metric]:
-    # Its first versions did not write the configuration.
+def _from_document(document: JsonValue) -> Iterator[Metric]:
+    # Early versions did not write the configuration.
     config = document.get("config") or JsonValue({}, document.path)
     phase = _Phase(
         name=document.member("phase_type").text(),
@@ -123,7 +122,7 @@ def _of_document(document: JsonValue) -> Iterator[Metric]:
     )
     last, first = document.member("last_done"), document.get("first_done")
     for mixed in (False, True):
-        yield from _of_rates(phase, _rates(last, first, mixed), mixed)
+        yield from _from_rates(phase, _rates(last, first, mixed), mixed)
 
 
 def _is_set(config: JsonValue, name: str) -> bool:
@@ -132,18 +131,18 @@ def _is_set(config: JsonValue, name: str) -> bool:
 
 
 def _rates(last: JsonValue, first: JsonValue | None, mixed: bool) -> _Rates:
-    """What a phase did; of one that mixes, the reads are a part of it of their own."""
+    """The results of a phase; the reads of a mixed phase have their own."""
     inner = last.get("rwmix_read") if mixed else last
     early = first.get("rwmix_read") if mixed and first else first
     if inner is None:
         return _Rates(None, None, None, Latency(), None)
     latency = Latency()
-    if held := last.get("latency"):
-        of = held.get("IO") or held.get("entries")
-        of = of.get("rwmix_read") if mixed and of else of
-        if of and "avg_us" in of:
+    if latencies := last.get("latency"):
+        kind = latencies.get("IO") or latencies.get("entries")
+        kind = kind.get("rwmix_read") if mixed and kind else kind
+        if kind and "avg_us" in kind:
             latency = Latency(
-                mean=of.member("avg_us").number() / 1e6, max=of.member("max_us").number() / 1e6
+                mean=kind.member("avg_us").number() / 1e6, max=kind.member("max_us").number() / 1e6
             )
     return _Rates(
         entries=inner.optional_number("entries/s"),
@@ -154,21 +153,21 @@ def _rates(last: JsonValue, first: JsonValue | None, mixed: bool) -> _Rates:
     )
 
 
-def _of_csv(text: str) -> Iterator[Metric]:
+def _from_csv(text: str) -> Iterator[Metric]:
     columns: list[str] = []
     for at, line in lines(text):
         where = f"line {at}"
         if line.startswith(_CSV_HEADER):
             columns = line.split(",")
         elif columns and line.strip():
-            # The command's own commas were made spaces, so there are none but those between.
+            # elbencho replaces commas in the command by spaces, so all commas are separators.
             fields = line.split(",")
             if len(fields) != len(columns):
-                raise UnreadableFile(f"{len(columns)} fields, as in the heading", where)
-            yield from _of_row(dict(zip(columns, fields, strict=True)), where)
+                raise UnreadableFile(f"{len(columns)} fields, as in the header", where)
+            yield from _from_row(dict(zip(columns, fields, strict=True)), where)
 
 
-def _of_row(row: dict[str, str], where: str) -> Iterator[Metric]:
+def _from_row(row: dict[str, str], where: str) -> Iterator[Metric]:
     def figure(name: str) -> float | None:
         text = row.get(name, "")
         return number(text, name, where) if text else None
@@ -191,7 +190,7 @@ def _of_row(row: dict[str, str], where: str) -> Iterator[Metric]:
     )
     for mixed in (False, True):
         prefix = "rwmix read " if mixed else ""
-        yield from _of_rates(phase, _row_rates(prefix, figure, row), mixed)
+        yield from _from_rates(phase, _row_rates(prefix, figure, row), mixed)
 
 
 def _row_rates(prefix: str, figure: Callable[[str], float | None], row: dict[str, str]) -> _Rates:
@@ -209,7 +208,7 @@ def _row_rates(prefix: str, figure: Callable[[str], float | None], row: dict[str
     )
 
 
-def _of_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Metric]:
+def _from_rates(phase: _Phase, rates: _Rates, mixed: bool) -> Iterator[Metric]:
     if not any((rates.entries, rates.operations, rates.bandwidth)):
         return
     found = re.match(r"[A-Z]+", phase.name)

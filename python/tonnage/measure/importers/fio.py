@@ -1,8 +1,8 @@
-"""fio's JSON and JSON+: one reading for each direction of each job that did any I/O.
+"""Import fio's JSON and JSON+: one metric for each direction of each job that did I/O.
 
-A job's latency is that of completion (clat), which fio's percentiles are of unless told otherwise;
-where it was not measured, the total's (lat). Percentiles are fio's own, and taken from the bins
-where fio does not list them.
+A job's latency is the completion latency (clat), to which fio's percentiles refer by default; if it
+was not measured, the total latency (lat). Percentiles are fio's own, or computed from the bins if
+fio does not list them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ TOOL = "fio"
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
 _LATENCIES = ("clat", "lat")
-# Fields in nanoseconds have it in their names; the old ones have microseconds.
+# Fields in nanoseconds have a suffix; old ones without it are in microseconds.
 _PER_SECOND = {"_ns": 1e9, "": 1e6}
 
-# Engines that wait for each operation, whatever depth they are given. psync is Linux's default.
+# Engines that wait for each operation, whatever iodepth says. psync is the default on Linux.
 _SYNCHRONOUS = {"", "psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice"}
-# Those that read and write files: what is said of a page cache is said of these.
-_OF_FILES = _SYNCHRONOUS | {"libaio", "posixaio", "io_uring"}
+# Engines that read and write files, and may use the page cache.
+_FILE_ENGINES = _SYNCHRONOUS | {"libaio", "posixaio", "io_uring"}
 
-# Options by which a job waits until what it wrote is durable.
+# Options with which a job waits until its data is durable.
 _WAITS = (
     "fsync",
     "fdatasync",
@@ -48,7 +48,7 @@ _NO = {"0", "false", "no"}
 
 @dataclass(frozen=True)
 class _Job:
-    """A job's options, its own and those for all; ``known`` is whether fio prints them at all."""
+    """A job's options, including the global ones; ``known`` is whether fio prints options at all."""
 
     options: dict[str, str]
     known: bool
@@ -76,13 +76,13 @@ class _Job:
         buffered = self.flag("buffered")
         if buffered is not None:
             return not buffered
-        if self.engine == "io_uring_cmd":  # It speaks to the device itself.
+        if self.engine == "io_uring_cmd":  # It talks to the device directly.
             return True
         return False if self.known else None
 
     @property
     def concurrency(self) -> int | None:
-        """Operations outstanding: the depth of a job, times the jobs that it stands for."""
+        """The queue depth of a job, times the jobs that it stands for."""
         if not self.known:
             return None
         depth = 1 if self.engine in _SYNCHRONOUS else _count(self.option("iodepth"), 1)
@@ -93,7 +93,7 @@ class _Job:
         return _size(self.option(name) or "", self.option("kb_base") or "1024")
 
     def block(self, direction: str) -> int | None:
-        """The block size, if there is one: ``bs`` may list those of reading, writing, trimming."""
+        """The block size, if there is one; ``bs`` may list those for reads, writes and trims."""
         if self.option("bsrange", "blocksize_range", "bssplit"):
             return None
         value = self.option("bs", "blocksize")
@@ -107,35 +107,37 @@ class _Job:
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is fio's."""
+    """Whether this is fio's JSON."""
     return "fio version" in document or "client_stats" in document
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """The readings of fio's documents; of several states of one run, only the last counts."""
-    found = [reading for document in _last_states(documents) for reading in _of_document(document)]
+    """Read fio's documents; of several states of one run, only the last counts."""
+    found = [
+        reading for document in _last_states(documents) for reading in _from_document(document)
+    ]
     if not found:
         raise UnreadableFile("a job that did I/O", _jobs(documents[-1]).path)
     return found
 
 
 def _last_states(documents: list[JsonValue]) -> list[JsonValue]:
-    """What ``--status-interval`` wrote before the run's end is left out."""
+    """Leave out what ``--status-interval`` wrote before the end of a run."""
     last: dict[str, int] = {}
-    kept: list[JsonValue | None] = []
+    documents_left: list[JsonValue | None] = []
     for document in documents:
         jobs = _jobs(document).items()
         key = repr([(job.member("jobname").text(), _options(job)) for job in jobs])
         before = last.get(key)
         if before is not None and _is_later(document, documents[before]):
-            kept[before] = None
-        last[key] = len(kept)
-        kept.append(document)
-    return [document for document in kept if document is not None]
+            documents_left[before] = None
+        last[key] = len(documents_left)
+        documents_left.append(document)
+    return [document for document in documents_left if document is not None]
 
 
 def _is_later(document: JsonValue, before: JsonValue) -> bool:
-    """Whether every job has gone on for longer than before."""
+    """Whether every job has run for longer than before."""
     now = [job.optional_number("elapsed") for job in _jobs(document).items()]
     then = [job.optional_number("elapsed") for job in _jobs(before).items()]
     pairs = list(zip(now, then, strict=True))
@@ -151,16 +153,16 @@ def _options(node: JsonValue, name: str = "job options") -> dict[str, str]:
     return options.text_members() if options else {}
 
 
-def _of_document(document: JsonValue) -> Iterator[Metric]:
+def _from_document(document: JsonValue) -> Iterator[Metric]:
     version = document.optional_text("fio version")
     source = Source(tool=TOOL, version=version.removeprefix("fio-") if version else None)
     general = _options(document, "global options")
     for node in _jobs(document).items():
         known = "job options" in node or "global options" in document
-        yield from _of_job(source, node, _Job({**general, **_options(node)}, known))
+        yield from _from_job(source, node, _Job({**general, **_options(node)}, known))
 
 
-def _of_job(source: Source, node: JsonValue, job: _Job) -> Iterator[Metric]:
+def _from_job(source: Source, node: JsonValue, job: _Job) -> Iterator[Metric]:
     details = {
         "job": node.optional_text("jobname"),
         "group": node.optional_int("groupid"),
@@ -174,10 +176,10 @@ def _of_job(source: Source, node: JsonValue, job: _Job) -> Iterator[Metric]:
         attained = steady.optional_int("attained")
         details["steady_state_attained"] = None if attained is None else bool(attained)
     sides = {name: side for name in _DIRECTIONS if (side := node.get(name)) and _has_io(side)}
-    if len(sides) > 1:  # unified_rw_reporting=both: the sum is no measurement of its own.
+    if len(sides) > 1:  # unified_rw_reporting=both: the sum is not a result of its own.
         sides.pop("mixed", None)
     for direction, side in sides.items():
-        yield _of_direction(source, job, direction, side, details)
+        yield _from_direction(source, job, direction, side, details)
     sync = node.get("sync")
     if sync and sync.optional_int("total_ios"):
         latency, bins, more = _latency(source, sync)
@@ -195,14 +197,14 @@ def _has_io(side: JsonValue) -> bool:
     return bool(side.optional_number("io_bytes") or side.optional_int("total_ios"))
 
 
-def _of_direction(
+def _from_direction(
     source: Source, job: _Job, direction: str, side: JsonValue, details: Mapping[str, object]
 ) -> Metric:
     bandwidth = side.optional_number("bw_bytes")
     if bandwidth is None:  # KiB/s, before fio 3.5.
         bandwidth = side.member("bw").number() * 1024
     operation = _operation(job.pattern, direction)
-    # fio 2 calls KiB bytes until it has both.
+    # fio 2 calls KiB bytes if it has only one of them.
     moved = side.member("io_bytes").number() * (1 if "io_kbytes" in side else 1024)
     latency, bins, more = _latency(source, side)
     return build_metric(
@@ -227,7 +229,7 @@ def _of_direction(
 
 
 def _operation(pattern: str, direction: str) -> str:
-    """What a direction of a job did: fio names the job's pattern, and reports by direction."""
+    """The operation: fio states the job's pattern, and reports by direction."""
     random = pattern.startswith("rand")
     if direction == "mixed":
         return "randreadwrite" if random else "readwrite"
@@ -235,7 +237,7 @@ def _operation(pattern: str, direction: str) -> str:
 
 
 def _cached(job: _Job, direction: str, bandwidth: float, moved: float) -> str | None:
-    if job.engine not in _OF_FILES or not job.known:
+    if job.engine not in _FILE_ENGINES or not job.known:
         return None
     size = job.size("size")
     waits = any(job.option(name) not in (None, "0", "none") for name in _WAITS)
@@ -250,7 +252,7 @@ def _cached(job: _Job, direction: str, bandwidth: float, moved: float) -> str | 
 def _latency(
     source: Source, side: JsonValue
 ) -> tuple[Latency, list[tuple[float, int]] | None, dict[str, object]]:
-    """The latency that counts, its histogram, and what there is to say of the others."""
+    """The latency that counts, its histogram, and details of the other."""
     measured: dict[str, tuple[JsonValue, float]] = {}
     for name in _LATENCIES:
         for suffix, per_second in _PER_SECOND.items():
@@ -291,39 +293,39 @@ def _latency(
 
 
 def _listed(node: JsonValue) -> dict[float, float]:
-    """The percentiles that fio lists. fio 2 fills its list up with 0.00."""
+    """The percentiles that fio lists. fio 2 pads its list with 0.00."""
     listed = {}
     percentiles = node.get("percentile")
     for name, value in percentiles.members() if percentiles else ():
         try:
             percent = float(name)
         except ValueError:
-            raise UnreadableFile("a percentile's number as the key", value.path) from None
+            raise UnreadableFile("a percentile as the key", value.path) from None
         if 0 < percent <= 100:
             listed[percent] = value.number()
     return listed
 
 
 def _bins(node: JsonValue) -> fio_bins.Bins:
-    """JSON+'s bins. Keys are values; in fio before 2.21, places in the list of bins."""
-    held = node.get("bins")
-    if not held:
+    """The bins of JSON+. Keys are values, or before fio 2.21 bin numbers."""
+    bins = node.get("bins")
+    if not bins:
         return []
-    by_place = "FIO_IO_U_PLAT_NR" in held
-    found = {}
-    for name, value in held.members():
+    by_place = "FIO_IO_U_PLAT_NR" in bins
+    counts = {}
+    for name, value in bins.members():
         if name.startswith("FIO_IO_U_PLAT_"):
             continue
         if not re.fullmatch(r"[0-9]{1,19}", name) or (by_place and len(name) > 4):
             raise UnreadableFile("a bin's value as the key", value.path)
         count = value.integer()
         if count:
-            found[fio_bins.value_of(int(name)) if by_place else int(name)] = count
-    return sorted(found.items())
+            counts[fio_bins.value_of(int(name)) if by_place else int(name)] = count
+    return sorted(counts.items())
 
 
 def _is_extended(source: Source) -> bool:
-    """Whether this fio compares percentiles in long doubles."""
+    """Whether this version of fio compares percentiles in long doubles."""
     found = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", source.version or "")
     return not found or (int(found[1]), int(found[2])) >= (3, 14)
 
@@ -335,7 +337,7 @@ def _count(text: str | None, otherwise: int) -> int | None:
 
 
 def _size(text: str, kb_base: str) -> int | None:
-    """Bytes of fio's sizes: by default ``4k`` is 4096 and ``4ki`` 4000, with kb_base=1000 not."""
+    """The bytes of a fio size: by default ``4k`` is 4096 and ``4ki`` 4000; kb_base=1000 swaps them."""
     found = _SIZE.fullmatch(text.strip())
     if not found:
         return None

@@ -1,8 +1,8 @@
-"""fio's latency histogram: which value a bin stands for, and percentiles exactly as fio takes them.
+"""fio's latency histogram: the value of each bin, and percentiles exactly as fio computes them.
 
-A bin's index has a group in its high bits and a place in its `_BITS` low ones; a bin stands for the
-middle of its range (fio's ``plat_idx_to_val``). JSON+ prints that value, logs the bins in order.
-The unit is nanoseconds since fio 3, microseconds before.
+A bin's index has a group in its high bits and a place in its `_BITS` low bits; a bin's value is the
+middle of its range (fio's ``plat_idx_to_val``). JSON+ prints that value, logs have the bins in
+order. The unit is nanoseconds since fio 3, microseconds before.
 """
 
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from fractions import Fraction
 
 _BITS = 6
 _PLACES = 1 << _BITS
-# How many groups of bins there are: fio 3, fio 2.
+# The number of groups of bins, by version of fio.
 GROUPS = {"3": 29, "2": 19}
 _MOST_COARSE = 6
 
-# x86's long double, in which fio compares since 3.14; it compared in doubles before.
+# x86's long double, which fio uses since 3.14; before it used doubles.
 _EXTENDED_BITS = 64
 
 Bins = list[tuple[int, int]]
 
 
 def value_of(index: int) -> int:
-    """The value that a bin stands for."""
+    """The value of a bin."""
     if index < _PLACES << 1:
         return index
     error_bits = (index >> _BITS) - 1
@@ -29,10 +29,10 @@ def value_of(index: int) -> int:
 
 
 def values(bins: int) -> tuple[list[int], str] | None:
-    """The values of so many bins in order, and the fio ("2", "3") that has so many; or None.
+    """The values of this number of bins in order, and the fio version ("2", "3") that has it.
 
-    Logs can have bins joined by two, four and so on; those stand for the middle one of what was
-    joined.
+    Logs can merge two, four ... bins into one, whose value is that of the middle one. None if no
+    version has this number.
     """
     for fio, groups in GROUPS.items():
         for coarse in range(_MOST_COARSE + 1):
@@ -45,36 +45,35 @@ def values(bins: int) -> tuple[list[int], str] | None:
 def percentile(
     bins: Bins, percent: float, samples: int | None = None, *, extended: bool = True
 ) -> int | None:
-    """The value below or at which so many percent of the samples are, as fio finds it.
+    """A percentile as fio computes it.
 
     Args:
-        bins: Values in rising order, and how many samples each stands for.
+        bins: Values in rising order, each with its number of samples.
         percent: More than 0, at most 100.
-        samples: How many there are, if fio says; otherwise what the bins hold.
+        samples: The number of samples, if fio states it; otherwise the sum of the bins.
         extended: Compare in x86's long doubles, as fio 3.14 and later; otherwise in doubles.
     """
     total = sum(count for _, count in bins) if samples is None else samples
     if not total:
         return None
     needed = _needed(percent, total, extended)
-    seen = 0
+    counted = 0
     for value, count in bins:
-        seen += count
-        if seen >= needed:
+        counted += count
+        if counted >= needed:
             return value
     return None
 
 
 def percentiles(bins: Bins, percents: Iterable[float]) -> dict[float, int | None]:
-    """Several percentiles."""
     return {percent: percentile(bins, percent) for percent in percents}
 
 
 def _needed(percent: float, total: int, extended: bool) -> Fraction:
-    """``total`` times a hundredth, times ``percent``, rounded after each step as the machine does.
+    """``total`` times 0.01 times ``percent``, rounded after each step as in the processor.
 
-    This is the order of fio's compiled code: it is built with -ffast-math, and its source divides
-    last. Where so many percent are a whole number of samples, the order decides.
+    This is the order in fio's compiled code, which is built with -ffast-math; its source divides
+    last. The order matters if the result is close to a whole number of samples.
     """
     if not extended:
         return Fraction(percent * (float(total) * 0.01))
@@ -82,7 +81,7 @@ def _needed(percent: float, total: int, extended: bool) -> Fraction:
 
 
 def _rounded(number: Fraction) -> Fraction:
-    """The nearest number of `_EXTENDED_BITS` binary digits, of two the even one."""
+    """Round to `_EXTENDED_BITS` binary digits, half to even."""
     if not number:
         return number
     exponent = number.numerator.bit_length() - number.denominator.bit_length() - _EXTENDED_BITS

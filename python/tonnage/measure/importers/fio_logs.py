@@ -1,12 +1,12 @@
-"""fio's logs: bandwidth, IOPS, latencies and latency histograms over time, one file a job.
+"""Import fio's logs: bandwidth, IOPS, latencies and latency histograms over time, one file per job.
 
-The content is only numbers, so the name says what they are (``..._bw.1.log``). Columns are time in
-milliseconds, value, direction and block size; then, by version and options, offset, priority and
-issue time, or a second value (the window's maximum) ahead of the direction. A block size of 0 means
-that a line stands for a window of time (``log_avg_msec``), otherwise it is one operation.
+The content is only numbers, so the file name determines their meaning (``..._bw.1.log``). Columns
+are time in milliseconds, value, direction and block size; then, by version and options, offset,
+priority and issue time, or a second value (the window's maximum) before the direction. A block size
+of 0 means that a line is a window of time (``log_avg_msec``), otherwise it is one operation.
 
-Latencies are nanoseconds of fio 3 and microseconds of fio 2, and nothing says which it was, but for
-a priority, which fio 2 does not write. Without one they are not given.
+Latencies are in nanoseconds (fio 3) or microseconds (fio 2). Only a priority, which fio 2 does not
+write, tells which; without one, latencies are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATENCIES = {
     "hist": "completion",
     "clat_hist": "completion",
 }
-_UNKNOWN = "not said: nanoseconds if it was fio 3, microseconds if fio 2"
+_UNKNOWN = "unknown: nanoseconds for fio 3, microseconds for fio 2"
 
 
 class _Line(NamedTuple):
@@ -42,27 +42,27 @@ class _Line(NamedTuple):
     most: int
     block: int
     priority: bool
-    """Whether there is one: it is hexadecimal, or as small as offsets of whole blocks are not."""
+    """Whether there is a priority: hexadecimal, or too small for the offset of a block."""
 
 
 def matches(text: str, name: str) -> bool:
-    """Whether a text of that name is one of fio's logs."""
+    """Whether a text with this file name is a fio log."""
     return _kind(name) is not None and looks_like_one(text)
 
 
 def looks_like_one(text: str) -> bool:
-    """Whether the first line could be of a log of fio's."""
+    """Whether the first line looks like a fio log."""
     fields = _fields(text.partition("\n")[0])
     return len(fields) >= 4 and all(map(_FIELD.fullmatch, fields))
 
 
 def read(text: str, name: str) -> list[Metric]:
-    """One reading for each direction in the log."""
+    """One metric for each direction in the log."""
     kind = _kind(name) or ""
-    of = _of_histogram if kind.endswith("hist") else _of_values
-    found = of(kind, text, PurePath(name).name)
+    read_kind = _from_histogram if kind.endswith("hist") else _from_values
+    found = read_kind(kind, text, PurePath(name).name)
     if not found:
-        raise UnreadableFile("a line of fio's log")
+        raise UnreadableFile("a line of a fio log")
     return found
 
 
@@ -76,7 +76,7 @@ def _fields(line: str) -> list[str]:
 
 
 def _rows(text: str) -> Iterable[tuple[list[str], str]]:
-    """Each line's fields and place. All have equally many."""
+    """Each line's fields and place; all lines have the same number of fields."""
     columns = None
     for at, line in lines(text):
         fields = _fields(line)
@@ -88,11 +88,11 @@ def _rows(text: str) -> Iterable[tuple[list[str], str]]:
         yield fields, f"line {at}"
 
 
-def _of_values(kind: str, text: str, name: str) -> list[Metric]:
+def _from_values(kind: str, text: str, name: str) -> list[Metric]:
     found: dict[str, list[_Line]] = {}
     rows = list(_rows(text))
     if rows and len(rows[0][0]) > _MOST_COLUMNS:
-        raise UnreadableFile(f"at most {_MOST_COLUMNS} columns in a log of fio's", "line 1")
+        raise UnreadableFile(f"at most {_MOST_COLUMNS} columns in a fio log", "line 1")
     both = _has_two_values([fields for fields, _ in rows])
     for fields, where in rows:
         direction, line = _line(fields, both, where)
@@ -104,7 +104,7 @@ def _of_values(kind: str, text: str, name: str) -> list[Metric]:
 
 
 def _has_two_values(rows: list[list[str]]) -> bool:
-    """Whether a second value stands ahead of the direction (``log_window_value=both``)."""
+    """Whether a second value precedes the direction (``log_window_value=both``)."""
     if not rows or len(rows[0]) < 6:
         return False
     plain = all(fields[2] in ("0", "1", "2") for fields in rows)
@@ -134,60 +134,64 @@ def _direction(field: str, where: str) -> str:
 
 
 def _bandwidth(
-    kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
+    kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]
 ) -> Metric:
-    """From windows: their mean and series. From single operations: what they moved in all."""
+    """Of windows, the mean and the series; of single operations, their total."""
     source = Source(tool=fio.TOOL)
-    if _is_windowed(held):
-        series = [(line.seconds, line.value * 1024.0) for line in held]
+    if _is_windowed(entries):
+        series = [(line.seconds, line.value * 1024.0) for line in entries]
         return build_metric(
             source=source,
             operation=direction,
             bandwidth_bytes_per_second=_mean(value for _, value in series),
             series=series,
-            details={**details, "windows": len(held)},
+            details={**details, "windows": len(entries)},
         )
-    return build_metric(source=source, operation=direction, **_moved(held), details=dict(details))
+    return build_metric(
+        source=source, operation=direction, **_moved(entries), details=dict(details)
+    )
 
 
-def _iops(kind: str, direction: str, held: list[_Line], details: Mapping[str, object]) -> Metric:
+def _iops(kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]) -> Metric:
     source = Source(tool=fio.TOOL)
-    if _is_windowed(held):
-        rates = [[line.seconds, line.value] for line in held]
+    if _is_windowed(entries):
+        rates = [[line.seconds, line.value] for line in entries]
         return build_metric(
             source=source,
             operation=direction,
-            operations_per_second=_mean(line.value for line in held),
-            details={**details, "windows": len(held), "operations_per_second_series": rates},
+            operations_per_second=_mean(line.value for line in entries),
+            details={**details, "windows": len(entries), "operations_per_second_series": rates},
         )
-    return build_metric(source=source, operation=direction, **_moved(held), details=dict(details))
+    return build_metric(
+        source=source, operation=direction, **_moved(entries), details=dict(details)
+    )
 
 
 def _latencies(
-    kind: str, direction: str, held: list[_Line], details: Mapping[str, object]
+    kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]
 ) -> Metric:
-    """Windows give means, of which percentiles would say nothing; operations give all."""
+    """Windows give only means; single operations give percentiles, too."""
     details = {**details, "latency_of": _LATENCIES[kind]}
     source = Source(tool=fio.TOOL)
-    if not all(line.priority for line in held):
-        told = {**details, "latency_unit": _UNKNOWN}
-        rates = {} if _is_windowed(held) else _moved(held)
-        return build_metric(source=source, operation=direction, **rates, details=told)
-    mean = _mean(line.value for line in held) / 1e9
-    if _is_windowed(held):
-        has_most = any(line.most != line.value for line in held)
-        most = max(line.most for line in held) / 1e9 if has_most else None
+    if not all(line.priority for line in entries):
+        details = {**details, "latency_unit": _UNKNOWN}
+        rates = {} if _is_windowed(entries) else _moved(entries)
+        return build_metric(source=source, operation=direction, **rates, details=details)
+    mean = _mean(line.value for line in entries) / 1e9
+    if _is_windowed(entries):
+        has_most = any(line.most != line.value for line in entries)
+        most = max(line.most for line in entries) / 1e9 if has_most else None
         return build_metric(
             source=source,
             operation=direction,
             latency_seconds=Latency(mean=mean, max=most),
             details={
                 **details,
-                "windows": len(held),
-                "latency_seconds_series": [[line.seconds, line.value / 1e9] for line in held],
+                "windows": len(entries),
+                "latency_seconds_series": [[line.seconds, line.value / 1e9] for line in entries],
             },
         )
-    ordered = sorted(line.value / 1e9 for line in held)
+    ordered = sorted(line.value / 1e9 for line in entries)
     return build_metric(
         source=source,
         operation=direction,
@@ -199,7 +203,7 @@ def _latencies(
             p999=nearest_rank(ordered, 99.9),
             max=ordered[-1],
         ),
-        **_moved(held),
+        **_moved(entries),
         details=details,
     )
 
@@ -210,8 +214,8 @@ _SUMMARIES: dict[str, Callable[[str, str, list[_Line], Mapping[str, object]], Me
 }
 
 
-def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
-    """Each line holds the bins of the time since the line before."""
+def _from_histogram(kind: str, text: str, name: str) -> list[Metric]:
+    """Each line has the bins since the previous line."""
     found: dict[str, list[int]] = {}
     values: list[int] = []
     fio_version = ""
@@ -219,7 +223,7 @@ def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
         if not values:
             known = fio_bins.values(len(fields) - _HISTOGRAM_COLUMNS)
             if known is None:
-                raise UnreadableFile("as many bins as fio has", where)
+                raise UnreadableFile("a number of bins that fio uses", where)
             values, fio_version = known
         counts = [integer(field, "a count", where) for field in fields[_HISTOGRAM_COLUMNS:]]
         sums = found.setdefault(_direction(fields[1], where), [0] * len(values))
@@ -248,21 +252,21 @@ def _of_histogram(kind: str, text: str, name: str) -> list[Metric]:
     return readings
 
 
-def _is_windowed(held: list[_Line]) -> bool:
-    return all(line.block == 0 for line in held)
+def _is_windowed(entries: list[_Line]) -> bool:
+    return all(line.block == 0 for line in entries)
 
 
-def _moved(held: list[_Line]) -> dict[str, Any]:
-    """Rates and block size of single operations."""
-    blocks = {line.block for line in held}
-    last = max(line.seconds for line in held)
+def _moved(entries: list[_Line]) -> dict[str, Any]:
+    """The rates and the block size of single operations."""
+    blocks = {line.block for line in entries}
+    last = max(line.seconds for line in entries)
     return {
         "block_bytes": blocks.pop() if len(blocks) == 1 else None,
-        "bandwidth_bytes_per_second": sum(line.block for line in held) / last if last else None,
-        "operations_per_second": len(held) / last if last else None,
+        "bandwidth_bytes_per_second": sum(line.block for line in entries) / last if last else None,
+        "operations_per_second": len(entries) / last if last else None,
     }
 
 
 def _mean(values: Iterable[float]) -> float:
-    held = list(values)
-    return sum(held) / len(held)
+    numbers = list(values)
+    return sum(numbers) / len(numbers)

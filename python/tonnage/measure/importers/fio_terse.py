@@ -1,8 +1,8 @@
-"""fio's terse output, versions 2 to 5: a line of fields for each job.
+"""Import fio's terse output, versions 2 to 5: a line of fields for each job.
 
-Which fields there are depends on the version only: versions before 4 say nothing of trims (nor did
-the oldest of 2), 5 adds figures of each direction. Bandwidth is KiB/s, latency microseconds. The
-line does not say how the job was set up: order, block size, depth and directness are not known.
+The fields depend only on the version: version 3 and the oldest of 2 have no trims, 5 adds figures
+for each direction. Bandwidth is in KiB/s, latency in microseconds. The line does not state the
+job's options: access pattern, block size, queue depth and direct I/O are not known.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LINE = re.compile(r"(?:[345];fio-[^;]*|2;[^;]*);[^;]*;\d+;-?\d+;\d+;\d+;|2;[^;]
 _PERCENTILE = re.compile(r"([0-9.]+)%=([0-9]+)")
 
 _BEFORE_PERCENTILES = 12
-# Latency in total, bandwidth; from version 5 also bandwidth's samples and IOPS.
+# Total latency, bandwidth; from version 5 also samples of bandwidth, and IOPS.
 _AFTER_PERCENTILES = {2: 9, 3: 9, 4: 9, 5: 15}
 _DIRECTIONS = {2: ("read", "write", "trim"), 3: ("read", "write")}
 _ALL_DIRECTIONS = ("read", "write", "trim")
 # User and system time, context switches, faults; depths; latencies in micro- and milliseconds.
-_OF_THE_JOB = 5 + 7 + 10 + 12
-_OF_A_DISK = 9
-_OF_ERRORS_AND_A_DESCRIPTION = 3
+_JOB_FIELDS = 5 + 7 + 10 + 12
+_DISK_FIELDS = 9
+_MOST_LAST_FIELDS = 3
 
 
 def matches(text: str) -> bool:
@@ -35,22 +35,22 @@ def matches(text: str) -> bool:
 
 
 def read(text: str) -> list[Metric]:
-    """The readings of all lines; what is no terse line is a warning, and left out."""
+    """Read all terse lines; other lines are warnings, and skipped."""
     found = []
     for at, line in lines(text):
         if _LINE.match(line):
-            found += list(_of_line(line.split(";"), f"line {at}"))
+            found += list(_from_line(line.split(";"), f"line {at}"))
     if not found:
-        raise UnreadableFile("a job that did I/O in fio's terse output")
+        raise UnreadableFile("a job with I/O in fio's terse output")
     return found
 
 
-def _of_line(fields: list[str], where: str) -> Iterator[Metric]:
+def _from_line(fields: list[str], where: str) -> Iterator[Metric]:
     terse = int(fields[0])
     source = Source(tool=fio.TOOL, version=fields[1].removeprefix("fio-") if terse > 2 else None)
     at = 2 if terse > 2 else 1
     if len(fields) < at + 3:
-        raise UnreadableFile(f"fio's terse output, version {terse}, whole", where)
+        raise UnreadableFile(f"a complete line of fio's terse output, version {terse}", where)
     details = {
         "job": fields[at],
         "group": integer(fields[at + 1], "a group", where),
@@ -75,18 +75,18 @@ def _is_cpu(fields: list[str], at: int) -> bool:
 
 
 def _check_rest(fields: list[str], at: int, terse: int, where: str) -> None:
-    """Raises Unreadable for a line that ends early."""
-    rest = len(fields) - at - _OF_THE_JOB
-    last = at + _OF_THE_JOB - 1
-    odd = rest % _OF_A_DISK if rest > 0 else rest
-    if rest < 0 or odd > _OF_ERRORS_AND_A_DESCRIPTION or not fields[last].endswith("%"):
-        raise UnreadableFile(f"fio's terse output, version {terse}, whole", f"{where}, its end")
+    """Raise `UnreadableFile` for a line that ends early."""
+    rest = len(fields) - at - _JOB_FIELDS
+    last = at + _JOB_FIELDS - 1
+    odd = rest % _DISK_FIELDS if rest > 0 else rest
+    if rest < 0 or odd > _MOST_LAST_FIELDS or not fields[last].endswith("%"):
+        raise UnreadableFile(f"a complete line of fio's terse output, version {terse}", where)
     if rest and not odd and not fields[-1].endswith("%"):
-        raise UnreadableFile("a disk's utilisation in percent", f"{where}, its end")
+        raise UnreadableFile("a disk's utilisation in percent", f"the end of {where}")
 
 
 class _Side:
-    """What a line says of one direction."""
+    """One direction of a line."""
 
     def __init__(self, numbers: list[float], listed: dict[float, float]) -> None:
         self.moved, self.kib, self.iops, self.milliseconds = numbers[:4]
@@ -123,19 +123,19 @@ class _Side:
 
 
 def _side(fields: list[str], at: int, terse: int, where: str) -> tuple[_Side, int]:
-    """One direction's fields, and the place behind them."""
+    """One direction's fields, and the index after them."""
     behind = at + _BEFORE_PERCENTILES
     listed = {}
     while behind < len(fields) and "%=" in fields[behind]:
         found = _PERCENTILE.fullmatch(fields[behind])
         if not found or not NUMBER.fullmatch(found[1]) or len(found[2]) > 18:
-            raise UnreadableFile("a percentile and its microseconds", f"{where}, percentiles")
+            raise UnreadableFile("a percentile and its microseconds", where)
         if 0 < float(found[1]) <= 100:
             listed[float(found[1])] = float(found[2])
         behind += 1
     end = behind + _AFTER_PERCENTILES[terse]
     if end > len(fields):
-        raise UnreadableFile(f"fio's terse output, version {terse}, whole", f"{where}, its end")
+        raise UnreadableFile(f"a complete line of fio's terse output, version {terse}", where)
     held = fields[at : at + _BEFORE_PERCENTILES] + fields[behind:end]
     numbers = [number(field.removesuffix("%"), "a figure", where) for field in held]
     return _Side(numbers, listed), end

@@ -1,7 +1,7 @@
-"""hdparm -t and -T: how fast a device, and its cache, is read.
+"""Import hdparm -t and -T: the read speed of a device, and of its cache.
 
-hdparm's megabytes are of 1024 times 1024 bytes. What it could not ask the device (an ioctl that
-failed) does not change the speed; it is kept among the details.
+hdparm's megabytes have 1024 times 1024 bytes. Failed ioctls do not affect the speed; they are kept
+among the details.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _FAILURE = re.compile(r".*(failed|not permitted|not supported|Inappropriate|EOF)
 
 
 def matches(text: str) -> bool:
-    """Whether this is hdparm's."""
+    """Whether this is hdparm's output."""
     return any(_TIMING.match(line) for _, line in lines(text))
 
 
 def read(text: str) -> list[Metric]:
-    """One reading a timing."""
+    """One metric for each timing."""
     found: list[Metric] = []
     warnings: list[str] = []
     device = None
@@ -45,12 +45,12 @@ def read(text: str) -> list[Metric]:
             elif _FAILURE.fullmatch(line):
                 warnings.append(line.strip())
             else:
-                raise UnreadableFile("a timing's seconds and MB/sec", f"line {at}")
+                raise UnreadableFile("the seconds and MB/sec of a timing", f"line {at}")
         elif _FAILURE.fullmatch(line):
             warnings.append(line.strip())
     if not found:
-        why = f" (it says: {warnings[0]})" if warnings else ""
-        raise UnreadableFile(f"a timing that hdparm finished{why}")
+        why = f" (hdparm reports: {warnings[0]})" if warnings else ""
+        raise UnreadableFile(f"a completed timing{why}")
     for reading in found:
         reading.details.update({"warnings": warnings} if warnings else {})
     return found

@@ -1,7 +1,7 @@
-"""IOR's results as text, JSON and CSV, and its ranks' details: one reading an iteration.
+"""Import IOR's results as text, JSON, CSV and rank details: one metric per iteration.
 
-Bandwidth is of the whole iteration, opening and closing included, in MiB/s. The latency that IOR
-gives is the mean of the task that was fastest.
+Bandwidth is that of the whole iteration, with opening and closing, in MiB/s. IOR's latency is the
+mean of the fastest task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPTION = re.compile(r"\s{0,20}([A-Za-z][\w ]{0,60}?)\s{0,40}[:=]\s*(\S.*)?")
 _ACCESSES = ("write", "read")
 _CSV_HEADER = "access,bw(MiB/s),"
 _RANKS_HEADER = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose"
-# What comes behind the iterations: summaries, which have rows of their own, and the end.
+# After the iterations: summaries, which have rows of their own, and the end.
 _SUMMARIES = ("Max Write:", "Max Read:", "Summary of all tests:")
 _END = "Finished"
 _DIRECT = re.compile(r"(?:^|\s)(?:--posix\.odirect|-[a-zA-Z]*B)(?:=1)?(?=\s|$)|useO_DIRECT=1")
@@ -34,7 +34,7 @@ _FLUSH = re.compile(r"(?:^|\s)-(?:e|Y)(?=\s|$)")
 
 @dataclass
 class _Test:
-    """What is said of a test ahead of its results."""
+    """A test's options, which precede its results."""
 
     version: str | None = None
     command: str = ""
@@ -77,14 +77,14 @@ class _Test:
 
     @property
     def direct(self) -> bool | None:
-        """Of another interface than POSIX it is not said."""
+        """Not stated for interfaces other than POSIX."""
         if _DIRECT.search(self.command):
             return True
         return False if self.command and self.options.get("api") == "POSIX" else None
 
     @property
     def tasks(self) -> int | None:
-        """``2``, before version 3.2 ``2 (2 per node)``."""
+        """The tasks: ``2``, before version 3.2 ``2 (2 per node)``."""
         text = self.options.get("tasks") or self.options.get("clients") or ""
         found = re.match(r"[0-9]{1,9}", text)
         return int(found[0]) if found else None
@@ -96,14 +96,14 @@ class _Test:
 
     @property
     def _is_on_one_node(self) -> bool:
-        """Whether all tasks share one memory; before version 3.2 by the tasks a node."""
+        """Whether all tasks run on one node; before version 3.2, from the tasks per node."""
         each = re.fullmatch(r"([0-9]+) \(([0-9]+) per node\)", self.options.get("clients", ""))
         return each[1] == each[2] if each else self.options.get("nodes") == "1"
 
     def _cached(self, access: str, bandwidth: float) -> str | None:
-        """Only one node's own files are known to be in its memory."""
-        asked = set(re.findall(r"\s-([wWrR])(?=\s|$)", self.command))
-        writes = "w" in asked or not asked  # It does both if it is told neither.
+        """Only with a single node the run's own files are known to be in memory."""
+        flags = set(re.findall(r"\s-([wWrR])(?=\s|$)", self.command))
+        writes = "w" in flags or not flags  # By default it writes and reads.
         flushes = _FLUSH.search(self.command) is not None
         own = self.file_bytes if self._is_on_one_node else None
         return cache_reason(
@@ -128,27 +128,25 @@ def matches_json(document: JsonValue) -> bool:
 
 
 def read(text: str) -> list[Metric]:
-    """The readings of IOR's text, CSV or details of ranks."""
     for at, line in lines(text):
         if line.startswith(_CSV_HEADER):
-            return _some(list(_of_csv(text, at)))
+            return _require_any(list(_from_csv(text, at)))
         if line.startswith(_RANKS_HEADER):
-            return _some(list(_of_ranks(text, at)))
-    return _some(list(_of_text(text)))
+            return _require_any(list(_from_ranks(text, at)))
+    return _require_any(list(_from_text(text)))
 
 
 def read_json(documents: list[JsonValue]) -> list[Metric]:
-    """The readings of IOR's JSON."""
-    return _some([reading for document in documents for reading in _of_json(document)])
+    return _require_any([reading for document in documents for reading in _from_json(document)])
 
 
-def _some(found: list[Metric]) -> list[Metric]:
-    if not found:
-        raise UnreadableFile("an iteration's result of IOR")
-    return found
+def _require_any(metrics: list[Metric]) -> list[Metric]:
+    if not metrics:
+        raise UnreadableFile("an IOR result")
+    return metrics
 
 
-def _of_text(text: str) -> Iterator[Metric]:
+def _from_text(text: str) -> Iterator[Metric]:
     test = _Test()
     columns: list[str] = []
     summed = ended = False
@@ -162,18 +160,18 @@ def _of_text(text: str) -> Iterator[Metric]:
         elif columns and fields and fields[0] in _ACCESSES and len(fields) > 1:
             if summed:
                 continue
-            yield _of_row(test, columns, fields, f"line {at}")
+            yield _from_row(test, columns, fields, f"line {at}")
         elif line.startswith(_SUMMARIES):
             summed = True
         elif line.startswith(_END):
             ended = True
         elif found := _OPTION.fullmatch(line):
             _note(test, found[1], (found[2] or "").rstrip())
-            # A test after the first has options of its own, and a table.
+            # Each further test has its own options and table.
             if found[1] in ("TestID", "api"):
                 columns, summed = [], False
     if not ended:
-        raise UnreadableFile(f'"{_END}", with which IOR ends', "the last line")
+        raise UnreadableFile(f'"{_END}" at the end of complete IOR output', "the last line")
 
 
 def _note(test: _Test, name: str, value: str) -> None:
@@ -183,9 +181,9 @@ def _note(test: _Test, name: str, value: str) -> None:
         test.options[name] = value
 
 
-def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Metric:
+def _from_row(test: _Test, columns: list[str], fields: list[str], where: str) -> Metric:
     if len(fields) != len(columns):
-        raise UnreadableFile(f"{len(columns)} columns, as in the heading", where)
+        raise UnreadableFile(f"{len(columns)} columns, as in the header", where)
     row = dict(zip(columns, fields, strict=True))
 
     def figure(*names: str) -> float | None:
@@ -213,40 +211,40 @@ def _of_row(test: _Test, columns: list[str], fields: list[str], where: str) -> M
     )
 
 
-def _of_csv(text: str, heading: int) -> Iterator[Metric]:
+def _from_csv(text: str, heading: int) -> Iterator[Metric]:
     columns: list[str] = []
     for at, line in lines(text):
         if at == heading:
             columns = line.split(",")
         elif at > heading and line.partition(",")[0] in _ACCESSES:
-            yield _of_row(_Test(), columns, line.split(","), f"line {at}")
+            yield _from_row(_Test(), columns, line.split(","), f"line {at}")
         elif at > heading and line.strip():
-            raise UnreadableFile("a line of read or write", f"line {at}")
+            raise UnreadableFile("a line of a read or write", f"line {at}")
 
 
-def _of_ranks(text: str, heading: int) -> Iterator[Metric]:
-    """Ranks from 0 on are one iteration; it took as long as the slowest."""
+def _from_ranks(text: str, heading: int) -> Iterator[Metric]:
+    """Ranks from 0 on make one iteration, which lasts as long as the slowest."""
     iteration: list[tuple[str, float, float]] = []
     for at, line in lines(text):
         fields = line.split(",")
         if at > heading and line.strip():
             where = f"line {at}"
             if len(fields) < 6 or fields[0] not in _ACCESSES:
-                raise UnreadableFile("read or write, a rank and four figures", where)
+                raise UnreadableFile("read or write, a rank and four numbers", where)
             rank = integer(fields[1], "a rank", where)
             seconds = number(fields[2], "a run time", where)
             speed = number(fields[4], "a throughput", where)
             if rank == 0 and iteration:
-                yield _of_iteration(iteration)
+                yield _from_iteration(iteration)
                 iteration = []
             if rank != len(iteration) or (iteration and iteration[0][0] != fields[0]):
-                raise UnreadableFile(f"rank {len(iteration)} of the same access", where)
+                raise UnreadableFile(f"rank {len(iteration)} of the same operation", where)
             iteration.append((fields[0], seconds, speed))
     if iteration:
-        yield _of_iteration(iteration)
+        yield _from_iteration(iteration)
 
 
-def _of_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
+def _from_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
     moved = sum(seconds * speed for _, seconds, speed in ranks)
     longest = max(seconds for _, seconds, _ in ranks)
     if not longest:
@@ -262,7 +260,7 @@ def _of_iteration(ranks: list[tuple[str, float, float]]) -> Metric:
     )
 
 
-def _of_json(document: JsonValue) -> Iterator[Metric]:
+def _from_json(document: JsonValue) -> Iterator[Metric]:
     if "Finished" not in document:
         raise UnreadableFile('a member "Finished", which IOR writes at its end', document.path)
     version = document.optional_text("Version")
@@ -275,11 +273,11 @@ def _of_json(document: JsonValue) -> Iterator[Metric]:
         for at, result in enumerate(_results(node.member("Results"))):
             access = result.member("access").text()
             if access in _ACCESSES:
-                yield _of_result(test, access, result, at)
+                yield _from_result(test, access, result, at)
 
 
 def _results(node: JsonValue) -> Iterator[JsonValue]:
-    """All results; version 3.2 has a list of them for each iteration."""
+    """All results; version 3.2 has a list for each iteration."""
     for result in node.items():
         if isinstance(result.value, list):
             yield from result.items()
@@ -287,7 +285,7 @@ def _results(node: JsonValue) -> Iterator[JsonValue]:
             yield result
 
 
-def _of_result(test: _Test, access: str, result: JsonValue, at: int) -> Metric:
+def _from_result(test: _Test, access: str, result: JsonValue, at: int) -> Metric:
     transfer = result.optional_number("xferKiB")
     return test.reading(
         access,

@@ -1,8 +1,8 @@
-"""iozone: the table of automatic mode, its Excel output, and throughput mode.
+"""Import iozone: the table of automatic mode, its Excel output, and throughput mode.
 
-iozone's kilobytes are of 1024 bytes. It works on a file that it has just made itself, so without
-O_DIRECT a small one is read from the page cache. Columns of tests that were not done are blank, so
-a figure belongs to the column whose heading ends nearest to where it ends.
+iozone's kilobytes have 1024 bytes. It works on a file that it has just created, so without O_DIRECT
+a small file is read from the page cache. Columns of skipped tests are blank, so a figure belongs to
+the column whose header ends nearest to its own end.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ _LETTERS = re.compile(r"\s-([A-Za-z]+)")
 
 @dataclass
 class _Run:
-    """What is said ahead of the results."""
+    """What precedes the results."""
 
     version: str | None = None
     command: str = ""
-    says: set[str] = field(default_factory=set)
+    modes: set[str] = field(default_factory=set)
     file_kib: int | None = None
     record_kib: int | None = None
 
@@ -95,14 +95,14 @@ class _Run:
 
     @property
     def direct(self) -> bool | None:
-        if "O_DIRECT" in self.says or self.flag("I"):
+        if "O_DIRECT" in self.modes or self.flag("I"):
             return True
         return False if self.command else None
 
     @property
     def flushes(self) -> bool:
-        """Whether a write's time has the time in it until it is durable."""
-        return self.flag("e") or self.flag("o") or "SYNC" in self.says
+        """Whether the time of a write includes making it durable."""
+        return self.flag("e") or self.flag("o") or "SYNC" in self.modes
 
     def reading(
         self,
@@ -113,7 +113,7 @@ class _Run:
         processes: int = 1,
     ) -> Metric:
         operation, interface = test
-        in_operations, in_microseconds = "OPS" in self.says, "Microseconds" in self.says
+        in_operations, in_microseconds = "OPS" in self.modes, "Microseconds" in self.modes
         bandwidth = None if in_operations or in_microseconds else figure * _KIB
         file_bytes = None if file_kib is None else file_kib * _KIB * processes
         return build_metric(
@@ -130,14 +130,14 @@ class _Run:
                 "command": self.command or None,
                 "file_bytes": file_bytes,
                 "interface": interface,
-                "synchronous_writes": True if "SYNC" in self.says else None,
+                "synchronous_writes": True if "SYNC" in self.modes else None,
             },
         )
 
     def _cached(
         self, operation: str, bandwidth: float | None, file_bytes: float | None
     ) -> str | None:
-        # -U mounts the file system anew before each test.
+        # -U remounts the file system before each test.
         own = None if self.flag("U") else file_bytes
         reads = operation in _READS
         return cache_reason(
@@ -149,14 +149,14 @@ class _Run:
 
 
 def matches(text: str) -> bool:
-    """Whether this is iozone's, whole or its Excel output alone."""
+    """Whether this is iozone's output, or only its Excel part."""
     return "Iozone: Performance Test of File I/O" in text or bool(
         re.search(r'^"Writer report"', text, re.MULTILINE)
     )
 
 
 def read(text: str) -> list[Metric]:
-    """The readings of the table, of throughput mode, or of the Excel output where that is all."""
+    """Read the table, throughput mode, or the Excel output if there is nothing else."""
     run = _Run()
     found: list[Metric] = []
     ends: list[int] = []
@@ -166,23 +166,25 @@ def read(text: str) -> list[Metric]:
         if heading := _heading(line):
             ends = heading
         elif ends and not done and line.split() and set(line) <= set("0123456789 \t"):
-            found += list(_of_row(run, line, ends, where))
+            found += list(_from_row(run, line, ends, where))
         elif result := _THROUGHPUT.fullmatch(line):
-            found.append(_of_children(run, result, where))
+            found.append(_from_children(run, result, where))
         elif _DONE in line:
             done = True
         else:
             _note(run, line)
     reports = list(_reports(text))
     if not done and (found or not reports):
-        raise UnreadableFile('iozone\'s "iozone test complete"', "the last line")
-    if found and "Excel" in run.says and len(found) != len(reports):
+        raise UnreadableFile(
+            '"iozone test complete" at the end of complete output', "the last line"
+        )
+    if found and "Excel" in run.modes and len(found) != len(reports):
         raise UnreadableFile(f"{len(found)} figures in the Excel output", "the last report")
     found = found or [
         run.reading(test, figure, kib, record) for test, kib, record, figure in reports
     ]
     if not found:
-        raise UnreadableFile("a test's result of iozone")
+        raise UnreadableFile("an iozone result")
     return found
 
 
@@ -194,29 +196,29 @@ def _note(run: _Run, line: str) -> None:
     elif found := _EACH.match(line):
         run.file_kib, run.record_kib = int(found[1]), int(found[2])
     elif "O_DIRECT feature enabled" in line:
-        run.says.add("O_DIRECT")
+        run.modes.add("O_DIRECT")
     elif "SYNC Mode" in line:
-        run.says.add("SYNC")
+        run.modes.add("SYNC")
     elif "Excel chart generation enabled" in line:
-        run.says.add("Excel")
+        run.modes.add("Excel")
     elif "OPS Mode" in line:
-        run.says.add("OPS")
+        run.modes.add("OPS")
     elif "Microseconds/op Mode" in line:
-        run.says.add("Microseconds")
+        run.modes.add("Microseconds")
 
 
 def _heading(line: str) -> list[int] | None:
-    """Where the columns of a table end."""
+    """The end of each column of a table."""
     words = list(re.finditer(r"\S+", line))
     if len(words) != _HEADINGS or [word[0].lower() for word in words[:2]] != ["kb", "reclen"]:
         return None
     return [word.end() for word in words]
 
 
-def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metric]:
+def _from_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metric]:
     figures = list(re.finditer(r"[0-9]+", line))
     if len(figures) < 3:
-        raise UnreadableFile("a file's size, a record's and a figure", where)
+        raise UnreadableFile("a file size, a record size and a figure", where)
     if len(figures) == len(ends):
         places = list(range(len(ends)))
     else:
@@ -225,13 +227,13 @@ def _of_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Metri
             for figure in figures
         ]
     if places[:2] != [0, 1] or len(set(places)) != len(places):
-        raise UnreadableFile("figures below the table's headings", where)
+        raise UnreadableFile("figures below the table's header", where)
     values = [integer(figure[0], "a figure", where) for figure in figures]
     for place, value in zip(places[2:], values[2:], strict=True):
         yield run.reading(_COLUMNS[place - 2], value, values[0], values[1])
 
 
-def _of_children(run: _Run, result: re.Match[str], where: str) -> Metric:
+def _from_children(run: _Run, result: re.Match[str], where: str) -> Metric:
     test = _CHILDREN.get(result[2], ("other", result[2]))
     figure = number(result[3], "a throughput", where)
     return run.reading(test, figure, run.file_kib, run.record_kib, int(result[1]))
@@ -241,9 +243,9 @@ _Cell = tuple[tuple[str, str | None], float, float, float]
 
 
 def _reports(text: str) -> Iterator[_Cell]:
-    """The Excel output's cells: test, file's and record's size, figure.
+    """The cells of the Excel output: test, file size, record size, figure.
 
-    A report has a line of the records' sizes and then one a file size. All reports of one run have
+    A report has a line of record sizes, and then one line per file size. All reports of a run have
     cells for the same sizes.
     """
     test: tuple[str, str | None] | None = None
@@ -261,13 +263,13 @@ def _reports(text: str) -> Iterator[_Cell]:
             sizes = [cell[1:-1] for cell in cells if re.fullmatch(r'"[0-9]+"', cell)]
             figures = cells[len(sizes) :]
             if not figures and not records:
-                records = [number(kib, "a record's size", where) for kib in sizes]
+                records = [number(kib, "a record size", where) for kib in sizes]
                 continue
             if len(sizes) != 1 or not 0 < len(figures) <= len(records):
-                raise UnreadableFile("a file's size in quotes, and figures", where)
-            kib = number(sizes[0], "a file's size", where)
+                raise UnreadableFile("a file size in quotes, and figures", where)
+            kib = number(sizes[0], "a file size", where)
             shapes[title].append((kib, len(figures)))
             for record, cell in zip(records, figures, strict=False):
                 yield test, kib, record, number(cell, "a figure", where)
     if len({str(shape) for shape in shapes.values()}) > 1:
-        raise UnreadableFile("as many figures in each report", "the last report")
+        raise UnreadableFile("the same number of figures in each report", "the last report")

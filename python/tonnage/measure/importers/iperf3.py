@@ -1,7 +1,7 @@
-"""iperf3's JSON, whole (-J) or as a stream of events (--json-stream).
+"""Import iperf3's JSON, as one document (-J) or as a stream of events (--json-stream).
 
-The rate is what arrived, as the receiver counted it. A result with an error in it is none, although
-iperf3 then ends as if all was well.
+The rate is that of the receiver. A result that contains an error is refused, although iperf3 exits
+with success.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ _BITS = 8
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is iperf3's, or the first event of it."""
+    """Whether this is iperf3's JSON, or its first event."""
     return _is_event(document) or (
         "start" in document and ("end" in document or "intervals" in document)
     )
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """The readings of iperf3's results."""
     if _is_event(documents[0]):
         documents = [_joined(documents)]
-    return [reading for document in documents for reading in _of_result(document)]
+    return [reading for document in documents for reading in _from_result(document)]
 
 
 def _is_event(document: JsonValue) -> bool:
@@ -37,18 +36,18 @@ def _is_event(document: JsonValue) -> bool:
 
 
 def _joined(events: list[JsonValue]) -> JsonValue:
-    """Events as the one document that they would have been."""
-    whole: dict[str, Any] = {"intervals": []}
+    """Join the events to the document that they stand for."""
+    document: dict[str, Any] = {"intervals": []}
     for event in events:
         kind = event.member("event").text()
         if kind == "interval":
-            whole["intervals"].append(event.member("data").value)
+            document["intervals"].append(event.member("data").value)
         else:
-            whole[kind] = event.member("data").value
-    return JsonValue(whole)
+            document[kind] = event.member("data").value
+    return JsonValue(document)
 
 
-def _of_result(document: JsonValue) -> Iterator[Metric]:
+def _from_result(document: JsonValue) -> Iterator[Metric]:
     if error := document.get("error"):
         raise UnreadableFile(f"a result, not iperf3's error ({one_line(error.text())})", error.path)
     version = document.member("start").optional_text("version")
@@ -56,12 +55,12 @@ def _of_result(document: JsonValue) -> Iterator[Metric]:
     test = document.member("start", "test_start")
     reverse = bool(test.optional_int("reverse"))
     for suffix in ("", "_bidir_reverse"):
-        # A test both ways has one more pair of sums, of the other way.
+        # A bidirectional test has another pair of sums, for the other direction.
         if not suffix or f"sum_received{suffix}" in document.member("end"):
-            yield _of_way(source, document, test, reverse != bool(suffix), suffix)
+            yield _from_direction(source, document, test, reverse != bool(suffix), suffix)
 
 
-def _of_way(
+def _from_direction(
     source: Source, document: JsonValue, test: JsonValue, receives: bool, suffix: str
 ) -> Metric:
     end = document.member("end")
@@ -69,7 +68,7 @@ def _of_way(
     sent, received = end.get(f"sum_sent{suffix}"), end.get(f"sum_received{suffix}")
     if not (sent or received):
         received = end.member("sum")  # Of UDP, before 3.2 or so.
-    # A server that gave no result counted nothing.
+    # A server without results counted nothing.
     arrived = received if received and received.member("bytes").number() else None
     counted = arrived or (received if protocol == "UDP" else None) or sent or received
     if counted is None:
@@ -94,8 +93,8 @@ def _of_way(
             "sent_bytes_per_second": _rate(sent),
             "retransmits": sent.optional_int("retransmits") if sent else None,
             "jitter_seconds": _milli(lost.optional_number("jitter_ms")),
-            "lost_packets": _loose(lost, "lost_packets"),
-            "packets": _loose(lost, "packets"),
+            "lost_packets": _signed_count(lost, "lost_packets"),
+            "packets": _signed_count(lost, "packets"),
             "omitted_seconds": test.optional_number("omit"),
         },
     )
@@ -109,8 +108,8 @@ def _milli(value: float | None) -> float | None:
     return None if value is None else value / 1e3
 
 
-def _loose(node: JsonValue, name: str) -> int | None:
-    """A count that iperf3 can give below zero: packets that came twice were not lost."""
+def _signed_count(node: JsonValue, name: str) -> int | None:
+    """A count that may be negative in iperf3: duplicate packets count as not lost."""
     value = node.object().get(name)
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= 1 << 63:
         return None
@@ -118,7 +117,7 @@ def _loose(node: JsonValue, name: str) -> int | None:
 
 
 def _series(document: JsonValue, name: str) -> list[tuple[float, float]] | None:
-    """The rate at the end of each interval that counts."""
+    """The rate at the end of each interval that is not omitted."""
     intervals = document.get("intervals")
     found = []
     for interval in intervals.items() if intervals else ():

@@ -1,6 +1,6 @@
-"""mdtest's summary, and its details of ranks: operations per second on files, directories, trees.
+"""Import mdtest's summary and rank details: operations per second on files, directories, trees.
 
-The rate is the mean of all iterations. What was not done has a rate of zero, and is left out.
+The rate is the mean of all iterations. Skipped operations have a rate of zero, and are left out.
 """
 
 from __future__ import annotations
@@ -29,29 +29,28 @@ _OPERATIONS = {
 }
 _RANKS_HEADER = "rank,items,rate-"
 _ALL_RANKS = "all"
-# What a division by a time of zero gives: the operation was not done, or not measured.
+# Results of a division by a time of zero: the operation was skipped, or not measured.
 _NO_NUMBERS = ("inf", "nan", "-nan", "")
-# A rate per operation that took no time at all was not measured: the clock's least step.
+# An operation that took no longer than the clock's resolution was not measured.
 _CLOCK_SECONDS = 1.2e-6
 
 
 def matches(text: str) -> bool:
-    """Whether this is mdtest's."""
+    """Whether this is mdtest's output."""
     return bool(
         re.search(r"^mdtest-\S+ was launched", text, re.MULTILINE) or text.startswith(_RANKS_HEADER)
     )
 
 
 def read(text: str) -> list[Metric]:
-    """The readings of mdtest's summary or details of ranks."""
-    of = _of_ranks if text.startswith(_RANKS_HEADER) else _of_summary
-    found = list(of(text))
+    read_kind = _from_ranks if text.startswith(_RANKS_HEADER) else _from_summary
+    found = list(read_kind(text))
     if not found:
-        raise UnreadableFile("an operation's rate of mdtest")
+        raise UnreadableFile("an mdtest rate")
     return found
 
 
-def _of_summary(text: str) -> Iterator[Metric]:
+def _from_summary(text: str) -> Iterator[Metric]:
     source, tasks = Source(tool=TOOL), None
     kind, details = "", {}
     finished = True
@@ -64,16 +63,18 @@ def _of_summary(text: str) -> Iterator[Metric]:
         elif found := _SUMMARY.search(line):
             kind, details = found[1], {**details, "iterations": int(found[2])}
         elif kind and (found := _ROW.fullmatch(line)):
-            reading = _of_row(source, tasks, kind, details, found, f"line {at}")
+            reading = _from_row(source, tasks, kind, details, found, f"line {at}")
             if reading:
                 yield reading
         elif line.startswith("-- finished"):
             finished = True
     if not finished:
-        raise UnreadableFile('mdtest\'s "-- finished at"', "the last line")
+        raise UnreadableFile(
+            '"-- finished at" at the end of complete mdtest output', "the last line"
+        )
 
 
-def _of_row(
+def _from_row(
     source: Source,
     tasks: int | None,
     kind: str,
@@ -81,10 +82,10 @@ def _of_row(
     row: re.Match[str],
     where: str,
 ) -> Metric | None:
-    """A row ends with the most, the least, the mean and the deviation over the iterations."""
+    """A row ends with the maximum, minimum, mean and deviation over the iterations."""
     fields = row[3].split()
     if len(fields) not in (4, 7):
-        raise UnreadableFile("four figures, or three of ranks and four of iterations", where)
+        raise UnreadableFile("four figures, or three for ranks and four for iterations", where)
     figures = [_figure(field, where) for field in fields[-4:]]
     most, least, mean, deviation = figures
     if not mean:
@@ -107,8 +108,8 @@ def _of_row(
     )
 
 
-def _of_ranks(text: str) -> Iterator[Metric]:
-    """Of each operation the mean of the lines that are of all ranks, one an iteration."""
+def _from_ranks(text: str) -> Iterator[Metric]:
+    """For each operation the mean of the lines of all ranks, one per iteration."""
     heading, *_ = text.split("\n", 1)
     columns = heading.rstrip("\r").split(",")
     rates: dict[str, list[float]] = {}
@@ -117,24 +118,24 @@ def _of_ranks(text: str) -> Iterator[Metric]:
         fields = line.split(",")
         if at == 1 or not line.strip():
             continue
-        # The operations on trees are one rank's, and missing at the end of the others' lines.
+        # Only one rank does operations on trees: they are missing in the others' lines.
         if fields[0] == _ALL_RANKS:
             if len(fields) != len(columns):
-                raise UnreadableFile(f"{len(columns)} columns, as in the heading", f"line {at}")
+                raise UnreadableFile(f"{len(columns)} columns, as in the header", f"line {at}")
             for operation, rate in _rates(columns, fields, f"line {at}"):
                 rates.setdefault(operation, []).append(rate)
         elif re.fullmatch(r"[0-9]{1,9}", fields[0]) and len(fields) <= len(columns):
             ranks.add(fields[0])
         else:
-            raise UnreadableFile("a rank's line", f"line {at}")
-    for name, held in rates.items():
+            raise UnreadableFile("the line of a rank", f"line {at}")
+    for name, values in rates.items():
         thing, _, operation = name.partition(" ")
         yield build_metric(
             source=Source(tool=TOOL),
             operation=_OPERATIONS.get(operation, "other"),
             concurrency=len(ranks) or None,
-            operations_per_second=sum(held) / len(held),
-            details={"object": thing.lower(), "tool_operation": name, "lines": len(held)},
+            operations_per_second=sum(values) / len(values),
+            details={"object": thing.lower(), "tool_operation": name, "lines": len(values)},
         )
 
 

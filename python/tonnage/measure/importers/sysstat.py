@@ -1,7 +1,7 @@
-"""sysstat's JSON (sadf -j, iostat -o JSON): what devices and interfaces carried over time.
+"""Import sysstat's JSON (sadf -j, iostat -o JSON): traffic of devices and interfaces over time.
 
-A reading is one direction of one device. These are the kernel's counters below the page cache, of
-all that the machine did; sysstat's kilobytes are of 1024 bytes, its sectors of 512.
+A metric is one direction of one device. These are the kernel's counters below the page cache, of
+everything that the machine did. sysstat's kilobytes have 1024 bytes, its sectors 512.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ TOOL = "sysstat"
 _KIB = 1 << 10
 _MIB = 1 << 20
 _SECTOR = 512
-# An operation's fields, in the order of preference, and what their unit is in bytes. The first are
-# sadf's, those with /s iostat's.
+# An operation's fields in order of preference, each with its unit in bytes. The first are sadf's,
+# those with /s iostat's.
 _DEVICE = {
     "device read": {
         "rkB": _KIB,
@@ -50,7 +50,7 @@ _INTERFACE = {
     "interface receive": {"rxkB": _KIB},
     "interface send": {"txkB": _KIB},
 }
-# iostat counts operations, and their mean time in milliseconds, by direction.
+# iostat's operations and their mean time in milliseconds, by direction.
 _OPERATIONS = {
     "device read": ("r/s", "r_await"),
     "device write": ("w/s", "w_await"),
@@ -59,7 +59,7 @@ _OPERATIONS = {
 
 
 class _Series:
-    """One operation of one device: samples as they come."""
+    """The samples of one operation of one device."""
 
     def __init__(self) -> None:
         self.times: list[float | None] = []
@@ -70,25 +70,25 @@ class _Series:
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is sysstat's."""
+    """Whether this is sysstat's JSON."""
     return "sysstat" in document
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """One reading for each direction of each device of each host."""
+    """One metric for each direction of each device of each host."""
     found = [
         reading
         for document in documents
         for host in document.member("sysstat", "hosts").items()
-        for reading in _of_host(host)
+        for reading in _from_host(host)
     ]
     if not found:
         raise UnreadableFile("statistics of disks or network devices", documents[0].path)
     return found
 
 
-def _of_host(host: JsonValue) -> Iterator[Metric]:
-    held: dict[tuple[str, str], _Series] = {}
+def _from_host(host: JsonValue) -> Iterator[Metric]:
+    all_series: dict[tuple[str, str], _Series] = {}
     for sample in host.member("statistics").items():
         if not isinstance(sample.value, dict):
             raise UnreadableFile("an object", sample.path)
@@ -96,16 +96,16 @@ def _of_host(host: JsonValue) -> Iterator[Metric]:
         network = sample.get("network")
         disks = sample.get("disk")
         for device in disks.items() if disks else ():
-            _add(held, _DEVICE, ("disk-device", "disk_device"), device, time, interval)
+            _add(all_series, _DEVICE, ("disk-device", "disk_device"), device, time, interval)
         interfaces = network.get("net-dev") if network else None
         for device in interfaces.items() if interfaces else ():
-            _add(held, _INTERFACE, ("iface",), device, time, interval)
-    for (operation, name), series in held.items():
+            _add(all_series, _INTERFACE, ("iface",), device, time, interval)
+    for (operation, name), series in all_series.items():
         yield _reading(host, operation, name, series)
 
 
 def _time(sample: JsonValue) -> tuple[float | None, float | None]:
-    """When a sample ends, in seconds of UTC, and how long it is; iostat does not say."""
+    """When a sample ends, in seconds (UTC), and its length; iostat states neither."""
     node = sample.get("timestamp")
     if node is None or not isinstance(node.value, dict):
         return None, None
@@ -118,7 +118,7 @@ def _time(sample: JsonValue) -> tuple[float | None, float | None]:
 
 
 def _add(
-    held: dict[tuple[str, str], _Series],
+    all_series: dict[tuple[str, str], _Series],
     operations: dict[str, dict[str, int]],
     names: tuple[str, ...],
     device: JsonValue,
@@ -132,7 +132,7 @@ def _add(
         unit = next((unit for unit in units if unit in device), None)
         if unit is None:
             continue
-        series = held.setdefault((operation, name), _Series())
+        series = all_series.setdefault((operation, name), _Series())
         series.times.append(time)
         series.rates.append(device.member(unit).number() * units[unit])
         series.weights.append(interval or 1.0)

@@ -1,4 +1,4 @@
-"""Lines and numbers as tools print them."""
+"""Parse lines, numbers, sizes and durations as tools print them."""
 
 import math
 import re
@@ -15,30 +15,30 @@ _MOST_DIGITS = 18
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers, from 1, without the line's end."""
+    """The lines, numbered from 1, without line ends."""
     for number, line in enumerate(text.split("\n"), 1):
         yield number, line.rstrip("\r")
 
 
-def number(text: str, what: str, where: str) -> float:
+def number(text: str, name: str, where: str) -> float:
     """A number of zero or more."""
     if not NUMBER.fullmatch(text):
-        raise UnreadableFile(f"{what}, a number", where)
+        raise UnreadableFile(f"{name} as a number", where)
     value = float(text)
     if value > 1e300:
-        raise UnreadableFile(f"{what}, a number of reasonable size", where)
+        raise UnreadableFile(f"{name} below 1e300", where)
     return value
 
 
-def integer(text: str, what: str, where: str) -> int:
+def integer(text: str, name: str, where: str) -> int:
     """A whole number of zero or more."""
     if not re.fullmatch(r"[0-9]+", text) or len(text) > _MOST_DIGITS:
-        raise UnreadableFile(f"{what}, a whole number", where)
+        raise UnreadableFile(f"{name} as a whole number", where)
     return int(text)
 
 
 def duration_seconds(text: str) -> float | None:
-    """Seconds of a duration as Go prints it (``1m2.5s``, ``3.3ms``), or None."""
+    """The seconds of a duration in Go's format (``1m2.5s``, ``3.3ms``), or None."""
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(amount + unit for amount, unit in parts) != text:
         return None
@@ -46,15 +46,15 @@ def duration_seconds(text: str) -> float | None:
 
 
 def size_bytes(text: str) -> int | None:
-    """Bytes of a size in binary units (``4 MiB``, ``262144 bytes``, ``64k``), or None."""
-    found = _SIZE.fullmatch(text.strip())
-    if not found or len(found[1]) > _MOST_DIGITS:
+    """The bytes of a size in binary units (``4 MiB``, ``262144 bytes``, ``64k``), or None."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match or len(match[1]) > _MOST_DIGITS:
         return None
-    unit = found[2][:1].lower() if found[2] != "bytes" else ""
+    unit = match[2][:1].lower() if match[2] != "bytes" else ""
     scale: int = 1024 ** (_POWERS.index(unit) + 1 if unit else 0)
-    return round(float(found[1]) * scale)
+    return round(float(match[1]) * scale)
 
 
 def nearest_rank(ordered: list[float], percent: float) -> float:
-    """The smallest of some values in order with so many percent of them at or below it."""
+    """The percentile of sorted values by the nearest-rank method."""
     return ordered[max(1, math.ceil(round(percent * len(ordered) / 100, 6))) - 1]

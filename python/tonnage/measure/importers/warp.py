@@ -1,8 +1,8 @@
-"""warp's results: JSON (--json, or what --benchdata leaves), operations as CSV, and its text.
+"""Import warp's results: JSON (--json, or from --benchdata), operations as CSV, and its text.
 
-A reading is one kind of request. warp leaves the beginning and the end of a run out of its rates;
-from single operations in CSV the rates here are over all of the time. Latency is a request's, the
-time to its first byte is among the details.
+A metric is one kind of request. warp leaves the beginning and the end of a run out of its rates; for
+single operations in CSV the rates here cover the whole time. Latency is that of a request; the time
+to its first byte is among the details.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NANO = 1_000_000_000
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is warp's JSON, of today's form or the one for --full and older versions."""
+    """Whether this is warp's JSON, in the current format or that of --full and older versions."""
     return "by_op_type" in document or ("operations" in document and "mixed" in document)
 
 
@@ -60,25 +60,23 @@ def matches_text(text: str) -> bool:
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """The readings of warp's JSON."""
     found = []
     for document in documents:
-        of = _of_aggregate if "by_op_type" in document else _of_operations
-        found += list(of(document))
+        read_kind = _from_aggregate if "by_op_type" in document else _from_operations
+        found += list(read_kind(document))
     if not found:
-        raise UnreadableFile("an operation that warp measured", documents[0].path)
+        raise UnreadableFile("a warp result", documents[0].path)
     return found
 
 
 def read_text(text: str) -> list[Metric]:
-    """The readings of warp's text or CSV."""
-    found = list(_of_csv(text) if text.startswith(_CSV_HEADER) else _of_report(text))
+    found = list(_from_csv(text) if text.startswith(_CSV_HEADER) else _from_report(text))
     if not found:
-        raise UnreadableFile("an operation that warp measured")
+        raise UnreadableFile("a warp result")
     return found
 
 
-def _of_aggregate(document: JsonValue) -> Iterator[Metric]:
+def _from_aggregate(document: JsonValue) -> Iterator[Metric]:
     if document.object().get("final") is not True:
         raise UnreadableFile("a final result (true)", f"{document.path}.final")
     source = Source(tool=TOOL, version=document.optional_text("warp_version") or None)
@@ -92,8 +90,8 @@ def _of_aggregate(document: JsonValue) -> Iterator[Metric]:
         yield _reading(source, name, operation, requests, {"command": command})
 
 
-def _of_operations(document: JsonValue) -> Iterator[Metric]:
-    """Skipped ones are what warp did to prepare, or too short to say anything."""
+def _from_operations(document: JsonValue) -> Iterator[Metric]:
+    """warp marks preparations and too short operations as skipped."""
     for operation in document.member("operations").items():
         if operation.object().get("skipped") is not True:
             name = operation.member("type").text()
@@ -133,11 +131,11 @@ def _reading(
 
 
 def _requests(segments: list[JsonValue]) -> tuple[Latency, int | None, dict[str, float]]:
-    """The times of all segments of all clients together, as far as warp tells them.
+    """The latency over all segments of all clients, as far as warp states it.
 
-    A time there is a sum over ``merged_entries``; the slowest and the fastest are not. So of
-    several entries there are no percentiles: those of parts say nothing of the whole's. Of objects
-    of several sizes warp gives a mean only, by size.
+    A time is a sum over ``merged_entries``, apart from the slowest and the fastest. So several
+    entries have no percentiles: those of parts cannot be combined. For objects of several sizes
+    warp gives only means, by size.
     """
     single = [node for segment in segments if (node := segment.get("single_sized_requests"))]
     several = [
@@ -161,21 +159,21 @@ def _requests(segments: list[JsonValue]) -> tuple[Latency, int | None, dict[str,
     sizes = {node.member("obj_size").number() / _merged(node) for node in single}
     latency = Latency(
         mean=_mean(single, single, "dur_avg_millis"),
-        p50=_of_whole(single, single, "dur_median_millis"),
-        p90=_of_whole(single, single, "dur_90_millis"),
-        p99=_of_whole(single, single, "dur_99_millis"),
+        p50=_whole_percentile(single, single, "dur_median_millis"),
+        p90=_whole_percentile(single, single, "dur_90_millis"),
+        p99=_whole_percentile(single, single, "dur_99_millis"),
         max=max(node.member("slowest_millis").number() for node in single) / 1e3,
     )
     block = sizes.pop() if len(sizes) == 1 else 0.0
     return latency, round(block) or None, _first_byte(single)
 
 
-def _mean(segments: list[JsonValue], of: list[JsonValue], name: str) -> float | None:
-    """The mean over all requests, in seconds, of a mean that each segment has of its own."""
+def _mean(segments: list[JsonValue], nodes: list[JsonValue], name: str) -> float | None:
+    """The mean over all requests in seconds, from the mean of each segment."""
     weights = [node.member("requests").number() for node in segments]
     means = [
         node.member(name).number() / _merged(segment)
-        for node, segment in zip(of, segments, strict=True)
+        for node, segment in zip(nodes, segments, strict=True)
     ]
     total = sum(weights)
     if not total:
@@ -183,40 +181,40 @@ def _mean(segments: list[JsonValue], of: list[JsonValue], name: str) -> float | 
     return sum(mean * weight for mean, weight in zip(means, weights, strict=True)) / total / 1e3
 
 
-def _of_whole(segments: list[JsonValue], of: list[JsonValue], name: str) -> float | None:
-    """A percentile in seconds, if there is one of all requests."""
+def _whole_percentile(segments: list[JsonValue], nodes: list[JsonValue], name: str) -> float | None:
+    """A percentile over all requests in seconds, if there is one."""
     alone = len(segments) == 1 and _merged(segments[0]) == 1
-    return of[0].member(name).number() / 1e3 if alone else None
+    return nodes[0].member(name).number() / 1e3 if alone else None
 
 
 def _first_byte(single: list[JsonValue]) -> dict[str, float]:
     segments = [node for node in single if node.get("first_byte")]
     if not segments:
         return {}
-    of = [node.member("first_byte") for node in segments]
+    first_bytes = [node.member("first_byte") for node in segments]
     names = {"p50": "median_millis", "p90": "p90_millis", "p99": "p99_millis"}
-    found = {to: _of_whole(segments, of, name) for to, name in names.items()}
-    found["mean"] = _mean(segments, of, "average_millis")
-    found["max"] = max(node.member("slowest_millis").number() for node in of) / 1e3
+    found = {to: _whole_percentile(segments, first_bytes, name) for to, name in names.items()}
+    found["mean"] = _mean(segments, first_bytes, "average_millis")
+    found["max"] = max(node.member("slowest_millis").number() for node in first_bytes) / 1e3
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _merged(node: JsonValue) -> int:
-    """How many entries a segment's sums are of."""
+    """The number of entries in a segment's sums."""
     return node.optional_int("merged_entries") or 1
 
 
 def _series(throughput: JsonValue) -> list[tuple[float, float]] | None:
-    """The rate of each segment at its end; warp orders them by rate."""
+    """The rate at the end of each segment; warp sorts them by rate."""
     segmented = throughput.get("segmented")
     if not segmented:
         return None
     length = segmented.member("segment_duration_millis").number() / 1e3
-    held = sorted(
+    rates = sorted(
         (_stamp(node.member("start").text(), node.path), node.member("bytes_per_sec").number())
         for node in segmented.member("segments").items()
     )
-    return [((start - held[0][0]) / _NANO + length, rate) for start, rate in held] or None
+    return [((start - rates[0][0]) / _NANO + length, rate) for start, rate in rates] or None
 
 
 def _stamp(text: str, where: str) -> int:
@@ -241,9 +239,9 @@ class _Request(NamedTuple):
     seconds: float
 
 
-def _of_csv(text: str) -> Iterator[Metric]:
+def _from_csv(text: str) -> Iterator[Metric]:
     columns: list[str] = []
-    held: dict[str, list[_Request]] = {}
+    by_name: dict[str, list[_Request]] = {}
     errors: dict[str, int] = {}
     command = None
     for at, line in lines(text):
@@ -255,15 +253,15 @@ def _of_csv(text: str) -> Iterator[Metric]:
             command = line[1:].strip()
         elif line.strip():
             if len(fields) != len(columns):
-                raise UnreadableFile(f"{len(columns)} fields, as in the heading", where)
+                raise UnreadableFile(f"{len(columns)} fields, as in the header", where)
             row = dict(zip(columns, fields, strict=True))
             name, request = _request(row, where)
             if row.get("error"):
                 errors[name] = errors.get(name, 0) + 1
             else:
-                held.setdefault(name, []).append(request)
-    for name, requests in held.items():
-        yield _of_requests(
+                by_name.setdefault(name, []).append(request)
+    for name, requests in by_name.items():
+        yield _from_requests(
             name, requests, {"command": command, "errors": errors.get(name), "full": True}
         )
 
@@ -281,7 +279,7 @@ def _request(row: dict[str, str], where: str) -> tuple[str, _Request]:
     )
 
 
-def _of_requests(name: str, requests: list[_Request], details: Mapping[str, object]) -> Metric:
+def _from_requests(name: str, requests: list[_Request], details: Mapping[str, object]) -> Metric:
     seconds = (max(r.end for r in requests) - min(r.start for r in requests)) / _NANO
     moved = sum(request.size for request in requests)
     sizes = {request.size for request in requests}
@@ -306,8 +304,8 @@ def _of_requests(name: str, requests: list[_Request], details: Mapping[str, obje
     )
 
 
-def _of_report(text: str) -> Iterator[Metric]:
-    """A section opens with its operation; that of all operations together is left out."""
+def _from_report(text: str) -> Iterator[Metric]:
+    """A section starts with its operation; that of all operations together is skipped."""
     name, opened, concurrency = "", "", None
     average: re.Match[str] | None = None
     times: dict[str, dict[str, float]] = {}
@@ -316,8 +314,8 @@ def _of_report(text: str) -> Iterator[Metric]:
         if found := _REPORT.fullmatch(line.strip()):
             if name:
                 if average is None:
-                    raise UnreadableFile(f"{name}'s average", opened)
-                yield _of_section(name, concurrency, average, times, opened)
+                    raise UnreadableFile(f"the average of {name}", opened)
+                yield _from_section(name, concurrency, average, times, opened)
             name, opened, average, times, concurrency = found[1], where, None, {}, None
         if name and (found := _CONCURRENCY.search(line)):
             concurrency = int(found[1])
@@ -333,7 +331,7 @@ def _times(text: str) -> dict[str, float]:
     return {name: seconds for name, seconds in found if seconds is not None}
 
 
-def _of_section(
+def _from_section(
     name: str,
     concurrency: int | None,
     average: re.Match[str],
