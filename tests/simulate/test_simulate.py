@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from support.replacing import replace
+from tonnage.base import core
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app
 from tonnage.model.jobs.mapreduce import Durability
@@ -226,9 +227,9 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
 def test_an_input_that_is_gone_fails_the_sort() -> None:
     with pytest.raises(SimulationError, match="nobody can read"):
         simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, deaths={0: 1.0}))
-    with pytest.raises(SimulationError, match="--input-copies 5: give 1 to 4"):
+    with pytest.raises(core.UsageError, match="input_copies: give 1 to 4"):
         simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, input_copies=5))
-    with pytest.raises(SimulationError, match="--lose 4"):
+    with pytest.raises(core.UsageError, match="lose: give fewer"):
         draw_deaths(4, 4, 1.0, 0)
 
 
@@ -369,7 +370,7 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
 
 def test_the_chance_of_a_death_grows_with_nodes_and_time() -> None:
     def chance(nodes: int) -> float:
-        (found,) = [each for each in row(nodes, mtbf_seconds=1e5).limits if "dies" in each.name]
+        (found,) = [each for each in row(nodes, mtbf_seconds=1e5).limits if each.name == "node failure"]
         return found.value
 
     assert chance(10) == pytest.approx(1 - np.exp(-10 * 100.0 / 1e5))
@@ -434,21 +435,19 @@ def test_the_command_tells_what_a_loss_costs(monkeypatch: pytest.MonkeyPatch) ->
     # With 8 nodes, 14 sockets: the fleet of 16 is the first.
     assert told["first"] == {"nodes": 16, "limits": ["sockets"]}
     said = run(monkeypatch, "--lose", "1", "--seed", "5")
-    assert "With 1 node that died after" in said and "What breaks, fleet by fleet" in said
+    assert "With 1 node lost after" in said and "What breaks, by cluster size" in said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--durability", "volumes"], "--durability volumes: there are none, replicated"),
+        (["--durability", "volumes"], "--durability volumes: give one of none, replicated"),
         (["--lose", "1", "--input-copies", "1", "--seed", "2"], "the sort fails"),
-        (["--slow", "9:0.5"], "--slow 9: the fleet has 8 nodes"),
+        (["--slow", "9:0.5"], "slow: the cluster has 8 nodes"),
         (["--offer", "nothing"], "--offer"),
-        (["--offer", "t2.micro"], "nothing was measured of t2.micro: give its --profile"),
+        (["--offer", "t2.micro"], "t2.micro was never measured: give its --profile"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(arguments: list[str], said: str) -> None:
-    from tonnage.base import core
-
     with pytest.raises(core.UsageError, match=said):
         CliRunner().invoke(app, [*COMMAND, *arguments], catch_exceptions=False)

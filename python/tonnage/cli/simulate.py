@@ -237,7 +237,7 @@ def simulate_sort(
         nodes=nodes,
         data_bytes=data,
         machine=machine,
-        laws=measured.capacity,
+        capacity=measured.capacity,
         shares=measured.shares,
         figures=_advertised(offer, cores),
         durability=faults.durability,  # type: ignore[arg-type]

@@ -1,12 +1,13 @@
-"""A sort on a fleet that is not there: real schedule and division, simulated I/O and clock.
+"""Simulate a sort on a cluster: real schedule and sizing, simulated I/O and clock.
 
 ::
 
-    fleet.py    the nodes, and what each carries: drawn from the laws that plans have
-    flow.py     rates of flows that share nodes, by progressive filling
-    clock.py    events of a round of pass one, and of pass two
-    sort.py     the whole sort: asks `run.schedule` what is next, tells it what came
-    limits.py   what breaks first as fleets grow, by the core's and the driver's own arithmetic
+    cluster.py              nodes and their capacities, drawn from the distributions of plans
+    flow.py                 rates of flows that share nodes, by progressive filling
+    events.py               events of a round of pass one, and of pass two
+    sort.py                 the whole sort, driven by `run.two_pass.schedule`
+    scalability_limits.py   limits of growing clusters, by the core's and the driver's arithmetic
+    scenario.py             a sort with failures and slow nodes, and the limits of other sizes
 
-Nothing is moved and nobody is asked: it runs anywhere.
+It moves no data and needs no cluster.
 """

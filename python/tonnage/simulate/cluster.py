@@ -1,10 +1,9 @@
-"""The nodes of a simulated fleet: what each one's disks, network and cores carry.
+"""The nodes of a simulated cluster: the capacities of their disks, network and cores.
 
-Capacities are those that a plan has for the offer (`plan.shapes`): a law for each resource, the
-network scaled by its fall in clusters of this size. Where a law is of nodes, each node's rate is
-drawn from it: a mode, then log-normally. Where it is of a fleet's slowest node already, all nodes
-have its median. What all nodes of a fleet have in common is at its middle: a slower day makes all
-resources slower alike, and `plan` has the interval of that.
+Capacities are those of a plan for the offer (`plan.demand`): a distribution for each resource, the
+network scaled to clusters of this size. From a distribution of nodes, each node's rate is drawn: a
+mode, then log-normally. From a distribution of slowest nodes, all nodes get its median. The factor
+that all nodes of a cluster share is at its median; the interval of a plan includes it.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tonnage.base import core
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.jobs.mapreduce import Durability, sort_job
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 class SimulationError(Exception):
-    """What cannot be simulated; says why in one line."""
+    """The sort cannot be simulated, or fails; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -45,42 +45,41 @@ class Machine:
 
     @property
     def memory(self) -> tuple[Layout, int, Devices, int]:
-        """What `run.division` divides a node's memory by."""
+        """The arguments by which `run.two_pass.sizing` divides a node's memory."""
         devices = Devices(1, self.devices, self.devices)
         return self.layout, self.memory_bytes, devices, self.connections
 
 
 @dataclass(frozen=True)
 class Disks:
-    """Seconds for a byte read, and for one written, of each node; shape ``(nodes,)``."""
+    """Seconds for each byte read and written, by node; shape ``(nodes,)``."""
 
     read: Array
     write: Array
     apart: bool
-    """Whether both times add up; else each was measured while the other way was used, too."""
+    """Whether both times add up; otherwise each was measured while the other way was used, too."""
 
 
 @dataclass(frozen=True)
 class SimulatedCluster:
-    """What each node carries; rates in bytes a second, infinite where nothing limits."""
+    """The capacities of each node, in bytes a second; infinite where nothing limits."""
 
     disks: Disks
     network: Array
     """Each way."""
     partition: Array
-    """All cores of a node, dividing records."""
+    """All cores of a node, partitioning records."""
     sort: Array
     """All cores of a node, sorting them."""
 
     @property
     def nodes(self) -> int:
-        """How many."""
         return len(self.network)
 
     def slowed(self, count: int, factor: float, seed: int) -> SimulatedCluster:
-        """The same with ``count`` nodes, drawn, that carry ``factor`` of what they would."""
+        """The same cluster with ``count`` random nodes whose rates are multiplied by ``factor``."""
         if count > self.nodes:
-            raise SimulationError(f"--slow {count}: the fleet has {self.nodes} nodes")
+            raise core.UsageError(f"the cluster has {self.nodes} nodes", setting="slow")
         some = np.random.default_rng([seed, *b"slow"]).choice(self.nodes, count, replace=False)
         rates = np.ones(self.nodes)
         rates[some] = factor
@@ -91,65 +90,59 @@ class SimulatedCluster:
 
 
 def sort_demand(
-    laws: OfferCapacity,
-    known: ProfileIndex,
+    capacity: OfferCapacity,
+    profiles: ProfileIndex,
     figures: Mapping[ResourceClass, float],
     durability: Durability,
 ) -> LayoutDemand:
-    """A sort on machines' own disks, with what is known of these machines.
+    """The demands of a sort on local disks, with the capacities of these machines.
 
     Args:
-        laws: What was measured of them.
-        known: Shares that other offers reached of what was advertised.
-        figures: What is advertised of their network, and how many cores they have.
+        capacity: Measured on them.
+        profiles: With the shares of advertised figures that other offers reached.
+        figures: The advertised network rate, and the number of cores.
         durability: ``none`` or ``replicated``.
 
     Raises:
-        SimulationError: Nothing is known of a resource that the sort needs.
+        SimulationError: The capacity of a resource is unknown.
     """
-    found = layout_demand(
+    demand = layout_demand(
         sort_job(durability),
         "local",
         own_disks=True,
         volumes=None,
-        laws=laws,
-        shares=known.shares,
+        laws=capacity,
+        shares=profiles.shares,
         network="scaled",
     )
-    if found.unknown_classes:
+    if demand.unknown_classes:
         raise SimulationError(
-            f"what its {' and its '.join(found.unknown_classes)} carry was not measured: give --profile"
+            f"its {' and its '.join(demand.unknown_classes)} were not measured: give a profile "
+            "that has them"
         )
-    for thing in sorted(found.advertised_classes):
-        if thing not in figures:
-            raise SimulationError(f"its {thing} was not measured, and no figure is advertised")
-    return found
+    for name in sorted(demand.advertised_classes):
+        if name not in figures:
+            raise SimulationError(f"its {name} was not measured, and no figure is advertised")
+    return demand
 
 
 def draw_cluster(
-    found: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int
+    demand: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int
 ) -> SimulatedCluster:
-    """So many nodes, drawn.
+    """Draw a cluster of this many nodes, for the demands and figures of `sort_demand`."""
+    first, second = ({term.resource_class: term for term in phase.terms} for phase in demand.phases)
 
-    Args:
-        found: As `shape_of` gives it.
-        nodes: How many.
-        figures: As there.
-        seed: Of the draw; the same one gives the same rates.
-    """
-    first, second = ({term.resource_class: term for term in phase.terms} for phase in found.phases)
-
-    def rates(part: DemandPart, thing: ResourceClass) -> Array:
+    def rates(part: DemandPart, name: ResourceClass) -> Array:
         each = draw_rates(part.capacity, nodes, seed)
         if part.curve:
             each = each * part.curve.share(np.array([nodes]))
-        return each * figures[thing] if part.advertised else each
+        return each * figures[name] if part.advertised else each
 
-    def only(terms: Mapping[ResourceClass, DemandTerm], thing: ResourceClass) -> Array:
-        if thing not in terms:
+    def only(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
+        if name not in terms:
             return np.full(nodes, np.inf)
-        (part,) = terms[thing].parts
-        return rates(part, thing)
+        (part,) = terms[name].parts
+        return rates(part, name)
 
     ways = {part.resource: 1 / rates(part, "local disks") for part in first["local disks"].parts}
     both = ways.get("local both")
@@ -161,7 +154,7 @@ def draw_cluster(
 
 
 def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
-    """The rate of each node."""
+    """Draw the rate of each node."""
     usual = max(law.modes, key=lambda mode: mode.instances)
     if law.of_fleet:
         return np.full(nodes, float(usual.median))
@@ -174,22 +167,22 @@ def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
 
 
 def bound_seconds(
-    fleet: SimulatedCluster, data_bytes: int, durability: Durability = "none"
+    cluster: SimulatedCluster, data_bytes: int, durability: Durability = "none"
 ) -> float:
-    """What no sort can be faster than: each node with its share, of each pass the slowest thing.
+    """The lower bound of any sort: for each pass, the slowest resource of any node with its share.
 
     The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node.
     """
-    share, copies = data_bytes / fleet.nodes, 2 if durability == "replicated" else 1
-    disks, outside = fleet.disks, 1 - 1 / fleet.nodes
+    share, copies = data_bytes / cluster.nodes, 2 if durability == "replicated" else 1
+    disks, outside = cluster.disks, 1 - 1 / cluster.nodes
 
     def disk(written: int) -> Array:
         if disks.apart:
             return share * (disks.read + written * disks.write)
         return np.asarray(share * written * disks.write)
 
-    first = [disk(1), share * outside / fleet.network, share / fleet.partition]
-    second = [disk(copies), share / fleet.sort]
+    first = [disk(1), share * outside / cluster.network, share / cluster.partition]
+    second = [disk(copies), share / cluster.sort]
     if copies > 1:
-        second.append(share / fleet.network)
+        second.append(share / cluster.network)
     return sum(max(float(term.max()) for term in terms) for terms in (first, second))

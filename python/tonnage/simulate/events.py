@@ -1,10 +1,10 @@
-"""What happens in a round of pass one and in a pass two, event by event.
+"""Event simulation of a round of pass one, and of pass two.
 
-Between two events all rates stay as they are (`flow`). A reader first fills its open blocks, half
-of each on average before blocks begin to leave; then it reads and sends; then it sends what the
-blocks still hold: so reading, sending and both add up to what `model.two_pass` says of one machine.
-Events are the ends of these, and deaths. A node that dies takes and sends nothing from then on;
-what was meant for it goes nowhere, and the others go on, as they do in the core.
+Between two events all rates are constant (`flow`). A reader first fills its open blocks, half of
+each on average before blocks are sent. Then it reads and sends, and finally it sends the rest of
+the blocks. So the times of reading, of sending and of both match `model.two_pass` for one machine.
+Events are the ends of these stages, and node failures. A failed node receives and sends nothing
+from then on. Data for it is dropped, and the others continue, as in the core.
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ from tonnage.simulate.cluster import Array, SimulatedCluster
 from tonnage.simulate.flow import copied, shuffle
 
 DONE = 1e-9
-"""Of the largest amount: less than this is nothing."""
+"""Share of the largest amount that counts as zero."""
 FASTEST = 1e15
-"""Where nothing limits."""
+"""The rate where nothing limits."""
 
 
 @dataclass(frozen=True)
 class PassResult:
-    """What came of a round, or of a pass two."""
+    """The result of a round of pass one, or of pass two."""
 
     seconds: float
     done: Array
-    """Bytes that each node had sent of what it read; or had sorted. Shape ``(nodes,)``."""
-    whole: npt.NDArray[np.bool_]
+    """Bytes that each node had sent of its input; or had sorted. Shape ``(nodes,)``."""
+    complete: npt.NDArray[np.bool_]
     """Whether that was all."""
     alive: npt.NDArray[np.bool_]
-    """Who came to the end."""
+    """Nodes that did not fail."""
     read_bytes: float
     sent_bytes: float
     """From node to node."""
     written_bytes: float
 
 
-class _Deaths:
-    """Who is alive, and who dies next."""
+class _Failures:
+    """The nodes that are alive, and the next failure."""
 
     def __init__(self, nodes: int, deaths: Mapping[int, float]) -> None:
         self._left = sorted(((at, node) for node, at in deaths.items()), reverse=True)
         self.alive = np.ones(nodes, dtype=bool)
 
     def until(self, now: float) -> float:
-        """Takes who is dead by now; gives how long nobody else dies."""
+        """Mark nodes that have failed by now; return the time until the next failure."""
         while self._left and self._left[-1][0] <= now:
             self.alive[self._left.pop()[1]] = False
         return self._left[-1][0] - now if self._left else np.inf
 
 
 def pass_one(
-    fleet: SimulatedCluster, reads: Array, shares: Array, held: Array, deaths: Mapping[int, float]
+    cluster: SimulatedCluster, reads: Array, shares: Array, held: Array, deaths: Mapping[int, float]
 ) -> PassResult:
-    """A round.
+    """Simulate a round of pass one.
 
     Args:
-        fleet: The nodes.
-        reads: Bytes that each reads.
-        shares: Which share of what any reads comes to each.
-        held: What each one's open blocks hold, on average.
-        deaths: When nodes die, in seconds from the beginning.
+        cluster: The nodes.
+        reads: Bytes of input of each node.
+        shares: The share of all input that each node receives.
+        held: Average content of each node's open blocks.
+        deaths: Failures by node, in seconds from the start.
     """
-    disks, own = fleet.disks, _Deaths(fleet.nodes, deaths)
-    alone = np.minimum(fleet.partition, 1 / disks.read)
+    disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
+    alone = np.minimum(cluster.partition, 1 / disks.read)
     drain = np.minimum(held, reads)
     fill, send = drain.copy(), reads.copy()
     little = DONE * float(reads.max(initial=0.0))
@@ -84,10 +84,10 @@ def pass_one(
         leaves = np.maximum(coming.sum() - coming, 0.0)
         most = np.where(reading, alone, FASTEST)
         np.minimum(
-            most, np.divide(fleet.network, leaves, out=most.copy(), where=leaves > 0), out=most
+            most, np.divide(cluster.network, leaves, out=most.copy(), where=leaves > 0), out=most
         )
         also = np.where(reading, disks.read, 0.0) if disks.apart else np.zeros_like(most)
-        rates = shuffle(np.where(flowing, most, 0.0), coming, fleet.network, disks.write, also)
+        rates = shuffle(np.where(flowing, most, 0.0), coming, cluster.network, disks.write, also)
         total = float(rates.sum())
         filled = np.where(filling, alone, 0.0)
         if disks.apart:
@@ -112,24 +112,24 @@ def pass_one(
 
 
 def pass_two(
-    fleet: SimulatedCluster,
+    cluster: SimulatedCluster,
     sizes: Array,
     again: Array,
     first: Array,
     copies: bool,
     deaths: Mapping[int, float],
 ) -> PassResult:
-    """All owners sort what they have.
+    """Simulate pass two: all owners sort their partitions.
 
     Args:
-        fleet: The nodes.
+        cluster: The nodes.
         sizes: Bytes that each has to sort.
-        again: Of these, bytes of partitions that do not fit in memory: they are divided once more.
+        again: Of these, bytes of partitions that exceed memory and are partitioned once more.
         first: Bytes of a partition: the first one is read before anything is written.
-        copies: Whether each writes a copy of its output on the next node that is alive.
-        deaths: When nodes die, in seconds from the beginning.
+        copies: Whether each node replicates its output to the next node that is alive.
+        deaths: Failures by node, in seconds from the start.
     """
-    disks, own = fleet.disks, _Deaths(fleet.nodes, deaths)
+    disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
     own.until(0.0)
     often = 1 + np.divide(again, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     busy = often * (disks.read + disks.write if disks.apart else disks.write)
@@ -143,10 +143,10 @@ def pass_two(
             break
         writing = moving & (wait <= now)
         to = _next_alive(own.alive)
-        most = np.minimum(fleet.sort, FASTEST)
+        most = np.minimum(cluster.sort, FASTEST)
         copied_now = copies and int(own.alive.sum()) > 1
         if copied_now:
-            most = np.minimum(most, np.minimum(fleet.network, fleet.network[to]))
+            most = np.minimum(most, np.minimum(cluster.network, cluster.network[to]))
         other = disks.write if copied_now else np.zeros_like(busy)
         rates = copied(np.where(writing, most, 0.0), busy, other, to)
         waiting = moving & ~writing
@@ -163,12 +163,12 @@ def pass_two(
 
 
 def _over(amounts: Array, rates: Array) -> Array:
-    """How long each takes; never, where nothing moves."""
+    """The time for each amount; infinite where nothing moves."""
     return np.divide(amounts, rates, out=np.full_like(amounts, np.inf), where=rates > 0)
 
 
 def _next_alive(alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """The next node in a ring that is alive, of each node."""
+    """For each node the next one in the ring that is alive."""
     places = np.flatnonzero(alive)
     after = np.searchsorted(places, np.arange(len(alive)), side="right")
     return np.asarray(places[after % len(places)], dtype=np.int64)

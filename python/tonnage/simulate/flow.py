@@ -1,13 +1,13 @@
-"""Rates of flows that share nodes: max-min fair, by progressive filling.
+"""Max-min fair rates of flows that share nodes, by progressive filling.
 
 The fluid model of SimGrid's networks (Casanova and others, JPDC 2014; Velho and others, TOMACS
 2013): a flow is a rate, a resource bounds the weighted sum of the rates of those that use it, and
-rates are max-min fair. Filling raises all rates alike until a resource is full, fixes the flows
-that use it, and goes on with the others (Bertsekas and Gallager, Data Networks, section 6.5.2).
+rates are max-min fair. Filling raises all rates equally until a resource is full, fixes the flows
+that use it, and continues with the others (Bertsekas and Gallager, Data Networks, section 6.5.2).
 
 In a shuffle a reader is one flow: it sends to all owners in fixed shares, and its buffers are
-bounded, so whoever takes least holds it up. Every owner is used by every reader. So the first owner
-that is full fixes all readers, and of N nodes a filling costs N log N and not N^3.
+bounded, so the slowest owner limits it. Every owner is used by every reader. So the first owner
+that is full fixes all readers, and a filling of N nodes costs N log N instead of N^3.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy.typing as npt
 from tonnage.simulate.cluster import Array
 
 FULL = 1e-9
-"""What is nearer than this to what a resource carries is full."""
+"""A resource is full if its load is within this of its capacity."""
 
 
 def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array) -> Array:
-    """What each reader reads a second.
+    """The rate of each reader, in bytes a second.
 
     Args:
-        most: What each could by itself; 0 of one that sends nothing now. Shape ``(nodes,)``.
-        shares: Which share of what any reads comes to each node.
-        network: What comes into each node at most, in bytes a second.
-        disk: Seconds of each node's disk for a byte that comes to it.
+        most: Each reader's rate if it were alone; 0 if it sends nothing. Shape ``(nodes,)``.
+        shares: The share of all input that each node receives.
+        network: Each node's maximum incoming rate, in bytes a second.
+        disk: Seconds of each node's disk for a received byte.
         own: Seconds of each node's disk for a byte that it reads itself.
     """
     if not np.any(most > 0):
@@ -46,7 +46,7 @@ def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array)
     steps = np.unique(most)
     if not overfull(float(steps[-1])):
         return most.copy()
-    low, high = -1, len(steps) - 1  # Between two of these, all that is used grows linearly.
+    low, high = -1, len(steps) - 1  # Between two of these, loads grow linearly.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if overfull(float(steps[middle])) else (middle, high)
@@ -68,9 +68,9 @@ def _alone(
     from_all: Array,
     own: Array,
 ) -> Array:
-    """The same, with more for the one reader whose own link in is all that is full.
+    """Raise the rate of the one reader whose own incoming link is the only full resource.
 
-    What a node reads itself does not come by its link, so nothing fixes that flow yet.
+    A node's own input does not pass its link, so nothing fixes that flow yet.
     """
     full = np.flatnonzero(network > 1 - FULL)
     if len(full) != 1 or disk.max() > 1 - FULL:
@@ -85,15 +85,15 @@ def _alone(
 
 
 def copied(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
-    """What each node writes a second, of which another node writes a copy.
+    """The rate at which each node writes output that another node replicates.
 
-    All resources that no neighbour fixes earlier are filled at once, which comes to the same.
+    All resources that no neighbour fixes earlier are filled at once, with the same result.
 
     Args:
-        most: What each could by itself; 0 of one that is done. Shape ``(nodes,)``.
+        most: Each node's rate if it were alone; 0 if it is done. Shape ``(nodes,)``.
         own: Seconds of each node's disk for a byte of its own.
-        other: Seconds of each node's disk for a byte that is copied to it.
-        to: Where each node's copies go.
+        other: Seconds of each node's disk for a byte that is replicated to it.
+        to: The node to which each node replicates.
     """
     rates = np.zeros_like(most)
     moving = most > 0
@@ -102,7 +102,7 @@ def copied(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> 
         weight = own * moving + np.bincount(to, other[to] * moving, len(most))
         level = np.divide(left, weight, out=np.full_like(left, np.inf), where=weight > 0)
         wanted = np.minimum(most, np.minimum(level, level[to]))
-        # A flow is fixed when whatever bounds it bounds all others there alike, or by itself.
+        # A flow is fixed once its bottleneck limits no other flow there to a lower rate.
         least = np.full_like(level, np.inf)
         np.minimum.at(least, np.arange(len(most))[moving], wanted[moving])
         np.minimum.at(least, to[moving], wanted[moving])

@@ -1,9 +1,9 @@
-"""What breaks first as a fleet grows: what the real code asks of nodes and of its driver.
+"""Scalability limits: what breaks first as a cluster grows, by the demands of the real code.
 
-Sizes are the core's own division of memory; connections, threads and buffers are counted as its
-mesh and stages make them (``net/mesh.rs``, ``passes.rs``: each endpoint dials every other one, a
-thread a connection each way, a block in the hands of each that receives); what the driver does is
-done here, with as many splits and partitions, and timed.
+Sizes follow the core's division of memory. Connections, threads and buffers are counted as its mesh
+and stages create them: each endpoint connects to every other one, with a thread for each connection
+and direction, and a block for each receiver. The driver's work is done here, with as many splits
+and partitions, and timed.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from tonnage.simulate.cluster import Machine
 from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
-"""Fleets that are tabulated."""
+"""Tabulated cluster sizes."""
 LONG_BLOCK, LEAST_BLOCK = 64 << 10, 16 << 10
-"""Shorter blocks cost seeks; than the second no block is planned shorter (``plan.rs``)."""
+"""Blocks shorter than the first cost seeks; the core plans none shorter than the second."""
 DESCRIPTORS = 1024
-"""Files and sockets that a process may have open, if nobody raised that (getrlimit(2))."""
+"""The default limit of open files and sockets of a process (getrlimit(2))."""
 THREADS = 32_768
-"""Of a machine, by the kernel's usual ``pid_max`` (proc(5))."""
+"""Threads of a machine, by the kernel's default ``pid_max`` (proc(5))."""
 PORTS = 60_999 - 32_768 + 1
-"""For connections to one address, by the kernel's usual range (ip(7))."""
+"""Ports for connections to one address, by the kernel's default range (ip(7))."""
 SOCKET_BYTES = 131_072 + 16_384
-"""Of the kernel, for one that receives and one that sends, as they begin (tcp(7))."""
+"""Initial buffers of the kernel for a receiving and a sending socket (tcp(7))."""
 ASKED_EVERY_SECONDS = 1.0
-"""How long a node lets the driver wait for news: `fleet.crew.ASK_SECONDS`."""
+"""How long the driver waits for a node's heartbeat: `cluster.worker_pool.ASK_SECONDS`."""
 READY_SECONDS = 60.0
-"""Within which all agents have to start: `fleet.crew.READY_SECONDS`."""
+"""Time limit for the start of all workers: `cluster.worker_pool.READY_SECONDS`."""
 MTBF_SECONDS = 183 * 86_400.0
-"""Of one machine: in a new cluster's first year each crashes at least twice (Dean, LADIS 2009)."""
+"""In a new cluster's first year each machine crashes at least twice (Dean, LADIS 2009)."""
 HARM = 0.1
-"""A driver that takes more of the sort's time is a limit; so is a death that is more likely."""
+"""The limit of the driver's share of the sort's time, and of the probability of a node failure."""
 
 
 @dataclass(frozen=True)
 class Limit:
-    """Something that grows with the fleet, and how far it can."""
+    """A quantity that depends on the size of the cluster, and its bound."""
 
     name: str
     value: float
     bound: float | None
-    """``None``: it is told, and nobody knows how far it can grow."""
+    """``None``: unknown."""
     unit: str
     """``bytes``, ``seconds``, ``share`` or what is counted."""
     least: bool = False
-    """Whether the bound is the least that is good."""
+    """Whether the bound is a minimum."""
     means: str = ""
-    """What comes of it if it is hit."""
+    """The consequence of exceeding it."""
 
     @property
     def hit(self) -> bool:
-        """Whether it is beyond its bound."""
+        """Whether the bound is exceeded."""
         if self.bound is None:
             return False
         return self.value < self.bound if self.least else self.value > self.bound
@@ -70,19 +70,19 @@ class Limit:
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """A fleet of one size."""
+    """The limits of a cluster of one size."""
 
     nodes: int
     data_bytes: int
     bound_seconds: float
-    """What no sort can be faster than."""
+    """Lower bound of any sort."""
     limits: list[Limit]
     refused: str | None = None
-    """Why the core refuses to divide its memory."""
+    """Why the core cannot divide its memory."""
 
     @property
     def hit(self) -> list[str]:
-        """The limits that are hit."""
+        """The names of the exceeded limits."""
         return [each.name for each in self.limits if each.hit]
 
 
@@ -95,31 +95,31 @@ def cluster_limits(
     mtbf_seconds: float = MTBF_SECONDS,
     descriptors: int = DESCRIPTORS,
 ) -> ClusterLimits:
-    """All limits of a fleet of so many nodes.
+    """All limits of a cluster of this many nodes.
 
     Args:
-        nodes: How many.
-        data_bytes: Of all.
-        machine: What each is to the driver.
-        network: What a node, and the driver, sends in a second.
-        bound_seconds: What no sort can be faster than.
+        nodes: Number of nodes.
+        data_bytes: In total.
+        machine: Each node.
+        network: Bytes that a node, and the driver, sends in a second.
+        bound_seconds: Lower bound of any sort.
         mtbf_seconds: Mean time between two failures of a machine.
-        descriptors: What a process may have open.
+        descriptors: Open files and sockets that a process may have.
     """
     links = (nodes - 1) * machine.connections
     counted = [
-        Limit("sockets", 2 * links, descriptors, "sockets", means="no round can begin"),
+        Limit("sockets", 2 * links, descriptors, "sockets", means="no round can start"),
         Limit("threads", 2 * links + 2 * machine.cores, THREADS, "threads", means="none start"),
-        Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be dialled"),
+        Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be connected"),
         Limit("kernel's buffers", links * SOCKET_BYTES, None, "bytes"),
         Limit("messages to the driver", nodes / ASKED_EVERY_SECONDS, None, "a second"),
         Limit("agents to start", nodes / READY_SECONDS, None, "a second"),
         Limit(
-            "a node dies",
+            "node failure",
             -math.expm1(-nodes * bound_seconds / mtbf_seconds),
             HARM,
             "share",
-            means="what it held, and was to read, is read and sent again",
+            means="its data, and its remaining input, is read and sent again",
         ),
     ]
     share = -(-data_bytes // nodes)
@@ -128,7 +128,7 @@ def cluster_limits(
     except core.UsageError as why:
         return ClusterLimits(nodes, data_bytes, bound_seconds, counted, str(why))
     partitions = int(plan["partitions"]) * nodes
-    cpu, told = _driving(nodes, data_bytes, machine, partitions)
+    cpu, message_bytes = _driver_cost(nodes, data_bytes, machine, partitions)
     keys = keys_per_partition(nodes, partitions, machine.layout.record_bytes)
     largest = largest_partition(keys, partitions) * data_bytes / partitions
     block = int(plan["block_bytes"])
@@ -144,25 +144,25 @@ def cluster_limits(
                 largest,
                 float(plan["slot_bytes"]),
                 "bytes",
-                means="it is divided once more: read and written a third time",
+                means="it is partitioned once more: read and written a third time",
             ),
             Limit("sampled keys", keys, None, "a partition"),
             Limit(
                 "driver",
-                cpu + told * nodes / network,
+                cpu + message_bytes * nodes / network,
                 HARM * bound_seconds,
                 "seconds",
                 means="nodes wait for it",
             ),
             Limit("driver's processor", cpu, None, "seconds"),
-            Limit("driver's messages of a round", told * nodes, None, "bytes"),
+            Limit("driver's messages of a round", message_bytes * nodes, None, "bytes"),
             *counted,
         ],
     )
 
 
 def first_limit(rows: Sequence[ClusterLimits]) -> tuple[int, list[str]] | None:
-    """The smallest fleet that hits a limit, and which."""
+    """The smallest cluster that hits a limit, and which."""
     for each in sorted(rows, key=lambda one: one.nodes):
         if each.refused:
             return each.nodes, ["memory"]
@@ -172,16 +172,18 @@ def first_limit(rows: Sequence[ClusterLimits]) -> tuple[int, list[str]] | None:
 
 
 def largest_partition(keys: float, partitions: int) -> float:
-    """The largest of so many partitions, over a middling one.
+    """The ratio of the largest of this many partitions to the mean.
 
-    Each is as Gamma(k) / k of k keys; of P of them the largest is about at the quantile 1 - 1 / P.
+    Sizes follow Gamma(k) / k for k keys; the largest of P is about the quantile 1 - 1 / P.
     """
     share = np.array([1 - 1 / max(partitions, 2)])
     return float(gamma_quantiles(keys, share)[0]) / keys
 
 
-def _driving(nodes: int, data_bytes: int, machine: Machine, partitions: int) -> tuple[float, float]:
-    """Seconds of the processor for a first round's schedule and messages; bytes of one message."""
+def _driver_cost(
+    nodes: int, data_bytes: int, machine: Machine, partitions: int
+) -> tuple[float, float]:
+    """CPU seconds of a first round's schedule and messages; bytes of one message."""
     record, key = machine.layout.record_bytes, machine.layout.key_bytes
     called = node_names(nodes)
     splits = input_splits(called, data_bytes, record)
@@ -194,7 +196,7 @@ def _driving(nodes: int, data_bytes: int, machine: Machine, partitions: int) -> 
     sizing.block_bytes(each, schedule, workers, *machine.memory)
     sizing.space_needed(each, schedule)
     deciding = time.process_time() - began
-    # As `fleet.sorting` has it for each node: where all partitions begin, and who owns them.
+    # As `run.two_pass.driver` sends it to each node: where all partitions begin, and their owners.
     number = {node: place for place, node in enumerate(each.nodes)}
     mine = max(each.reads.values(), key=len)
     message = {
@@ -207,6 +209,6 @@ def _driving(nodes: int, data_bytes: int, machine: Machine, partitions: int) -> 
         ],
     }
     began = time.process_time()
-    size = len(pickle.dumps(message, protocol=5))  # As Ray has it
+    size = len(pickle.dumps(message, protocol=5))  # As Ray does.
     telling = time.process_time() - began
     return deciding + telling * nodes, float(size)

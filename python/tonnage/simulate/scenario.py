@@ -1,4 +1,4 @@
-"""A question about a sort on a fleet, and all that is told of it."""
+"""Simulate a sort with slow and failing nodes, and tabulate the limits of other cluster sizes."""
 
 from __future__ import annotations
 
@@ -26,120 +26,122 @@ from tonnage.simulate.sort import SimulatedSort, SortRequest, draw_deaths, simul
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is asked."""
+    """A sort on a cluster, with disturbances."""
 
     nodes: int
     data_bytes: int
     machine: Machine
-    laws: OfferCapacity
-    """What was measured of the machine."""
+    capacity: OfferCapacity
+    """Measured on the machine."""
     shares: OfferCapacity
-    """What share of advertised figures is reached."""
+    """The shares of advertised figures that measured offers reached."""
     figures: Mapping[ResourceClass, float]
-    """What is advertised of it."""
+    """Advertised figures of the machine."""
     durability: Durability = "none"
     input_copies: int = 1
     lose: int = 0
     slow: tuple[int, float] | None = None
-    """How many nodes carry which part of what they would."""
+    """The number of slow nodes, and the factor of their rates."""
     even: bool = False
     seed: int = 0
     mtbf_seconds: float = scalability_limits.MTBF_SECONDS
     descriptors: int = scalability_limits.DESCRIPTORS
     per_node: bool = False
-    """Whether larger fleets have more data, and not as much."""
+    """Whether the data grows with the cluster."""
 
-    def fleet(self, nodes: int) -> SimulatedCluster:
-        """So many of these machines."""
+    def cluster(self, nodes: int) -> SimulatedCluster:
+        """A cluster of this many nodes; slow ones only at the scenario's size."""
         known = ProfileIndex(names=(), offers={}, shares=self.shares)
-        shape = sort_demand(self.laws, known, self.figures, self.durability)
-        made = draw_cluster(shape, nodes, self.figures, self.seed)
-        return made.slowed(*self.slow, self.seed) if self.slow and nodes == self.nodes else made
+        shape = sort_demand(self.capacity, known, self.figures, self.durability)
+        cluster = draw_cluster(shape, nodes, self.figures, self.seed)
+        return (
+            cluster.slowed(*self.slow, self.seed) if self.slow and nodes == self.nodes else cluster
+        )
 
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """What came of it."""
+    """The result of a scenario."""
 
     bound_seconds: float
-    """What no sort on these nodes can be faster than."""
+    """Lower bound of any sort on these nodes."""
     undisturbed: SimulatedSort
     disturbed: SimulatedSort | None
-    """With nodes that die."""
+    """With failing nodes."""
     deaths: dict[int, float]
     here: scalability_limits.ClusterLimits
-    """The limits of this fleet."""
+    """The limits of this cluster."""
     rows: list[scalability_limits.ClusterLimits]
-    """Those of others."""
+    """Those of other sizes."""
     warning: str | None
-    """Of a network larger than any that was measured."""
+    """If the network is larger than any measured one."""
     took_seconds: float
-    """Of this machine, to simulate."""
+    """Time of the simulation itself."""
 
     @property
     def first(self) -> tuple[int, list[str]] | None:
-        """The smallest fleet that hits a limit, and which."""
+        """The smallest cluster that hits a limit, and which."""
         return scalability_limits.first_limit([*self.rows, self.here])
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """The result as JSON values."""
         rows = [self.here, *self.rows]
-        told = dataclasses.asdict(self)
-        for one, row in zip([told["here"], *told["rows"]], rows, strict=True):
+        values = dataclasses.asdict(self)
+        for one, row in zip([values["here"], *values["rows"]], rows, strict=True):
             one["hit"] = row.hit
         smallest = self.first
-        told["first"] = smallest and {"nodes": smallest[0], "limits": smallest[1]}
-        return told
+        values["first"] = smallest and {"nodes": smallest[0], "limits": smallest[1]}
+        return values
 
 
-def run_scenario(wanted: Scenario) -> ScenarioResult:
-    """Simulates what is asked, and tabulates the limits of fleets of other sizes.
+def run_scenario(scenario: Scenario) -> ScenarioResult:
+    """Simulate a scenario, and tabulate the limits of clusters of other sizes.
 
     Raises:
-        UsageError: The memory is too small.
-        SimulationError: It cannot be simulated, or fails.
+        UsageError: The memory is too small, or more nodes are slow or fail than there are.
+        SimulationError: The sort cannot be simulated, or fails.
     """
     began = time.perf_counter()
-    here = wanted.fleet(wanted.nodes)
-    asked = SortRequest(
-        wanted.data_bytes,
-        wanted.durability,
-        wanted.input_copies,
-        even=wanted.even,
-        seed=wanted.seed,
+    here = scenario.cluster(scenario.nodes)
+    request = SortRequest(
+        scenario.data_bytes,
+        scenario.durability,
+        scenario.input_copies,
+        even=scenario.even,
+        seed=scenario.seed,
     )
-    undisturbed = simulate(here, wanted.machine, asked)
-    deaths = draw_deaths(wanted.nodes, wanted.lose, undisturbed.seconds, wanted.seed)
+    undisturbed = simulate(here, scenario.machine, request)
+    deaths = draw_deaths(scenario.nodes, scenario.lose, undisturbed.seconds, scenario.seed)
     disturbed = None
     if deaths:
-        asked = dataclasses.replace(asked, deaths=deaths)
-        disturbed = simulate(here, wanted.machine, asked)
+        request = dataclasses.replace(request, deaths=deaths)
+        disturbed = simulate(here, scenario.machine, request)
     took = time.perf_counter() - began
-    curve = wanted.laws.curve or wanted.shares.curve
+    curve = scenario.capacity.curve or scenario.shares.curve
     return ScenarioResult(
-        bound_seconds=bound_seconds(here, wanted.data_bytes, wanted.durability),
+        bound_seconds=bound_seconds(here, scenario.data_bytes, scenario.durability),
         undisturbed=undisturbed,
         disturbed=disturbed,
         deaths=deaths,
-        here=_row(wanted, wanted.nodes),
-        rows=[_row(wanted, nodes) for nodes in scalability_limits.SIZES],
-        warning=curve.warning(wanted.nodes) if curve else None,
+        here=_row(scenario, scenario.nodes),
+        rows=[_row(scenario, nodes) for nodes in scalability_limits.SIZES],
+        warning=curve.warning(scenario.nodes) if curve else None,
         took_seconds=took,
     )
 
 
-def _row(wanted: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
-    data = wanted.data_bytes
-    if wanted.per_node:
-        data = data * nodes // wanted.nodes
-    made = wanted.fleet(nodes)
-    network = float(np.median(made.network))
+def _row(scenario: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
+    data = scenario.data_bytes
+    if scenario.per_node:
+        data = data * nodes // scenario.nodes
+    cluster = scenario.cluster(nodes)
+    network = float(np.median(cluster.network))
     return scalability_limits.cluster_limits(
         nodes,
         data,
-        wanted.machine,
+        scenario.machine,
         network,
-        bound_seconds(made, data, wanted.durability),
-        wanted.mtbf_seconds,
-        wanted.descriptors,
+        bound_seconds(cluster, data, scenario.durability),
+        scenario.mtbf_seconds,
+        scenario.descriptors,
     )

@@ -1,11 +1,10 @@
-"""A simulated sort: the schedule is asked what is next, as its driver does, and told what came.
+"""Simulate a sort: query the real schedule for the next step, and report the simulated result.
 
-Splits, partitions, their owners, blocks and who reads what are those of a real sort
-(`run.division`, `run.schedule`). How large partitions come out follows from the sample: with k
-sampled keys for each, their sizes are as Gamma(k) (the spacings of uniform order statistics: David
-and Nagaraja, Order Statistics, section 6.4). Where a byte of the input goes is settled by its
-place, so that what is read again after a loss goes where it went before, and all that comes adds up
-to the byte.
+Splits, partitions, owners, blocks and assignments are those of a real sort (`run.two_pass.sizing`,
+`run.two_pass.schedule`). The sizes of partitions follow from the sample: with k sampled keys for
+each, they are distributed as Gamma(k) (the spacings of uniform order statistics: David and Nagaraja,
+Order Statistics, section 6.4). The partition of an input byte depends on its position only. So data
+that is read again after a loss goes to the same partition, and all sizes add up to the byte.
 """
 
 from __future__ import annotations
@@ -19,38 +18,39 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tonnage.base import core
 from tonnage.model.jobs.mapreduce import Durability
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import (
     Finished,
+    InputLost,
     NoNodeLeft,
     Outcome,
     Round,
     Schedule,
     Split,
     Total,
-    InputLost,
 )
 from tonnage.simulate import events
 from tonnage.simulate.cluster import Array, Machine, SimulatedCluster, SimulationError
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
-"""A sampled chunk is no longer (``two_pass.rs``)."""
+"""Maximum size of a sampled chunk, as in the core."""
 Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
 class SortRequest:
-    """The sort that is meant."""
+    """The sort to simulate."""
 
     data_bytes: int
     durability: Durability = "none"
     input_copies: int = 1
-    """How many nodes have each part of the input."""
+    """The number of nodes that have each part of the input."""
     deaths: Mapping[int, float] = field(default_factory=dict)
-    """When nodes die, in seconds from the beginning."""
+    """Failures by node, in seconds from the start."""
     even: bool = False
-    """Whether partitions are all alike, as with a sample without error."""
+    """Whether all partitions are equal, as with a perfect sample."""
     seed: int = 0
 
 
@@ -64,7 +64,7 @@ class SimulatedStep:
     splits: int
     partitions: int
     lost: list[str]
-    """Who died meanwhile; who dies between two steps is in none."""
+    """Nodes that failed during this step; failures between two steps are in none."""
     read_bytes: float
     sent_bytes: float
     written_bytes: float
@@ -72,13 +72,13 @@ class SimulatedStep:
 
 @dataclass(frozen=True)
 class SimulatedSort:
-    """What came of it."""
+    """The result of a simulated sort."""
 
     nodes: int
     seconds: float
     steps: list[SimulatedStep]
     lost: list[str]
-    """Who died before the end, in the order in which it was found."""
+    """Nodes that failed before the end, in the order of detection."""
     splits: int
     partitions: int
     block_bytes: int
@@ -86,34 +86,34 @@ class SimulatedSort:
     keys_per_partition: float
     repartitioned_bytes: int
     bytes_in: int
-    """Of the input, as readers told."""
+    """Of the input, as readers reported."""
     bytes_out: int
     """Of all finished partitions."""
     driver_cpu_seconds: float
-    """What schedule and division took of this machine's processor, in this run."""
+    """CPU time of schedule and sizing in this run."""
 
     def seconds_of(self, name: str) -> float:
-        """Of all steps of this name."""
+        """Total of all steps of this name."""
         return sum(step.seconds for step in self.steps if step.name == name)
 
     @property
     def carried_bytes(self) -> float:
-        """All that was read, sent and written."""
+        """All bytes read, sent and written."""
         return sum(each.read_bytes + each.sent_bytes + each.written_bytes for each in self.steps)
 
 
-def simulate(fleet: SimulatedCluster, machine: Machine, asked: SortRequest) -> SimulatedSort:
-    """Simulates a sort.
+def simulate(cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> SimulatedSort:
+    """Simulate a sort.
 
     Raises:
         UsageError: The memory is too small.
-        SimulationError: The sort fails: too much is lost.
+        SimulationError: The sort fails because too much is lost.
     """
-    return _Simulation(fleet, machine, asked).run()
+    return _Simulation(cluster, machine, request).run()
 
 
 def node_names(nodes: int) -> list[str]:
-    """What the nodes are called, in order."""
+    """The names of the nodes, in order."""
     width = len(str(nodes - 1))
     return [f"node-{number:0{width}}" for number in range(nodes)]
 
@@ -121,19 +121,18 @@ def node_names(nodes: int) -> list[str]:
 def input_splits(
     nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1
 ) -> list[Split]:
-    """The splits of a file on each node, which the next ones have, too.
+    """The splits of a file on each node, with copies on the next nodes.
 
     Args:
         nodes: Their names.
-        data_bytes: Of all files; what is no whole record is left out.
+        data_bytes: Of all files; an incomplete record is dropped.
         record_bytes: Size of a record.
-        copies: How many nodes have each file.
-
-    Raises:
-        SimulationError: There are fewer nodes.
+        copies: Number of nodes that have each file.
     """
     if not 1 <= copies <= len(nodes):
-        raise SimulationError(f"--input-copies {copies}: give 1 to {len(nodes)}, as many as nodes")
+        raise core.UsageError(
+            f"give 1 to {len(nodes)}, the number of nodes", setting="input_copies"
+        )
     each, left = divmod(data_bytes // record_bytes, len(nodes))
     sizes = [(each + (number < left)) * record_bytes for number in range(len(nodes))]
     length = sizing.stride(sum(sizes), len(nodes), record_bytes)
@@ -149,16 +148,16 @@ def input_splits(
 
 
 def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
-    """How many keys are sampled for each partition, by the driver's arithmetic."""
+    """The number of sampled keys for each partition, by the driver's arithmetic."""
     chunks = nodes * max(-(-sizing.chunks(partitions) // nodes), 1)
     chunk = max(min(CHUNK_BYTES, CHUNK_RECORDS * record_bytes) // record_bytes, 1)
     return chunks * chunk / partitions
 
 
 def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
-    """So many nodes that die, at moments that are as likely as each other."""
+    """Draw failures of ``count`` nodes, uniform in time."""
     if count >= nodes:
-        raise SimulationError(f"--lose {count}: the fleet has {nodes} nodes: lose fewer")
+        raise core.UsageError(f"give fewer than the cluster's {nodes} nodes", setting="lose")
     generator = np.random.default_rng([seed, *b"deaths"])
     which = generator.choice(nodes, count, replace=False)
     moments = generator.uniform(0, within_seconds, count)
@@ -166,36 +165,36 @@ def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dic
 
 
 class _Simulation:
-    """A sort under way."""
+    """A running simulation."""
 
-    def __init__(self, fleet: SimulatedCluster, machine: Machine, asked: SortRequest) -> None:
-        self._fleet, self._machine, self._asked = fleet, machine, asked
+    def __init__(self, cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> None:
+        self._cluster, self._machine, self._request = cluster, machine, request
         self._cpu = self._now = 0.0
-        self._names = node_names(fleet.nodes)
+        self._names = node_names(cluster.nodes)
         self._number = {name: number for number, name in enumerate(self._names)}
         self._workers = dict.fromkeys(self._names, machine.cores)
         splits = input_splits(
-            self._names, asked.data_bytes, machine.layout.record_bytes, asked.input_copies
+            self._names, request.data_bytes, machine.layout.record_bytes, request.input_copies
         )
-        wanted = self._driver(
+        desired = self._driver(
             lambda: sizing.partitions(splits, self._workers, *self._machine.memory)
         )
-        keys = keys_per_partition(fleet.nodes, wanted, machine.layout.record_bytes)
-        partitions = min(wanted, int(keys * wanted))
-        self._keys = keys_per_partition(fleet.nodes, partitions, machine.layout.record_bytes)
+        keys = keys_per_partition(cluster.nodes, desired, machine.layout.record_bytes)
+        partitions = min(desired, int(keys * desired))
+        self._keys = keys_per_partition(cluster.nodes, partitions, machine.layout.record_bytes)
         self._ends = self._partition_ends(partitions)
         self._begins = np.cumsum([0, *(split.bytes for split in splits)])
         self._schedule = self._driver(
             lambda: Schedule(splits, partitions, dict.fromkeys(self._names, 1.0))
         )
-        share = -(-asked.data_bytes // fleet.nodes)
-        self._slot = sizing.plan(share, machine.cores, fleet.nodes, *self._machine.memory)[
+        share = -(-request.data_bytes // cluster.nodes)
+        self._slot = sizing.plan(share, machine.cores, cluster.nodes, *self._machine.memory)[
             "slot_bytes"
         ]
         self._steps: list[SimulatedStep] = []
         self._lost: list[str] = []
         self._blocks = self._repartitioned = 0
-        self._deaths = dict(asked.deaths)
+        self._deaths = dict(request.deaths)
         self._copy_at: dict[int, str] = {}
 
     def run(self) -> SimulatedSort:
@@ -210,7 +209,7 @@ class _Simulation:
         except (InputLost, NoNodeLeft) as why:
             raise SimulationError(f"the sort fails after {self._now:.0f} s: {why}") from why
         return SimulatedSort(
-            nodes=self._fleet.nodes,
+            nodes=self._cluster.nodes,
             seconds=self._now,
             steps=self._steps,
             lost=self._lost,
@@ -225,17 +224,17 @@ class _Simulation:
         )
 
     def _driver(self, work: Callable[[], Given]) -> Given:
-        """Does what a driver does, and counts what it takes of the processor."""
+        """Do work of the driver, and count its CPU time."""
         began = time.process_time()
         done = work()
         self._cpu += time.process_time() - began
         return done
 
     def _partition_ends(self, partitions: int) -> Array:
-        """Where each partition ends, as a share of what is sorted."""
+        """The end of each partition, as a share of the data."""
         sizes = np.ones(partitions)
-        if not self._asked.even:
-            generator = np.random.default_rng([self._asked.seed, *b"partitions"])
+        if not self._request.even:
+            generator = np.random.default_rng([self._request.seed, *b"partitions"])
             sizes = generator.gamma(self._keys, size=partitions)
         ends = np.cumsum(sizes)
         return np.asarray(ends / ends[-1])
@@ -245,13 +244,13 @@ class _Simulation:
     def _round(self, each: Round) -> None:
         schedule = self._schedule
         if self._lose_dead():
-            return  # Who is gone is found before a round begins.
+            return  # Failures are detected before a round starts.
         blocks = self._driver(
             lambda: sizing.block_bytes(each, schedule, self._workers, *self._machine.memory)
         )
         self._driver(lambda: sizing.space_needed(each, schedule))
         self._blocks = self._blocks or blocks
-        reads, shares = np.zeros(self._fleet.nodes), np.zeros(self._fleet.nodes)
+        reads, shares = np.zeros(self._cluster.nodes), np.zeros(self._cluster.nodes)
         for node, numbers in each.reads.items():
             reads[self._number[node]] = sum(schedule.splits[one].bytes for one in numbers)
         places = np.fromiter(each.owners, dtype=np.int64, count=len(each.owners))
@@ -259,12 +258,12 @@ class _Simulation:
         sizes = self._ends - np.concatenate([[0.0], self._ends[:-1]])
         np.add.at(shares, owners, sizes[places])
         open_bytes = self._machine.cores * len(each.owners) * blocks
-        held = np.full(self._fleet.nodes, open_bytes / 2)
-        came = events.pass_one(self._fleet, reads, shares, held, self._deaths_from_now())
-        taken = [number for node in each.nodes if came.alive[number := self._number[node]]]
-        lost = tuple(node for node in each.reads if not came.whole[self._number[node]])
-        whole = [one for node in each.reads if node not in lost for one in each.reads[node]]
-        size_of = dict(zip(places.tolist(), self._sizes(whole, places).tolist(), strict=True))
+        held = np.full(self._cluster.nodes, open_bytes / 2)
+        result = events.pass_one(self._cluster, reads, shares, held, self._deaths_from_now())
+        taken = [number for node in each.nodes if result.alive[number := self._number[node]]]
+        lost = tuple(node for node in each.reads if not result.complete[self._number[node]])
+        complete = [one for node in each.reads if node not in lost for one in each.reads[node]]
+        size_of = dict(zip(places.tolist(), self._sizes(complete, places).tolist(), strict=True))
         of_owner: dict[int, dict[int, int]] = {number: {} for number in taken}
         for place, owner in zip(places.tolist(), owners.tolist(), strict=True):
             if owner in of_owner:
@@ -277,13 +276,13 @@ class _Simulation:
             )
             for number in taken
         }
-        self._end("pass_one", came, sum(map(len, each.reads.values())), len(each.owners))
+        self._end("pass_one", result, sum(map(len, each.reads.values())), len(each.owners))
         judged = self._driver(lambda: schedule.round_ended(each, outcomes))
-        assert not judged  # Nobody is well and cannot be reached.
+        assert not judged  # No healthy node is unreachable.
         self._lose_dead()
 
     def _sizes(self, splits: Sequence[int], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Bytes of these splits that belong to each of these partitions."""
+        """Bytes of these splits in each of these partitions."""
         sizes = np.zeros(len(places), dtype=np.int64)
         ends = np.concatenate([[0.0], self._ends])
         numbers = np.sort(np.asarray(splits, dtype=np.int64))
@@ -297,24 +296,24 @@ class _Simulation:
     # Pass two.
 
     def _pass_two(self, left: Mapping[str, Sequence[int]]) -> None:
-        schedule, nodes = self._schedule, self._fleet.nodes
+        schedule, nodes = self._schedule, self._cluster.nodes
         if self._lose_dead():
             return
         sizes, again, first = np.zeros(nodes), np.zeros(nodes), np.zeros(nodes)
         for node, places in left.items():
-            number, came = self._number[node], [schedule.received[place] for place in places]
-            sizes[number] = sum(came)
-            again[number] = sum(size for size in came if size > self._slot)
-            first[number] = sum(came) / len(came)
-        copies = self._asked.durability == "replicated"
-        ended = events.pass_two(self._fleet, sizes, again, first, copies, self._deaths_from_now())
+            number, received = self._number[node], [schedule.received[place] for place in places]
+            sizes[number] = sum(received)
+            again[number] = sum(size for size in received if size > self._slot)
+            first[number] = sum(received) / len(received)
+        copies = self._request.durability == "replicated"
+        ended = events.pass_two(self._cluster, sizes, again, first, copies, self._deaths_from_now())
         self._repartitioned += int(again.sum())
         living = [name for name, alive in zip(self._names, ended.alive, strict=True) if alive]
         for node, places in left.items():
             number, done = self._number[node], 0
             for place in places:
                 done += schedule.received[place]
-                if ended.whole[number] or done <= ended.done[number]:
+                if ended.complete[number] or done <= ended.done[number]:
                     files = [Finished(f"part-{place}", Total(bytes=schedule.received[place]))]
                     schedule.partition_finished(place, files)
                     if copies:
@@ -323,7 +322,7 @@ class _Simulation:
         self._end("pass_two", ended, 0, sum(map(len, left.values())))
         self._lose_dead()
 
-    # What is lost.
+    # Losses.
 
     def _deaths_from_now(self) -> dict[int, float]:
         return {node: at - self._now for node, at in self._deaths.items()} | {
@@ -352,18 +351,18 @@ class _Simulation:
         self._now += ended.seconds
 
     def _lose_dead(self) -> bool:
-        """Takes who has died by now for lost; tells whether there was anybody."""
+        """Report nodes that have failed by now as lost; return whether there are new ones."""
         schedule = self._schedule
         dead = [self._names[node] for node, at in self._deaths.items() if at <= self._now]
         new = [node for node in dead if node in schedule.keepers]
         self._lost += new
-        # Of those lost before, too: what only the newly lost still had of theirs.
+        # Also those lost before: the newly lost may have had the last copies of theirs.
         for node in [*new, *(set(dead) - set(new))] if new else []:
             self._driver(partial(schedule.lose, node, keeps=self._kept(node, dead)))
         return bool(new)
 
     def _kept(self, node: str, dead: Sequence[str]) -> set[int]:
-        """The finished partitions of a node that somebody alive has a copy of."""
+        """The finished partitions of a node of which a living node has a copy."""
         return {
             place
             for place in self._schedule.finished

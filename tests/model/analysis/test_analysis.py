@@ -195,8 +195,8 @@ def test_only_what_was_done_alike_is_put_together() -> None:
     ]
     (cached,) = [said for said in analysis.warnings if "must be from a cache" in said]
     assert cached == (
-        "Only a cache can have given 1 of fio's 3 figures, which are kept apart from what devices "
-        "gave: fio: randread 4 KiB, buffered, from a cache. The first, because: fast."
+        "1 of fio's 3 figures must be from a cache, and are shown apart from those of devices: "
+        "fio: randread 4 KiB, buffered, from a cache. Reason for the first: fast."
     )
     (compared,) = analysis.direct_against_buffered
     assert (compared.way, compared.than, compared.ratio.value) == ("direct", "buffered", 0.8)
@@ -245,7 +245,7 @@ def test_a_sweep_of_sizes_through_the_cache_is_one_warning() -> None:
     ]
     (said,) = analyse([imported("import-1", *readings)]).warnings
     assert said.startswith("7 of iozone's 8 figures must be from a cache")
-    assert "(7 in all). The first, because: it was there." in said
+    assert "(7 in all). Reason for the first: it was there." in said
 
 
 def test_an_imported_measurement_is_an_instance() -> None:

@@ -242,7 +242,7 @@ def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() 
     unlike = replace(job, settings=job.settings | {"map_share": 0.9})
     found = planned([made_up(LAWS), calibrated([run])], 2, unlike)
     assert found.calibrated is None
-    assert "its --map-share is 0.500, and this is planned with 0.9" in found.notes[0]
+    assert "its map share is 0.500, this plan's is 0.9" in found.notes[0]
 
 
 def reduced(**more: Any) -> ReductionRecord:
