@@ -1,1 +1,1 @@
-"""Measure: what a machine carries. Each module does one kind of measurement -> `Measurement`."""
+"""Measure what machines' disks, networks and cores deliver: one module per kind of measurement."""

@@ -7,11 +7,11 @@ to itself; the latency of a guest at queue depth 1 depends on how idle it is.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
 
+from tonnage.base.core.process_usage import cpu_seconds
 from tonnage.base.records import Phase, SystemActivity
 from tonnage.base.system import procfs
 from tonnage.base.system.block_devices import queue_dir
@@ -44,7 +44,7 @@ class ActivityMonitor:
 
     def __enter__(self) -> ActivityMonitor:
         self._disk, self._cores = procfs.disk_totals(self._devices), procfs.core_seconds()
-        self._own = _own_seconds()
+        self._own = cpu_seconds()
         self._dirty = procfs.meminfo_bytes("Dirty")
         return self
 
@@ -52,7 +52,7 @@ class ActivityMonitor:
         cores, before = procfs.core_seconds(), self._cores
         disk = procfs.disk_totals(self._devices)
         moved = _difference(self._disk, disk) if self._disk and disk else None
-        own = _own_seconds() - self._own
+        own = cpu_seconds() - self._own
         self.activity = SystemActivity(
             device=", ".join(self._devices),
             device_reads=moved.reads if moved else None,
@@ -122,8 +122,3 @@ def queue_options(device: str) -> dict[str, str]:
 
 def _difference(before: DiskCounters, after: DiskCounters) -> DiskCounters:
     return DiskCounters(*(late - early for early, late in zip(before, after, strict=True)))  # type: ignore[arg-type]
-
-
-def _own_seconds() -> float:
-    times = os.times()
-    return times.user + times.system

@@ -1,4 +1,4 @@
-"""A short look at all of a fleet: everyone's disks together, then the network between those left.
+"""A short look at all nodes of a cluster: all disks at once, then the network between those left.
 
 Each part is a fleet's measurement of its own, on file beside the other, and goes on as such. A
 machine whose disks could not be measured has no part in the network's: it would hold up the others.
@@ -31,14 +31,14 @@ def screen_cluster(
     out: Path,
     disks: MeasurementRequest,
     network: net.ClusterNetSettings,
-    on_rows: OnStatus,
+    on_status: OnStatus,
 ) -> MeasurementEvents:
-    """As `measure_fleet`, of both: the disks' measurement ends first, then the network's.
+    """The same as `measure_cluster`, of both: the disks' measurement ends first, then the network's.
 
     With fewer than two machines left there is no network, and nothing comes of it.
     """
     with locked_parent_dir(out, (DISK, NET)):
-        found = measure_cluster(cluster, out / DISK, disks, on_rows)
+        found = measure_cluster(cluster, out / DISK, disks, on_status)
         left: Iterable[str] = ()
         with closing(found):
             for each in found:
@@ -52,7 +52,7 @@ def screen_cluster(
             cluster,
             out / NET,
             network,
-            on_rows,
+            on_status,
             command=disks.command,
             labels=disks.labels,
             instances=None,

@@ -1,14 +1,14 @@
-"""The network between machines: Themis' NetBench on a fleet.
+"""Measure the network between the nodes of a cluster (Themis' NetBench).
 
-In each round machines come in a random order. Each sends to the next in it while nobody else
-does, which is what a pair can carry; the first two also both ways at once. Each sends alone to
-all others, and receives alone from all, as much as each takes: what its own link carries, whoever
-its partners are. Then the first 2, 4, 8 .. and all of them send all to all over so many
-connections a pair: what a shuffle gets, which ends with its slowest node.
+In each round the nodes are in a random order. Each sends to the next one while nobody else sends:
+the rate of a pair. The first two also send in both directions at once. Each node sends alone to all
+others, and receives alone from all, without waiting for the slowest peer: the rate of its own link.
+Then the first 2, 4, 8 ... and all nodes send all to all over several connections per pair: the rate
+of a shuffle, which ends with its slowest node.
 
-A machine that is lost has its row; the others go on without it. What fails although all machines
-answer is tried again; then whom more could not speak to than anybody else is given up. If that is
-nobody, those that took part lack it, and their rows say so.
+A lost node is recorded as such, and the others continue without it. A test that fails although all
+nodes answer is tried again; then the node that most others blame is given up. If there is no such
+node, the test is left out, and recorded as missing for the nodes that took part.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterNode, Trial
+from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,
     ALONE,
@@ -38,7 +39,8 @@ from tonnage.base.records.network_rounds import (
     SEND,
     UNEVENLY,
 )
-from tonnage.cluster.ray_adapter import Cluster, WorkerLost
+from tonnage.cluster import config
+from tonnage.cluster.ray_adapter import Cluster
 from tonnage.measure.cluster.driver import (
     MeasurementEvents,
     MeasurementRequest,
@@ -50,28 +52,25 @@ from tonnage.measure.cluster.driver import (
 )
 from tonnage.measure.cluster.measure_worker import RoundResult
 from tonnage.measure.net.cluster_worker import (
-    END_TIMEOUT_SECONDS,
-    NetworkAgent,
-    NetworkTestPart,
+    DESCRIBE,
+    MEASURE_NETWORK,
+    NetworkTask,
+    NoMoreParts,
+    RoundPart,
     take_part,
 )
 from tonnage.measure.net.endpoint_round import (
     RoundSpec,
     all_to_all,
     all_to_one,
-    core_configs,
     one_to_all,
     warm_up,
 )
 from tonnage.measure.trial import repetition
 from tonnage.measure.trial.repetition import RepetitionPlan
 
-CONNECT_TIMEOUT_SECONDS = 10.0
-"""All nodes of a round have to connect within this time."""
 ATTEMPTS = 2
 """How often a test is tried that fails although all nodes answer."""
-START_TIMEOUT_SECONDS = 10.0
-"""An endpoint's process starts within this time."""
 PEER = re.compile(r"endpoint (\d+) \(")
 """How the core names a peer in errors."""
 NO_PEER = "no other node is left, and a network needs two"
@@ -169,7 +168,7 @@ def round_tests(
 
 
 def measure_cluster_net(
-    cluster: Cluster, out: Path, settings: ClusterNetSettings, on_rows: OnStatus, **more: Any
+    cluster: Cluster, out: Path, settings: ClusterNetSettings, on_status: OnStatus, **more: Any
 ) -> MeasurementEvents:
     """Measure the network between nodes; ``more`` are further fields of `MeasurementRequest`.
 
@@ -183,19 +182,22 @@ def measure_cluster_net(
             f"the cluster has {available} nodes, not {max(settings.sizes)}: give at most {available}",
             setting="sizes",
         )
-    with measurement_run(cluster, out, request, on_rows) as run:
-        yield from run.ready(NetworkAgent)
+    with measurement_run(cluster, out, request, on_status) as run:
+        yield from run.ready()
+        types = run.pool.run_step(DESCRIBE, {node.node: None for node in run.left})
         run.begin(run.left)
-        shuffle = _ShuffleRun(run, settings)
+        shuffle = _ShuffleRun(
+            run, settings, {node: each.value.name for node, each in types.items() if each.value}
+        )
         for number in range(settings.rounds):
             yield from shuffle.round(number)
-        for member in run.left:
-            member.late_seconds = shuffle.late.get(member.node)
-            member.lacks = shuffle.lacking.get(member.node)
-            run.give(member, None)
+        for node in run.left:
+            node.late_seconds = shuffle.late.get(node.node)
+            node.lacks = shuffle.lacking.get(node.node)
+            run.pool.notify(node.node, NoMoreParts())
         while run.left:
-            yield from run.hear(run.left)
-        yield run.whole()
+            yield from run.events()
+        yield run.close_measurement()
 
 
 def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
@@ -203,7 +205,12 @@ def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
     recorded = dataclasses.asdict(settings)
     work = partial(take_part, settings=recorded, stopping_rule=settings.rule)
     # Until a part times out by itself, perhaps because of a peer that sends nothing.
-    pause = START_TIMEOUT_SECONDS + CONNECT_TIMEOUT_SECONDS + settings.seconds + END_TIMEOUT_SECONDS
+    pause = (
+        config.NETWORK_START_SECONDS
+        + config.NETWORK_MEETING_SECONDS
+        + settings.seconds
+        + config.NETWORK_DRAIN_SECONDS
+    )
     return MeasurementRequest(
         kind=NET,
         work=lambda _: work,
@@ -211,6 +218,8 @@ def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
         pause_seconds=pause,
         late_seconds=math.inf,  # They connect before each test.
         in_step=True,
+        step=MEASURE_NETWORK,
+        task=NetworkTask,
         **more,
     )
 
@@ -218,7 +227,9 @@ def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
 class _ShuffleRun:
     """The rounds of one run."""
 
-    def __init__(self, run: MeasurementRun, settings: ClusterNetSettings) -> None:
+    def __init__(
+        self, run: MeasurementRun, settings: ClusterNetSettings, types: Mapping[str, str]
+    ) -> None:
         self._run, self._settings = run, settings
         self.late: dict[str, float] = {}
         """How much later than the first each node began, in the test with the largest spread."""
@@ -230,7 +241,7 @@ class _ShuffleRun:
             for trial in run.trials(member):
                 self._note(member.node, trial)
         self._addresses: dict[str, str] = {}
-        self._types: dict[str, str] = {}
+        self._types = types
         self._blame: Counter[str] = Counter()
         self._parts = 0
 
@@ -281,74 +292,62 @@ class _ShuffleRun:
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in test.nodes]
         for _ in range(ATTEMPTS):
-            yield from self._find_addresses(taking)
-            if any(member.row for member in taking):
+            self._reserve_addresses(taking)
+            if any(member.worker.lost for member in taking):
+                yield from self._run.events()
                 return
             self._give(test, taking)
             waiting = taking
-            while waiting := [each for each in waiting if not self._has_said(each)]:
-                for heard in self._run.hear(waiting):
-                    if isinstance(heard, TrialDone):
-                        self._note(heard.node, heard.trial)
-                    yield heard
+            while waiting := [each for each in waiting if not self._has_result(each)]:
+                for event in self._run.events():
+                    if isinstance(event, TrialDone):
+                        self._note(event.node, event.trial)
+                    yield event
             if any(member.row for member in taking):
                 return
-            said = {each.node: each.told.said[self._parts] for each in taking if each.told}
-            if all(each.why is None for each in said.values()):
-                self._note_skew(taking, said)
+            results = {each.node: each.results[self._parts] for each in taking}
+            if all(each.why is None for each in results.values()):
+                self._note_skew(taking, results)
                 return
             self._addresses.clear()
-        yield from self._give_up(test, members, said)
+        yield from self._give_up(test, members, results)
 
-    def _find_addresses(self, taking: Sequence[MeasuringNode]) -> Iterator[ClusterNode]:
-        """Ask each node for the address it will listen on."""
-        asked = {
-            each: each.ask("listen", each.machine.address)
-            for each in taking
-            if each.node not in self._addresses
-        }
-        for member, answer in self._run.answers(asked):
-            if isinstance(answer, WorkerLost):
-                yield self._run.close(member, str(answer), answer.error)
-            else:
-                host, port, self._types[member.node] = answer
-                name = f"[{host}]" if ":" in host else host
-                self._addresses[member.node] = f"{name}:{port}"
+    def _reserve_addresses(self, taking: Sequence[MeasuringNode]) -> None:
+        """Where each will listen; nodes that do not answer are lost."""
+        missing = [each.node for each in taking if each.node not in self._addresses]
+        self._addresses |= self._run.pool.reserve_addresses(missing)
 
     def _give(self, test: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
         """Give each node its part, with a new shared secret."""
         self._parts += 1
-        addresses = [self._addresses[node] for node in test.nodes]
-        configs = core_configs(addresses, test.spec, CONNECT_TIMEOUT_SECONDS)
-        types = {self._types[node] for node in test.nodes}
-        attempt = secrets.token_hex(4)
-        for endpoint, (member, config) in enumerate(zip(taking, configs, strict=True)):
-            self._run.give(
-                member,
-                NetworkTestPart(
-                    number=self._parts,
-                    attempt=attempt,
-                    pattern=test.pattern,
-                    nodes=test.nodes,
-                    endpoint=endpoint,
-                    machine_types=tuple(sorted(types)),
-                    ways=test.ways[endpoint],
-                    spec=test.spec,
-                    config=config,
-                    patience_seconds=CONNECT_TIMEOUT_SECONDS,
+        attempt, secret = secrets.token_hex(4), secrets.token_hex(32)
+        for endpoint, node in enumerate(taking):
+            part = RoundPart(
+                number=self._parts,
+                attempt=attempt,
+                pattern=test.pattern,
+                nodes=test.nodes,
+                endpoint=endpoint,
+                machine_types=tuple(
+                    sorted({self._types.get(node, UNKNOWN_TYPE) for node in test.nodes})
                 ),
+                ways=test.ways[endpoint],
+                spec=test.spec,
+                addresses=tuple(self._addresses[node] for node in test.nodes),
+                secret=secret,
             )
+            self._run.pool.notify(node.node, part)
 
-    def _has_said(self, member: MeasuringNode) -> bool:
-        """Whether a member has said how its part went, or never will."""
-        return member.row is not None or bool(member.told and self._parts in member.told.said)
+    def _has_result(self, node: MeasuringNode) -> bool:
+        """Whether it is known how a node's part went, or never will be."""
+        return node.row is not None or self._parts in node.results
 
     def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:
         """Note how late each node began, if the spread is the largest so far."""
         began = {
-            each.node: each.clock.ours(moment)
+            each.node: each.worker.clock.here(moment)
             for each in taking
-            if each.clock and (moment := said[each.node].began) is not None
+            if each.worker.clock and (moment := said[each.node].began) is not None
         }
         late = {node: moment - min(began.values()) for node, moment in began.items()}
         if max(late.values(), default=0.0) > max(self.late.values(), default=0.0):

@@ -1,16 +1,17 @@
-"""The worker of a cluster's network benchmark: it takes part in one test after another.
+"""A node's endpoint in a measurement of the network: it takes part in one round after another.
 
-It gets its part of a test when all other nodes get theirs, and runs it as `tonnage measure net`
-does, in a process of its own. What it sent and received is recorded as its own trials. It listens
-only on the address that its node has in the cluster.
+The driver gives it each part when it gives all others theirs. It runs a part as `tonnage measure
+net` does, in a process of its own, and records what it sent and received as its own trials. It
+listens on the address that its machine has in the cluster, and nowhere else.
 """
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from msgspec import structs
@@ -19,23 +20,26 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
-from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, RoundResult
+from tonnage.cluster import config
+from tonnage.cluster.protocol import Idle, Message, Step
+from tonnage.cluster.step_worker import Handler
+from tonnage.measure.cluster.measure_worker import (
+    Measure,
+    MeasureSteps,
+    MeasureTask,
+    News,
+    RoundResult,
+)
 from tonnage.measure.net import endpoint_round
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
-from tonnage.measure.net.endpoint_round import RoundSpec
+from tonnage.measure.net.endpoint_round import RoundSpec, core_configs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import utc_now
 
-POLL_SECONDS = 0.1
-"""How often a waiting worker checks whether to end."""
-END_TIMEOUT_SECONDS = 60.0
-"""A part has to end within this time after its round: buffers drain at the slowest node's pace."""
 
-
-@dataclass(frozen=True)
-class NetworkTestPart:
-    """One node's part of a test."""
+class RoundPart(Message, frozen=True, tag=True):
+    """What one node does in what several do at once."""
 
     number: int
     """The number of the test; unique in a run."""
@@ -46,23 +50,54 @@ class NetworkTestPart:
     """The nodes that take part, in the order of endpoints."""
     endpoint: int
     machine_types: tuple[str, ...]
-    """The distinct machine types of all nodes that take part."""
+    """Of all nodes that take part, each once."""
     ways: tuple[str, ...]
-    """The directions to record."""
+    """The directions that this node records."""
     spec: RoundSpec
-    config: Mapping[str, Any] = field(repr=False)
-    """The core's configuration, with the secret that only these nodes share."""
-    patience_seconds: float
-    """How long connecting may take."""
+    addresses: tuple[str, ...]
+    """Of the endpoints."""
+    secret: str
+    """Only these nodes have it."""
 
     @property
     def timeout_seconds(self) -> float:
-        """A node that takes longer is given up."""
-        return self.patience_seconds + self.spec.seconds + END_TIMEOUT_SECONDS
+        """A node that is not done after this is given up."""
+        meeting, drain = config.NETWORK_MEETING_SECONDS, config.NETWORK_DRAIN_SECONDS
+        return meeting + self.spec.seconds + drain
+
+    @property
+    def core_config(self) -> dict[str, Any]:
+        """The endpoint's configuration as the core takes it."""
+        meeting = config.NETWORK_MEETING_SECONDS
+        return core_configs(self.addresses, self.spec, meeting, self.secret)[self.endpoint]
 
 
-Keep = Callable[[NetworkTestPart, RoundResult], None]
+class NoMoreParts(Message, frozen=True, tag=True):
+    """There are no more parts: the measurement ends."""
+
+
+class MachineType(Message, frozen=True):
+    """What machine a node is."""
+
+    name: str
+
+
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
+OnResult = Callable[[NetworkTestPart, RoundResult], None]
 """Called with the result of each part, once its trials are recorded."""
+=======
+DESCRIBE = Step("describe machine", NoneType, MachineType, idle=Idle.ALONE)
+MEASURE_NETWORK = Step(
+    "measure network",
+    Measure,
+    NoneType,
+    news=News,
+    notice=RoundPart | NoMoreParts,
+    idle=Idle.ALONE,
+)
+
+OnResult = Callable[[RoundResult], None]
+>>>>>>> /tmp/cr/m.mine
 
 
 def take_part(
@@ -73,12 +108,16 @@ def take_part(
     command: list[str],
     labels: Mapping[str, str],
     on_progress: core.OnProgress,
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
     parts: Iterable[NetworkTestPart],
-    said: Keep,
+=======
+    parts: Iterable[RoundPart],
+>>>>>>> /tmp/cr/m.mine
+    on_result: OnResult,
 ) -> Iterator[Trial | Measurement]:
-    """Run the parts one after another: yields their trials, and finally the measurement.
+    """Does parts one after another: gives their trials, and at last the measurement.
 
-    A failure is reported, and the next part awaited.
+    A part that fails is reported, and the next is waited for.
     """
     with open_session(
         out,
@@ -88,92 +127,170 @@ def take_part(
         environment=environment.capture([], labels),
         stopping_rule=stopping_rule,
         page_cache="untouched: no file was read or written",
-    ) as trials:
-        trials.start()
-        for each in parts:
-            place = EndpointHost(each.nodes[each.endpoint])
+    ) as session:
+        session.start()
+        for part in parts:
+            host = EndpointHost(part.nodes[part.endpoint])
             began_at = utc_now()
             try:
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
                 (answer,) = run_endpoints(
-                    [place],
-                    [dict(each.config)],
-                    timeout_seconds=each.timeout_seconds,
+                    [host],
+                    [dict(part.config)],
+=======
+                (outcome,) = run_endpoints(
+                    [host],
+                    [part.core_config],
+>>>>>>> /tmp/cr/m.mine
+                    timeout_seconds=part.timeout_seconds,
                     on_progress=on_progress,
                 )
             except (core.RunError, core.UsageError) as why:
-                said(each, RoundResult(_own_words(str(why.args[0]), place), None))
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
+                on_result(part, RoundResult(_without_name(str(why), host), None))
                 continue
-            for found in endpoint_round.endpoint_trials(each.endpoint, each.spec, answer, began_at):
-                if found.step and found.step.operation in each.ways:
-                    yield trials.add(_named(found, each))
-            said(each, RoundResult(None, answer["began"]))
-        yield trials.finish()
+            for trial in endpoint_round.endpoint_trials(part.endpoint, part.spec, answer, began_at):
+                if trial.step and trial.step.operation in part.ways:
+                    yield session.add(_with_test(trial, part))
+            on_result(part, RoundResult(None, answer["began"]))
+        yield session.finish()
 
 
-def _own_words(why: str, place: EndpointHost) -> str:
+def _without_name(why: str, host: EndpointHost) -> str:
     """An endpoint's error without its name, which is the same on every node."""
-    return why.removeprefix(f"endpoint 0 ({place.host})").lstrip(": ")
+    return why.removeprefix(f"endpoint 0 ({host.host})").lstrip(": ")
 
 
-def _named(found: Trial, each: NetworkTestPart) -> Trial:
+def _with_test(trial: Trial, part: NetworkTestPart) -> Trial:
     """Name the trial by its test and add the nodes that took part."""
+    assert trial.reading and trial.step
+    details = trial.reading.details | {
+        "attempt": part.attempt,
+        "pattern": part.pattern,
+        "node_names": list(part.nodes),
+        "machine_types": list(part.machine_types),
+=======
+                on_result(RoundResult(part.number, _own_words(str(why.args[0]), host), None))
+                continue
+            trials = endpoint_round.endpoint_trials(part.endpoint, part.spec, outcome, began_at)
+            for trial in trials:
+                if trial.step and trial.step.operation in part.ways:
+                    yield session.add(_named(trial, part))
+            on_result(RoundResult(part.number, None, outcome["began"]))
+        yield session.finish()
+
+
+def _own_words(why: str, host: EndpointHost) -> str:
+    """An endpoint's error without its number here: there is only one."""
+    return why.removeprefix(f"endpoint 0 ({host.host})").lstrip(": ")
+
+
+def _named(found: Trial, each: RoundPart) -> Trial:
+    """The trial by what was done, with who took part."""
     assert found.reading and found.step
     more = {
         "attempt": each.attempt,
         "pattern": each.pattern,
         "node_names": list(each.nodes),
         "machine_types": list(each.machine_types),
+>>>>>>> /tmp/cr/m.mine
     }
     return structs.replace(
-        found,
-        name=f"{found.step.operation}, {each.pattern}",
-        reading=structs.replace(found.reading, details=found.reading.details | more),
+        trial,
+        name=f"{trial.step.operation}, {part.pattern}",
+        reading=structs.replace(trial.reading, details=details),
     )
 
 
-class NetworkAgent(MeasureWorker):
-    """An agent that takes part in network tests."""
+@dataclass(frozen=True)
+class NetworkTask(MeasureTask):
+    """What one node is to measure of the network."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._parts: queue.SimpleQueue[NetworkTestPart | None] = queue.SimpleQueue()
-        self._port: core.ReservedPort | None = None
+    TITLE = "NetworkWorker"
 
-    def listen(self, host: str) -> tuple[str, int, str]:
-        """An address of this node, a reserved port, and the machine type."""
-        assert self._task is not None
-        type_ = environment.capture([], self._task.labels).machine_type or UNKNOWN_TYPE
-        if self._port is not None:
-            self._port.close()
-        self._port = core.ReservedPort(host)
-        return host, self._port.number, type_
+    def steps(self) -> NetworkSteps:
+        """The node's worker."""
+        return NetworkSteps(self)
 
-    def do(self, each: NetworkTestPart | None) -> None:
+
+class NetworkSteps(MeasureSteps):
+    """A node's worker that takes part in one round after another."""
+
+    STEP = MEASURE_NETWORK
+
+    def __init__(self, task: MeasureTask) -> None:
+        super().__init__(task)
+        self._parts: queue.SimpleQueue[RoundPart | NoMoreParts] = queue.SimpleQueue()
+
+    def handlers(self) -> Sequence[Handler[Any, Any]]:
+        """The measurement, and what machine this is."""
+        return (*super().handlers(), Handler(DESCRIBE, self.describe))
+
+    def describe(self, _: None, on_progress: core.OnProgress) -> MachineType:
+        """What machine this is."""
+        name = environment.capture([], self._task.labels).machine_type
+        return MachineType(name or UNKNOWN_TYPE)
+
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
+    def do(self, part: NetworkTestPart | None) -> None:
         """Hand over the next part; None ends the work."""
         self._has_moved()
-        self._parts.put(each)
+        self._parts.put(part)
+=======
+    def notify(self, notice: RoundPart | NoMoreParts) -> None:
+        """Takes its next part."""
+        self.context.note_progress()
+        self._parts.put(notice)
+>>>>>>> /tmp/cr/m.mine
 
-    def _work(self, task: MeasureTask) -> Iterator[Trial | Measurement]:
-        return task.work(
+    def _work(self, on_progress: core.OnProgress) -> Iterator[Trial | Measurement]:
+        return self._task.work(
             self._out,
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
             command=task.command,
             labels=task.labels,
             on_progress=self._progress,
-            parts=self._given(),
-            said=self._keep_said,
+            parts=self._next_parts(),
+            on_result=self._keep_result,
         )
 
-    def _given(self) -> Iterator[NetworkTestPart]:
-        while True:
-            self._progress(self._done)  # Raises if the work is to end.
-            try:
-                each = self._parts.get(timeout=POLL_SECONDS)
-            except queue.Empty:
-                continue
-            if each is None:
-                return
-            yield each
+    def _next_parts(self) -> Iterator[NetworkTestPart]:
+=======
+            command=self._task.command,
+            labels=self._task.labels,
+            on_progress=on_progress,
+            parts=self._incoming(),
+            on_result=self._add_result,
+        )
 
-    def _keep_said(self, each: NetworkTestPart, said: RoundResult) -> None:
-        self._said[each.number] = said
+    def _incoming(self) -> Iterator[RoundPart]:
+>>>>>>> /tmp/cr/m.mine
+        while True:
+            self.context.check_stopped()
+            try:
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
+                part = self._parts.get(timeout=POLL_SECONDS)
+=======
+                part = self._parts.get(timeout=config.STOP_POLL_SECONDS)
+>>>>>>> /tmp/cr/m.mine
+            except queue.Empty:
+                self.context.note_progress()  # It waits for its turn, and does not hang.
+                continue
+<<<<<<< python/tonnage/measure/net/cluster_worker.py
+            if part is None:
+                return
+            yield part
+
+    def _keep_result(self, part: NetworkTestPart, result: RoundResult) -> None:
+        self._said[part.number] = result
         self._has_moved()
+=======
+            if isinstance(part, NoMoreParts):
+                return
+            yield part
+
+    def _add_result(self, result: RoundResult) -> None:
+        self._add_news(result)
+        self.context.note_progress()
+        self.context.note_news()
+>>>>>>> /tmp/cr/m.mine

@@ -163,7 +163,7 @@ def main() -> None:
         began = time.monotonic()
         outcome = core.run("net_bench", config, _report)
     except (core.UsageError, core.RunError) as why:
-        print(" ".join(str(why.args[0]).split()), file=sys.stderr)
+        print(" ".join(str(why).split()), file=sys.stderr)
         sys.exit(2 if isinstance(why, core.UsageError) else 1)
     after = resource.getrusage(resource.RUSAGE_SELF)
     answer = {

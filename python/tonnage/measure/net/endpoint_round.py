@@ -74,7 +74,10 @@ def warm_up(seconds: float) -> float:
 
 
 def core_configs(
-    addresses: Sequence[str], spec: RoundSpec, patience_seconds: float
+    addresses: Sequence[str],
+    spec: RoundSpec,
+    patience_seconds: float,
+    secret: str | None = None,
 ) -> list[dict[str, Any]]:
     """The core's configuration of each endpoint, with a new shared secret.
 
@@ -82,11 +85,12 @@ def core_configs(
         addresses: ``HOST:PORT`` of each endpoint.
         spec: What they do.
         patience_seconds: How long connecting may take.
+        secret: The secret, in hexadecimal digits; a new one by default.
     """
     mesh = {
         "endpoints": list(addresses),
         "connections": spec.connections,
-        "secret": secrets.token_hex(32),
+        "secret": secret or secrets.token_hex(32),
         "patience_seconds": patience_seconds,
     }
     return [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import resource
 import signal
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tonnage.base import core
+from tonnage.base.core.process_usage import cpu_seconds
 from tonnage.base.system import cgroups, procfs
 from tonnage.base.system.block_devices import device_names
 from tonnage.base.system.cgroups import GroupUsage, MonitoredGroup
@@ -139,7 +139,7 @@ class _Monitor:
         self._series = Series(out, "series", SERIES)
         self._devices = Series(out, "devices", DEVICES)
         self._flushed = time.monotonic()
-        self._own = _own_seconds()
+        self._own = cpu_seconds()
         self._began_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._namespace = procfs.network(os.getpid()) or procfs.NetworkCounters()
         self._network = procfs.NetworkCounters()
@@ -226,7 +226,7 @@ class _Monitor:
 
     def finish(self, name: str, exit_code: int | None) -> MonitorResult:
         """Close the series and return the result."""
-        own = _own_seconds() - self._own
+        own = cpu_seconds() - self._own
         self._series.close()
         self._devices.close()
         if self._tree and self._tree.unreadable:
@@ -312,8 +312,3 @@ def _name_of(pid: int) -> str:
             setting="pid",
         ) from None
     return process.name
-
-
-def _own_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

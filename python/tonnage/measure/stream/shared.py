@@ -23,7 +23,7 @@ from tonnage.base.core import lease
 from tonnage.base.core.lease import Lease
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
-from tonnage.cluster.peers import Barrier, BarrierResult
+from tonnage.cluster.barrier import Barrier, BarrierResult
 from tonnage.measure.stream.trial import StreamSettings, core_config, drop_cached_pages, run_trial
 from tonnage.measure.trial.session import MeasurementSession
 
@@ -46,7 +46,7 @@ def shared_trials(
         UsageError: The directory is not shared by all nodes, or there is too little free space.
         RunError: The file system failed, or the first node is lost.
     """
-    recorded = barrier.wait(len(session.trials)).said
+    recorded = barrier.wait(len(session.trials)).values
     nodes = list(recorded)
     steps_left = list(enumerate(steps))[min(recorded.values()) :]
     if not steps_left:
@@ -60,14 +60,14 @@ def shared_trials(
         for number, step in steps_left:
             writes = step.operation == "write"
             start = part.prepare(writes)
-            owner = barrier.node if writes else _next(list(start.said), barrier.node)
+            owner = barrier.node if writes else _next(list(start.values), barrier.node)
             progress = core.offset_progress(number * settings.bytes, on_progress)
             config = part.config(owner, writes)
             trial = run_trial(config, step, settings, directory, progress)
             duration = trial.phase.stages[0].bytes / trial.bytes_per_second
             # The directory's name is random, and the same for all nodes of this attempt.
             details: dict[str, Any] = {
-                NODES: len(start.said),
+                NODES: len(start.values),
                 LATE: time.monotonic() - start.at - duration,
                 ATTEMPT: room.name,
             }
@@ -93,7 +93,7 @@ class _NodePart:
 
     def wait_for_all(self) -> list[str]:
         """Wait until all nodes have finished the previous step; returns those still there."""
-        present = list(self.barrier.wait(None).said)
+        present = list(self.barrier.wait(None).values)
         self.lease.known_holders = {str(self.nodes.index(node)) for node in present}
         return present
 
@@ -151,14 +151,14 @@ def _shared_dir(
             room = lease.create_leased_dir("dir", directory, DATA_PREFIX, lambda: progress(0))
             lease_ = stack.enter_context(lease.hold_lease(room, "0"))
             name = room.name
-        name = barrier.wait(name).said.get(first)
+        name = barrier.wait(name).values.get(first)
         if name is None:
             raise core.RunError(f"{first} did not create a directory in {directory}")
         room = directory / name
         is_visible = room.is_dir()
         if is_visible and barrier.node != first:
             lease_ = stack.enter_context(lease.hold_lease(room, str(nodes.index(barrier.node))))
-        visible = barrier.wait(is_visible).said
+        visible = barrier.wait(is_visible).values
         if blind := [node for node, can_see in visible.items() if not can_see]:
             raise core.UsageError(
                 f"{directory} is not the same for all nodes: what {first} created there is not "

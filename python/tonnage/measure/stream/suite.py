@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial, TrialSpec
-from tonnage.cluster.peers import Barrier
+from tonnage.cluster.barrier import Barrier
 from tonnage.measure.stream import shared
 from tonnage.measure.stream.trial import (
     OPERATIONS,
@@ -39,7 +39,7 @@ def measure_stream(
     command: list[str],
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
-    peers: Barrier | None = None,
+    barrier: Barrier | None = None,
 ) -> Iterator[Trial | Measurement]:
     """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
 
@@ -50,7 +50,7 @@ def measure_stream(
         command: The command to record, for repeating the measurement.
         labels: What else is known about the machine, like its region.
         on_progress: Called with the bytes of all trials so far.
-        peers: The nodes that share the directory, if ``settings`` says so.
+        barrier: Of the nodes that share the directory, if ``settings`` says so.
 
     Raises:
         UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
@@ -75,8 +75,8 @@ def measure_stream(
     ) as session:
         steps = repetition.trial_specs("stream", kinds, plan, session.trials)
         if settings.shared_dir:
-            assert peers is not None
-            yield from shared.shared_trials(directory, settings, steps, session, peers, on_progress)
+            assert barrier is not None
+            yield from shared.shared_trials(directory, settings, steps, session, barrier, on_progress)
         else:
             yield from _local_trials(directory, settings, steps, session, on_progress)
         yield session.finish()
