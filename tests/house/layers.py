@@ -24,7 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "run": {
         *("api.aggregates", "base.core", "base.formatting", "base.records", "cluster", "measure"),
     },
-    "simulate": {"base.core", "base.records", "base.stats", "model", "plan", "run"},
+    "simulate": {"base.core", "base.records", "base.stats", "cluster", "model", "plan", "run"},
     "provision": {
         *("base.core", "base.formatting", "base.records", "base.system", "catalog", "plan"),
     },

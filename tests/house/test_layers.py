@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from house.layers import CRATES, LAYERS, OUTSIDE, as_markdown, layer_of
+from house.rust_cycles import cycles
 from support.disk import ROOT
 
 PACKAGE = ROOT / "python" / "tonnage"
@@ -25,6 +26,8 @@ ONE_FILE_A_KIND = {
     "tests/data": "recorded data",
 }
 """Folders that may have more entries, and why."""
+UNCOUNTED = ("__init__.py", "__main__.py", "py.typed", "conftest.py", "mod.rs", "lib.rs")
+"""What a folder of its kind has anyway."""
 
 
 def test_layers_import_only_what_they_may() -> None:
@@ -40,6 +43,11 @@ def test_layers_import_only_what_they_may() -> None:
 def test_modules_import_each_other_in_no_circle() -> None:
     # The package itself imports what it offers only when it is asked for.
     _refuse_cycles({module: _imports(file) - {""} for module, file in _modules().items() if module})
+
+
+def test_rust_files_import_each_other_in_no_circle() -> None:
+    crates = sorted((ROOT / "crates").rglob("Cargo.toml"))
+    assert [cycle for crate in crates for cycle in cycles(crate.parent / "src")] == []
 
 
 def test_libraries_of_the_edge_are_known_there_only() -> None:
@@ -107,7 +115,7 @@ def test_folders_hold_no_more_than_one_sees_at_a_glance() -> None:
     for file in listed:
         parts = Path(file).parts
         for depth in range(1, len(parts)):
-            if parts[depth] not in ("__init__.py", "mod.rs", "lib.rs"):
+            if parts[depth] not in UNCOUNTED:
                 entries.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
     crowded = {
         folder: len(names)

@@ -19,7 +19,13 @@ BARE = {
 }
 """Names that say nothing without their docstring."""
 READ = (".py", ".rs", ".md", ".js", ".html", ".toml", ".sh")
-ELSEWHERE = ("tests/house/words.py", "tests/support/data/", "tests/data/", "docs/style.md", "LICENSE")
+ELSEWHERE = (
+    "tests/house/words.py",
+    "tests/support/data/",
+    "tests/data/",
+    "docs/style.md",
+    "LICENSE",
+)
 """What holds recorded text, or names the words themselves."""
 
 
