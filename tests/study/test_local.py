@@ -18,7 +18,7 @@ from support.processes import Running, patched, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
-from tonnage.study.local import LocalStudySettings, standalone_measure_command, run_study
+from tonnage.study.local import LocalStudySettings, run_study, standalone_measure_command
 
 FILES = {
     *("study.json", "prediction.json", "run.json", "report.html", "measurements"),

@@ -25,8 +25,8 @@ from typing import Any
 from support.labs import untouched
 from support.processes import PATIENCE_SECONDS, Running
 from tonnage.base.system import RunError
-from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.block_devices import loop_devices, mount_steps
+from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.provision import lab
 from tonnage.provision.lab import STATE_DIR
 from tonnage.provision.lab.enter_node import join_groups, nsenter_command
@@ -70,7 +70,7 @@ exec PROGRAM "$@"' ray "$@"
 SECTOR_BYTES = 512
 WRITTEN = 6
 """Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
-AGENT = b"ray::Sorter"
+AGENT = b"ray::TwoPassWorker"
 BLOCK_BYTES = 4096
 LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
 LOOP_INFO64 = struct.Struct("5Q4I64s64s32s2Q")

@@ -1,7 +1,6 @@
-"""A cluster of machines that are threads of this process: agents as Ray would have them, at once.
+"""A cluster of machines that are threads of this process: workers as Ray would have them, at once.
 
-What a driver does with machines that are as it wants them is seen here in moments; what becomes of
-real processes, `support.rays` is for.
+Real processes are in `support.rays`.
 """
 
 from __future__ import annotations
@@ -11,29 +10,27 @@ from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoo
 from typing import Any
 
 from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import Cluster, WorkerLost, Machine
+from tonnage.cluster.actor import ActorShell
+from tonnage.cluster.ray_adapter import Cluster, Machine, WorkerLost
 
 
 class Actor:
-    """An object whose methods are called one after another, in a thread of its own."""
+    """A process whose methods are called one after another, in a thread."""
 
-    def __init__(self, kind: Callable[[], Any]) -> None:
+    def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1)
-        self._made = kind()
+        self._shell = ActorShell()
 
-    def look(self) -> Future[Any]:
-        """What its machine has of Tonnage."""
-        return self._pool.submit(version_check.look)
+    def installed_version(self) -> Future[Any]:
+        return self._pool.submit(version_check.installed_version)
 
-    def become(self) -> None:
-        """It is there already."""
+    def start(self, make: Callable[[], Any]) -> Future[Any]:
+        return self._pool.submit(self._shell.start, make)
 
-    def ask(self, method: str, *arguments: Any) -> Future[Any]:
-        """Calls a method."""
-
+    def send(self, message: bytes, attached: Any = None) -> Future[Any]:
         def call() -> Any:
-            given = [each.result() if isinstance(each, Future) else each for each in arguments]
-            return getattr(self._made, method)(*given)
+            content = attached.result() if isinstance(attached, Future) else attached
+            return self._shell.handle(message, *([] if content is None else [content]))
 
         return self._pool.submit(call)
 
@@ -49,8 +46,8 @@ class Machines(Cluster):
         self.machines = [Machine(name, {}, "127.0.0.1", name) for name in sorted(names)]
         self.actors: dict[str, Actor] = {}
 
-    def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
-        self.actors[machine.name] = Actor(kind)
+    def place(self, machine: Machine, title: str) -> Any:
+        self.actors[machine.name] = Actor()
         return self.actors[machine.name]
 
     def wait(self, calls: Sequence[Any], seconds: float, least: int = 1) -> list[Any]:

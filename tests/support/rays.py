@@ -54,7 +54,7 @@ class Rays:
         number: int = info.process.pid
         return number
 
-    def agent(self, name: str, kind: str = "Agent") -> int:
+    def agent(self, name: str, kind: str = "MeasureWorker") -> int:
         """The number of the process of the agent on a node, once it has one of this kind."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:

@@ -11,47 +11,68 @@ from typing import Any
 from support.checksums import COLUMNS
 from support.machines import Actor, Machines
 from support.s3 import Bucket
+from tonnage.cluster import protocol
 from tonnage.cluster.ray_adapter import Machine
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
-from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
 from tonnage.run.storage.object_store import ObjectStoreOptions
 
 DIED = "died: its machine is gone"
+TRANSFERS = (protocol.FetchObject, protocol.StoreObject)
 
 
 class ReducerActor(Actor):
-    """An agent that dies when its time has come, at once: what it was asked is not answered."""
+    """A process that dies when its time has come, at once: what it was asked is not answered."""
 
-    def __init__(self, dies: Callable[[str, Any], bool]) -> None:
-        super().__init__(ReduceStepWorker)
+    def __init__(self, dies: Callable[[protocol.Message, Any], bool]) -> None:
+        super().__init__()
         self._dies, self.alive = dies, True
         self._end = threading.Lock()
 
-    def ask(self, method: str, *arguments: Any) -> Future[Any]:
-        heard: Future[Any] = Future()
+    def installed_version(self) -> Future[Any]:
+        return super().installed_version() if self.alive else _dead()
+
+    def start(self, make: Callable[[], Any]) -> Future[Any]:
+        return super().start(make) if self.alive else _dead()
+
+    def send(self, message: bytes, attached: Any = None) -> Future[Any]:
         if not self.alive:
-            heard.set_exception(RuntimeError(DIED))
-            return heard
+            return _dead()
+        reply: Future[Any] = Future()
+        decoded = protocol.decode(message, protocol.Request)
 
         def answered(done: Future[Any]) -> None:
             with self._end:
-                if self.alive and not done.exception() and self._dies(method, done.result()):
-                    self.alive = False
-                    self._made.stop()
+                if self.alive and not done.exception():
+                    content = done.result()
+                    if isinstance(decoded, protocol.Poll):
+                        content = protocol.decode(content, protocol.Heartbeat)
+                    if self._dies(decoded, content):
+                        self.alive = False
+                        self._stop()
             if not self.alive:
-                heard.set_exception(RuntimeError(DIED))
+                reply.set_exception(RuntimeError(DIED))
             elif done.exception():
-                heard.set_exception(done.exception())
+                reply.set_exception(done.exception())
             else:
-                heard.set_result(done.result())
+                reply.set_result(done.result())
 
-        super().ask(method, *arguments).add_done_callback(answered)
-        return heard
+        super().send(message, attached).add_done_callback(answered)
+        return reply
 
     def kill(self) -> None:
         self.alive = False
-        self._made.stop()
+        self._stop()
         super().kill()
+
+    def _stop(self) -> None:
+        if self._shell._worker is not None:
+            self._shell.handle(protocol.encode(protocol.Stop()))
+
+
+def _dead() -> Future[Any]:
+    reply: Future[Any] = Future()
+    reply.set_exception(RuntimeError(DIED))
+    return reply
 
 
 class ReduceMachines(Machines):
@@ -78,17 +99,17 @@ class ReduceMachines(Machines):
         self._draw, self._lock = random.Random(seed), threading.Lock()
         self.died: list[str] = []
 
-    def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
+    def place(self, machine: Machine, title: str) -> Any:
         name = machine.name
         if name in self._gone and name in self.died:
             actor = ReducerActor(lambda *_: True)
             actor.alive = False
             return actor
-        return ReducerActor(lambda method, answer: self._dies(name, method, answer))
+        return ReducerActor(lambda message, reply: self._dies(name, message, reply))
 
-    def _dies(self, name: str, method: str, answer: Any) -> bool:
-        at_work = method == "tell" and answer.finished
-        if not (at_work or method in ("held", "join")):
+    def _dies(self, name: str, message: protocol.Message, reply: Any) -> bool:
+        at_work = isinstance(message, protocol.Poll) and reply.news
+        if not (at_work or isinstance(message, TRANSFERS)):
             return False
         with self._lock:
             if not self.deaths or self._draw.random() > self._likely:

@@ -11,20 +11,26 @@ from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import pytest
 
 from support.machines import Actor, Machines
 from tonnage.base import core
 from tonnage.base.records import RunRecord
+from tonnage.cluster import protocol
+from tonnage.cluster.protocol import Step
 from tonnage.cluster.ray_adapter import Machine
-from tonnage.cluster.step_worker import Part, Steps, StepWorker
+from tonnage.cluster.step_worker import StepWorker
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.mapreduce.worker import MapReduceWorker
 from tonnage.run.sort.cluster import SortWorker, SortWorkerConfig
-from tonnage.run.two_pass.worker import TwoPassWorker, WorkerConfig
+from tonnage.run.two_pass.job_spec import WorkerConfig
+from tonnage.run.two_pass.messages import Mesh, PassOne
+from tonnage.run.two_pass.worker import TwoPassWorker
 
 STALL = {"milliseconds": 500}
 AFTER_BYTES = 50_000
@@ -53,6 +59,25 @@ class Faulty(TwoPassWorker):
 
     _actor: SorterActor
 
+    _mesh_effect: Any = None
+
+    def _mesh_config(self, mesh: Mesh) -> dict[str, Any]:
+        """A network that holds up what this endpoint sends, so that there is a middle; or cuts it."""
+        config = super()._mesh_config(mesh)
+        if (effect := self._mesh_effect) is not None:
+            peers = [number for number in range(len(mesh.endpoints)) if number != mesh.number]
+            config["faults"] = [
+                {"to": peer, "after_bytes": AFTER_BYTES, "effect": effect} for peer in peers
+            ]
+        return config
+
+    def _run_with(self, effect: Any, run: Callable[..., Any], asked: Any, progress: Any) -> Any:
+        self._mesh_effect = effect
+        try:
+            return run(asked, progress)
+        finally:
+            self._mesh_effect = None
+
     def _with(self, step: str, run: Callable[..., Any], asked: Any, progress: Any) -> Any:
         trouble = self._actor.due(step)
         if trouble is None:
@@ -63,7 +88,7 @@ class Faulty(TwoPassWorker):
             self._actor.die(wipe=trouble.wipes)
             return done
         if what == "is cut off":
-            return run({**asked, "mesh": _faulty(asked["mesh"], "cut")}, progress)
+            return self._run_with("cut", run, asked, progress)
         if what == "stalls":
             while True:
                 progress(0)
@@ -72,15 +97,15 @@ class Faulty(TwoPassWorker):
             self._actor.die(wipe=trouble.wipes)
             progress(0)  # Who is dead does nothing more.
         if what == "dies in the middle" and step == "pass_two":
-            some = asked["partitions"][: len(asked["partitions"]) // 2]
-            run({**asked, "partitions": some}, progress)
+            some = asked.partitions[: len(asked.partitions) // 2]
+            run(msgspec.structs.replace(asked, partitions=some), progress)
             self._actor.die(wipe=trouble.wipes)
         if what == "loses its agent":
             self._actor.end()
             progress(0)
         if what.endswith("in the middle") and not what.startswith("dies"):
-            some = asked["partitions"][: len(asked["partitions"]) // 2]
-            run({**asked, "partitions": some}, progress)
+            some = asked.partitions[: len(asked.partitions) // 2]
+            run(msgspec.structs.replace(asked, partitions=some), progress)
         if what.startswith(("fails", "is full")):
             why = f"writing a file: (os error {28 if what.startswith('is full') else 5})"
             raise core.RunError(why, "write", Path("/a/file"), 0)
@@ -104,8 +129,7 @@ class Faulty(TwoPassWorker):
                     self._actor.die(wipe=trouble.wipes, heard=what != "dies unheard")
                 progress(done)
 
-            stalling = _faulty(asked["mesh"], {"stall": STALL})
-            done = run({**asked, "mesh": stalling}, dying)
+            done = self._run_with({"stall": STALL}, run, asked, dying)
             if self._actor.alive:  # It had less to do than it takes to look.
                 self._actor.die(wipe=trouble.wipes, heard=what != "dies unheard")
             return done
@@ -147,16 +171,9 @@ class FaultyMapReduce(Faulty, MapReduceWorker):
     """One that does a MapReduce."""
 
 
-def _unread(asked: Mapping[str, Any], why: str) -> core.RunError:
+def _unread(asked: PassOne, why: str) -> core.RunError:
     """What the core says of the first file that it was to read."""
-    return core.RunError(why, "read", Path(asked["files"][0].path), 0)
-
-
-def _faulty(mesh: Mapping[str, Any], effect: Any) -> dict[str, Any]:
-    """A network that holds up what this endpoint sends, so that there is a middle; or cuts it."""
-    peers = [number for number in range(len(mesh["endpoints"])) if number != mesh["number"]]
-    faults = [{"to": peer, "after_bytes": AFTER_BYTES, "effect": effect} for peer in peers]
-    return {**mesh, "faults": faults}
+    return core.RunError(why, "read", Path(asked.files[0].path), 0)
 
 
 class SorterActor(Actor):
@@ -165,22 +182,17 @@ class SorterActor(Actor):
     def __init__(self, node: str, cluster: SortMachines) -> None:
         self._node, self._cluster = node, cluster
         self.alive, self.answers = node not in cluster.dead, True
-        self._place: WorkerConfig | None = None
-        super().__init__(self._sorter)
+        self._config: WorkerConfig | None = None
+        super().__init__()
 
-    def _sorter(self) -> StepWorker:
-        actor = self
-
-        class FaultySorter(StepWorker):
-            def settle(self, place: Part) -> Steps:
-                assert isinstance(place, WorkerConfig)
-                actor._place = place
-                kind = FaultySort if isinstance(place, SortWorkerConfig) else FaultyMapReduce
-                made: Faulty = kind(place)
-                made._actor = actor
-                return made
-
-        return FaultySorter()
+    def start(self, make: Callable[[], Any]) -> Future[Any]:
+        config, node = make.args  # type: ignore[attr-defined]
+        self._config = config
+        kind = FaultySort if isinstance(config, SortWorkerConfig) else FaultyMapReduce
+        faulty: Faulty = kind(config)
+        faulty._actor = self
+        spec = SimpleNamespace(steps=lambda: faulty)
+        return self._unless_lost(super().start, lambda: StepWorker(spec, node))
 
     def due(self, step: str) -> Trouble | None:
         """What befalls it now."""
@@ -193,23 +205,29 @@ class SorterActor(Actor):
                 return each
         return None
 
-    def ask(self, method: str, *arguments: Any) -> Future[Any]:
-        heard: Future[Any] = Future()
+    def send(self, message: bytes, attached: Any = None) -> Future[Any]:
+        return self._unless_lost(super().send, message, attached)
+
+    def installed_version(self) -> Future[Any]:
+        return self._unless_lost(super().installed_version)
+
+    def _unless_lost(self, call: Callable[..., Future[Any]], *arguments: Any) -> Future[Any]:
+        reply: Future[Any] = Future()
 
         def answered(done: Future[Any]) -> None:
-            # Who is dead by then says nothing of what it did.
+            # A dead machine says nothing of what it did.
             if not self.alive and self.answers:
-                heard.set_exception(RuntimeError("died: its machine is gone"))
+                reply.set_exception(RuntimeError("died: its machine is gone"))
             elif self.answers and done.exception():
-                heard.set_exception(done.exception())
+                reply.set_exception(done.exception())
             elif self.answers:
-                heard.set_result(done.result())
+                reply.set_result(done.result())
 
         if self.alive and self.answers:
-            super().ask(method, *arguments).add_done_callback(answered)
+            call(*arguments).add_done_callback(answered)
         elif self.answers:
-            heard.set_exception(RuntimeError("died: its machine is gone"))
-        return heard
+            reply.set_exception(RuntimeError("died: its machine is gone"))
+        return reply
 
     def hang(self) -> None:
         """Answers nothing any more."""
@@ -222,8 +240,8 @@ class SorterActor(Actor):
             wipe: Whether its disk is gone, too.
             heard: Whether the cluster sees it, and says so.
         """
-        if wipe and self._place:
-            for directory in (*self._place.output, *self._place.scratch):
+        if wipe and self._config:
+            for directory in (*self._config.output, *self._config.scratch):
                 shutil.rmtree(directory, ignore_errors=True)
         self._cluster.dead.add(self._node)
         self.answers = heard
@@ -232,11 +250,15 @@ class SorterActor(Actor):
     def end(self) -> None:
         """Ends at once, and its machine does not."""
         self.alive = False
-        self._made.stop()
+        self._stop()
 
     def kill(self) -> None:
-        self._made.stop()
+        self._stop()
         super().kill()
+
+    def _stop(self) -> None:
+        if self._shell._worker is not None:
+            self._shell.handle(protocol.encode(protocol.Stop()))
 
 
 class SortMachines(Machines):
@@ -248,7 +270,7 @@ class SortMachines(Machines):
         self.sorters: dict[str, SorterActor] = {}
         self.dead: set[str] = set()
 
-    def place(self, machine: Machine, kind: Callable[[], Any]) -> Any:
+    def place(self, machine: Machine, title: str) -> Any:
         self.sorters[machine.name] = SorterActor(machine.name, self)
         return self.sorters[machine.name]
 
@@ -269,17 +291,20 @@ def driver(*, dies: int | str | None = None, before: bool = False) -> Iterator[l
     do = WorkerPool.run_step
     began: list[str] = []
 
-    def noted(crew: WorkerPool, step: str, *arguments: Any) -> Any:
-        began.append(step)
-        now = dies in (step, len(began))
+    def noted(pool: WorkerPool, step: Step[Any, Any], *arguments: Any) -> Any:
+        began.append(step.name)
+        now = dies in (step.name, len(began))
         if now and before:
             raise Killed
-        ended = do(crew, step, *arguments)
+        ended = do(pool, step, *arguments)
         if now:
             raise Killed
         return ended
 
-    with patch.object(WorkerPool, "run_step", noted), nullcontext() if dies is None else pytest.raises(Killed):
+    with (
+        patch.object(WorkerPool, "run_step", noted),
+        nullcontext() if dies is None else pytest.raises(Killed),
+    ):
         yield began
 
 

@@ -132,7 +132,7 @@ def cluster_job(
         workers=workers,
         output=[output],
         scratch=scratch,
-        volumes=object_store,
+        object_store=object_store,
         memory_bytes=memory_bytes,
         connections=cluster.connections,
         patience_seconds=cluster.timeout_seconds,

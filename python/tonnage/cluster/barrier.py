@@ -1,36 +1,48 @@
-"""Where an agent's work waits for that of others; see `tonnage.cluster.peers`.
+"""A barrier across the nodes of a cluster: each says something, and all continue at one moment.
 
-What it says there goes to the driver with all else that the agent tells. When all that are left
-wait, the driver tells each of them what all said, and the moment at which they go on.
+What a node says goes to the driver with its heartbeat. When all nodes wait, the driver sends each
+what all said and the moment at which to continue. A node that is lost is not waited for.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from tonnage.cluster.peers import BarrierResult
-
-LOOK_SECONDS = 0.1
-"""So long a stop may go unnoticed."""
+from tonnage.cluster import config
+from tonnage.cluster.protocol import BarrierValue, BarrierWait
 
 
-class BarrierWait(NamedTuple):
-    """Somebody waits for the others."""
+class BarrierResult(NamedTuple):
+    """What all nodes said, and when they continued."""
 
-    number: int
-    """Which meeting it is; all have the same ones."""
-    says: Any
+    values: Mapping[str, Any]
+    """By node, in the order of their names, on every node alike."""
+    at: float
+    """When all continued, on this node's monotonic clock."""
+
+
+class Barrier(Protocol):
+    """Where a node waits for the others of its cluster."""
+
+    @property
+    def node(self) -> str:
+        """This node's name."""
+        ...
+
+    def wait(self, value: BarrierValue) -> BarrierResult:
+        """Waits for all nodes that have not ended."""
+        ...
 
 
 class WorkerBarrier:
-    """What an agent's work is given as its peers.
+    """The barrier on a node.
 
     Args:
-        node: The machine's name.
-        on_wait: Called when the work begins to wait.
-        wait_until: Sleeps until the clock says so; raises if the agent is told to stop.
+        node: The node's name.
+        on_wait: Called when the node begins to wait.
+        wait_until: Sleeps until a moment of the clock; raises if the worker is told to stop.
     """
 
     def __init__(
@@ -38,30 +50,30 @@ class WorkerBarrier:
     ) -> None:
         self._node, self._on_wait, self._wait_until = node, on_wait, wait_until
         self._number = 0
-        self._met: BarrierResult | None = None
-        self._goes = threading.Event()
-        self.waits: BarrierWait | None = None
-        """What there is to tell the driver."""
+        self._result: BarrierResult | None = None
+        self._released = threading.Event()
+        self.waiting: BarrierWait | None = None
+        """What the driver is to hear."""
 
     @property
     def node(self) -> str:
-        """The machine's name."""
+        """The node's name."""
         return self._node
 
-    def meet(self, says: Any) -> BarrierResult:
+    def wait(self, value: BarrierValue) -> BarrierResult:
         """Waits for all others."""
         self._number += 1
-        self._goes.clear()
-        self.waits = BarrierWait(self._number, says)
+        self._released.clear()
+        self.waiting = BarrierWait(self._number, value)
         self._on_wait()
-        while not self._goes.wait(LOOK_SECONDS):
+        while not self._released.wait(config.STOP_POLL_SECONDS):
             self._wait_until(0.0)  # It may be told to stop.
-        assert self._met is not None
-        self._wait_until(self._met.at)
-        return self._met
+        assert self._result is not None
+        self._wait_until(self._result.at)
+        return self._result
 
-    def go(self, number: int, at: float, said: Mapping[str, Any]) -> None:
-        """Has all go on that wait there: the driver may say so more than once."""
-        if self.waits and self.waits.number == number:
-            self._met, self.waits = BarrierResult(said, at), None
-            self._goes.set()
+    def release(self, number: int, at: float, values: Mapping[str, BarrierValue]) -> None:
+        """Has the node continue if it waits there; the driver may say so more than once."""
+        if self.waiting and self.waiting.number == number:
+            self._result, self.waiting = BarrierResult(values, at), None
+            self._released.set()

@@ -1,9 +1,8 @@
-"""A common moment: when each machine's own clock says what this one's says then.
+"""A common moment on all nodes, whose monotonic clocks have nothing in common.
 
-Machines' monotonic clocks have nothing in common, and their dates may be off. So each clock is
-asked some times, and the answer that took least time is taken: the machine's clock stood so when
-half of that time was over, give or take the other half (Cristian 1989). What is left of that is
-the clock's error, and stands beside every skew.
+Each node's clock is read some times, and the fastest answer counts: the clock stood so when half of
+its time was over, give or take the other half (Cristian 1989). That half is the clock's error,
+which is reported beside every skew.
 """
 
 from __future__ import annotations
@@ -12,43 +11,39 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-LOOKS = 8
-LEAD_SECONDS = 0.25
-"""From telling to beginning, beside what telling takes."""
+from tonnage.cluster import config
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A machine's clock: what it shows more than ours, within an error."""
+    """A node's clock relative to this one, with the error of that."""
 
     ahead_seconds: float
     error_seconds: float
 
-    def at(self, moment: float) -> float:
-        """What it shows at our moment."""
+    def there(self, moment: float) -> float:
+        """What the node's clock shows at a moment of this one."""
         return moment + self.ahead_seconds
 
-    def ours(self, shown: float) -> float:
-        """Our moment when it showed this."""
-        return shown - self.ahead_seconds
+    def here(self, moment: float) -> float:
+        """What this clock shows at a moment of the node's."""
+        return moment - self.ahead_seconds
 
 
-def read(show: Callable[[], float], own: Callable[[], float] = time.monotonic) -> Clock:
-    """Compares a machine's clock with ours.
-
-    Args:
-        show: Asks it.
-        own: Ours.
-    """
-    looks = []
-    for _ in range(LOOKS):
-        asked = own()
-        shown = show()
-        took = own() - asked
-        looks.append(Clock(shown - (asked + took / 2), took / 2))
-    return min(looks, key=lambda look: look.error_seconds)
+def compare_clock(
+    read_remote: Callable[[], float], read_own: Callable[[], float] = time.monotonic
+) -> Clock:
+    """Compares a node's clock with this one."""
+    readings = []
+    for _ in range(config.CLOCK_READINGS):
+        before = read_own()
+        shown = read_remote()
+        took = read_own() - before
+        readings.append(Clock(shown - (before + took / 2), took / 2))
+    return min(readings, key=lambda reading: reading.error_seconds)
 
 
-def moment(clocks: Iterable[Clock], own: Callable[[], float] = time.monotonic) -> float:
-    """When all can have been told, on our clock."""
-    return own() + LEAD_SECONDS + 4 * sum(clock.error_seconds for clock in clocks)
+def common_start(clocks: Iterable[Clock], read_own: Callable[[], float] = time.monotonic) -> float:
+    """A moment of this clock by which all nodes can have been told of it."""
+    errors = sum(clock.error_seconds for clock in clocks)
+    return read_own() + config.START_LEAD_SECONDS + 4 * errors

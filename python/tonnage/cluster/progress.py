@@ -9,15 +9,25 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tonnage.base import formatting
 from tonnage.base.core.progress import PLAIN_EVERY_SECONDS, SHOW_AFTER_SECONDS
-from tonnage.measure.cluster.driver import NodeStatus
+from tonnage.cluster import config
 
-LIVE_EVERY_SECONDS = 0.25
-OVER_SECONDS = 3.0
-"""Rates are over so long."""
+
+class NodeStatus(NamedTuple):
+    """How far a node is."""
+
+    node: str
+    state: str
+    """``starting``, ``ready``, ``measuring``, ``done`` or ``lost``."""
+    trials: int
+    done_bytes: int
+    why: str | None
+    waits: bool = False
+    """Whether it makes no progress since it waits for others."""
+
 
 Rates = Mapping[str, float | None]
 """What each node moves a second; ``None`` of those that move nothing now."""
@@ -51,7 +61,7 @@ class ClusterProgress:
         if now - self._began < self._next_line:
             return
         if sys.stderr.isatty():
-            self._next_line = now - self._began + LIVE_EVERY_SECONDS
+            self._next_line = now - self._began + config.PROGRESS_LIVE_SECONDS
             self._show(rows, rates)
         else:
             self._next_line = now - self._began + PLAIN_EVERY_SECONDS
@@ -66,7 +76,7 @@ class ClusterProgress:
         if seen and row.done_bytes < seen[-1][1]:
             seen.clear()  # Another trial.
         seen.append((now, row.done_bytes))
-        while len(seen) > 2 and now - seen[1][0] >= OVER_SECONDS:
+        while len(seen) > 2 and now - seen[1][0] >= config.PROGRESS_RATE_SECONDS:
             seen.popleft()
         moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
         return moved / passed if passed else None

@@ -15,8 +15,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -28,14 +28,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tonnage.base import core
 from tonnage.base.records.environment import MACHINE_TYPE
-from tonnage.cluster import version_check
+from tonnage.cluster import actor, config, version_check
 from tonnage.cluster.version_check import InstalledVersion
 
 AUTO = "auto"
 TYPE_SEPARATOR = "@"
 """In an address, between the type of machines and where their cluster is."""
 NO_CLUSTER = "no cluster answers there: start one with ray start --head"
-LISTENING_SECONDS = 5.0
 RAYS_LABELS = "ray.io/"
 RAYS_NAMES = {
     "availability-region": "region",
@@ -75,28 +74,25 @@ Call = Any
 
 
 class RemoteWorker:
-    """An object that lives on a machine; its methods are called there, one after another."""
+    """A process on a node (`actor.ActorShell`), whose methods are called one after another."""
 
-    def __init__(self, handle: Any, kind: type[Any]) -> None:
-        self._handle, self._kind = handle, kind
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
 
-    def look(self) -> Call:
-        """Asks what its machine has of Tonnage; the answer has the fields of `probe.Found`."""
-        return self._handle.look.remote()
+    def installed_version(self) -> Call:
+        """Asks what the node has of Tonnage."""
+        return self._handle.installed_version.remote()
 
-    def become(self) -> None:
-        """Has the object made, of what the machine has of Tonnage; then it can be asked."""
-        self._handle.become.remote(self._kind)
+    def start(self, make: Callable[[], Any]) -> Call:
+        """Has the process make its worker, of what the node has of Tonnage."""
+        return self._handle.start.remote(make)
 
-    def ask(self, method: str, *arguments: Any) -> Call:
-        """Calls a method; `answer` gives what it returned.
-
-        An argument that is a `Call` is what that is answered; it goes from machine to machine.
-        """
-        return self._handle.call.remote(method, *arguments)
+    def send(self, message: bytes, attached: Call | bytes | None = None) -> Call:
+        """Gives the worker a message; an attached `Call` is its answer, which goes node to node."""
+        return self._handle.handle.remote(message, *([] if attached is None else [attached]))
 
     def kill(self) -> None:
-        """Ends its process at once, if it is there."""
+        """Ends the process at once, if it is there."""
         with suppress(RayError, ValueError):
             ray.kill(self._handle)
 
@@ -120,12 +116,16 @@ class Cluster:
         if kind:
             self.machines = _of_kind(kind, self.machines)
 
-    def place(self, machine: Machine, kind: type[Any]) -> RemoteWorker:
-        """A process on a machine for an object of this kind; not there yet when this returns."""
-        # Who lists processes sees what each is for.
-        named = type(kind.__name__, (version_check.ActorShell,), {"__module__": version_check.__name__})
-        made = ray.remote(named).options(**_bound(machine), max_restarts=0, max_task_retries=0)
-        return RemoteWorker(made.remote(), kind)
+    def place(self, machine: Machine, title: str) -> RemoteWorker:
+        """A process on a machine, which is not there yet when this returns.
+
+        Args:
+            machine: Where.
+            title: What lists of processes call it.
+        """
+        shell = type(title, (actor.ActorShell,), {"__module__": actor.__name__})
+        made = ray.remote(shell).options(**_bound(machine), max_restarts=0, max_task_retries=0)
+        return RemoteWorker(made.remote())
 
     def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
         """Those whose answers are here; returns when so many are at least, or after so long."""
@@ -150,7 +150,9 @@ class Cluster:
             cause = why.as_instanceof_cause()
             raise WorkerLost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
         except RayError as why:
-            raise WorkerLost("died: its machine, or Ray's process there, is gone", str(why)) from why
+            raise WorkerLost(
+                "died: its machine, or Ray's process there, is gone", str(why)
+            ) from why
 
 
 @contextmanager
@@ -188,30 +190,33 @@ def connect(address: str) -> Iterator[Cluster]:
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():
                 signal.signal(number, handler)
-    ray.cloudpickle.register_pickle_by_value(version_check)
     try:
-        yield Cluster(kind)
+        with _sent_by_value((actor, version_check)):
+            yield Cluster(kind)
     finally:
-        ray.cloudpickle.unregister_pickle_by_value(version_check)
         ray.shutdown()
 
 
 def pickle_with_modules(thing: object, modules: Iterable[ModuleType]) -> bytes:
     """Something as it is sent to machines that have none of these modules; pickle unpacks it."""
-    own = list(modules)
-    for module in own:
-        ray.cloudpickle.register_pickle_by_value(module)
-    try:
+    with _sent_by_value(modules):
         data: bytes = ray.cloudpickle.dumps(thing)
-        return data
-    finally:
-        for module in own:
-            ray.cloudpickle.unregister_pickle_by_value(module)
+    return data
+
+
+@contextmanager
+def _sent_by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
+    """What is in these modules is sent as it is: nodes need not have them."""
+    with ExitStack() as stack:
+        for module in modules:
+            ray.cloudpickle.register_pickle_by_value(module)
+            stack.callback(ray.cloudpickle.unregister_pickle_by_value, module)
+        yield
 
 
 def installed_here() -> InstalledVersion:
     """What this machine has of Tonnage."""
-    return InstalledVersion(*version_check.look())
+    return InstalledVersion(*version_check.installed_version())
 
 
 def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
@@ -249,7 +254,7 @@ def _refuse_silent(address: str, given: str) -> None:
     if not host or not port.isdigit():
         raise core.UsageError(f"--cluster {given}: give HOST:PORT, or auto")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), LISTENING_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), config.CONNECT_SECONDS).close()
     except (OSError, OverflowError) as why:
         raise core.UsageError(f"--cluster {given}: {NO_CLUSTER} ({why})") from why
 

@@ -1,6 +1,7 @@
-"""A machine's agent in a job: does one step after another, in a thread, and tells how far it is.
+"""The worker on a node: it does one step after another, in a thread, and answers meanwhile.
 
-What a step is, `tonnage.run.two_pass.worker` says. An answer that was lost costs nothing: it is asked again.
+What the steps are, a job says (`WorkerSteps`); this says how any of them is begun, watched, halted,
+and how its failure is told. A lost message costs nothing: it is sent again (`protocol`).
 """
 
 from __future__ import annotations
@@ -8,229 +9,301 @@ from __future__ import annotations
 import errno
 import os
 import re
-import resource
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+import msgspec
 
 from tonnage.base import core
-from tonnage.run.sort.local import peak_memory_bytes
-from tonnage.run.two_pass.output.object_store import InputChanged
-from tonnage.run.two_pass.worker import DeterministicError, InputUnreadable
-
-REFUSED, DISK, FULL, INPUT, CHANGED, DETERMINISTIC, FAILED, STOPPED = (
-    "refused",
-    "disk",
-    "full",
-    "input",
-    "changed",
-    "deterministic",
-    "failed",
-    "stopped",
+from tonnage.base.core import process_usage
+from tonnage.cluster import config, protocol
+from tonnage.cluster.barrier import WorkerBarrier
+from tonnage.cluster.failures import (
+    DeterministicError,
+    Failure,
+    InputChanged,
+    InputUnreadable,
+    Stopped,
 )
-"""Why a step did not come to its end: what it was given, a disk, one without space, an input that
-cannot be read, one that is not what it was, what would fail on any machine, something else, or
-since it was told to."""
+from tonnage.cluster.protocol import Heartbeat, ProtocolError, Step, StepResult
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
-class StepResult:
-    """How a step ended."""
+class Handler(Generic[Q, R]):
+    """A step with the function that does it, which is given the request and `OnProgress`."""
 
-    value: Any = None
-    kind: str | None = None
-    """What kind of failure it was."""
-    reason: str = ""
-    error: str | None = None
-    """All of what went wrong, if it was not foreseen."""
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    """Of the agent's process meanwhile."""
-    peak_memory_bytes: int = 0
+    step: Step[Q, R]
+    do: Callable[[Q, core.OnProgress], R]
 
 
-@dataclass(frozen=True)
-class Heartbeat:
-    """How far a step is."""
-
-    number: int
-    done_bytes: int
-    idle_seconds: float
-    """Since something was last moved."""
-    news: tuple[Mapping[str, Any], ...]
-    """Lines of its list of finished files that who asks does not have."""
-    result: StepResult | None
-
-
-class Steps(Protocol):
-    """What an agent does its steps with: methods that are given what is asked, and `OnProgress`."""
+class StepContext(Protocol):
+    """What the worker offers the step under way."""
 
     @property
-    def STEPS(self) -> Sequence[str]:
-        """Their names."""
+    def barrier(self) -> WorkerBarrier:
+        """Where it waits for other nodes."""
 
-    on_news: Callable[[], None]
-    """Called when there is something to tell at once."""
+    def on_progress(self, done_bytes: int) -> None:
+        """Notes how far the step is; raises `Stopped` if it is to end."""
 
-    def begin(self) -> None:
-        """A step begins: it has finished nothing yet."""
+    def check_stopped(self) -> None:
+        """Raises `Stopped` if the step is to end."""
 
-    def finished(self, known: int) -> Sequence[Mapping[str, Any]]:
-        """What the step has finished, after so many of these."""
+    def note_progress(self) -> None:
+        """Notes that something was done, however far the step is."""
 
-
-class Part(Protocol):
-    """A job as one of its machines has it."""
-
-    def site(self) -> Steps:
-        """The machine's part."""
+    def note_news(self) -> None:
+        """Has the driver hear of news at once."""
 
 
-class _Stopped(KeyboardInterrupt):
-    """It was told to end: what runs cleans up as on Ctrl-C."""
+class WorkerSteps(ABC):
+    """The steps that a job needs on a node; what they share stays between them."""
+
+    context: StepContext
+
+    @abstractmethod
+    def handlers(self) -> Sequence[Handler[Any, Any]]:
+        """All its steps."""
+
+    def begin_step(self) -> None:  # noqa: B027
+        """Begins a step: it has reported nothing yet."""
+
+    def news(self, known: int) -> Sequence[object]:
+        """What the step under way has to report, after so many of these."""
+        return ()
+
+    def notify(self, notice: Any) -> None:
+        """Takes what the driver tells the step under way."""
+        raise NotImplementedError
+
+    @property
+    def last_progress(self) -> float:
+        """When a step last made progress that `on_progress` does not see; monotonic clock."""
+        return 0.0
+
+    def fetch_object(self, attempt: int) -> bytes:
+        """The object of this attempt, for another worker."""
+        raise NotImplementedError
+
+    def store_object(self, attempt: int, content: bytes) -> None:
+        """Takes another worker's object of this attempt."""
+        raise NotImplementedError
+
+    def close(self) -> None:  # noqa: B027
+        """Removes the worker's own files."""
+
+
+class WorkerSpec(Protocol):
+    """A job as one of its nodes has it; it is sent there."""
+
+    def steps(self) -> WorkerSteps:
+        """The node's part in the job."""
 
 
 class StepWorker:
-    """Does steps. Its methods are called one after another; only `tell` takes a while."""
+    """Does steps. Its methods are called one after another; only `Poll` takes a while.
 
-    def __init__(self) -> None:
-        self._site: Steps | None = None
+    Args:
+        spec: The job.
+        node: The node's name.
+    """
+
+    def __init__(self, spec: WorkerSpec, node: str) -> None:
+        self._steps = spec.steps()
+        self._steps.context = self
+        self._handlers = {handler.step.name: handler for handler in self._steps.handlers()}
+        self.barrier = WorkerBarrier(node, self.note_news, self._wait_until)
         self._port: core.ReservedPort | None = None
         self._number = -1
+        self._step: Step[Any, Any] | None = None
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._halted = False
         self._news = threading.Event()
-        self._ended: StepResult | None = None
-        self._done = 0
-        self._moved = time.monotonic()
+        self._result: StepResult[Any] | None = None
+        self._late_seconds: float | None = None
+        self._done_bytes = 0
+        self._progress_at = time.monotonic()
 
-    def take(self, place: Part) -> None:
-        """Takes its place in a job."""
-        self._site = self.settle(place)
-        self._site.on_news = self._news.set
+    def handle(self, message: bytes, *attached: bytes) -> bytes:
+        """Does what a message of the driver's asks; the reply.
 
-    def settle(self, place: Part) -> Steps:
-        """What it does its steps with."""
-        return place.site()
+        Raises:
+            ProtocolError: It cannot be understood.
+        """
+        match protocol.decode(message, protocol.Request):
+            case protocol.Begin() as begin:
+                self._begin(begin)
+            case protocol.Poll(known, seconds):
+                return protocol.encode(self._heartbeat(known, seconds))
+            case protocol.Notify(number, notice):
+                if number == self._number and self._step is not None:
+                    what = f"a notice to {self._step.name}"
+                    self._steps.notify(protocol.convert(notice, self._step.notice, what))
+            case protocol.ReleaseBarrier(number, at, values):
+                self.barrier.release(number, at, values)
+            case protocol.Halt(number):
+                self._halted = number == self._number
+            case protocol.Stop():
+                self._stopping.set()
+            case protocol.Close():
+                self._steps.close()
+            case protocol.ReadClock():
+                return protocol.encode(time.monotonic())
+            case protocol.ReservePort(host):
+                return protocol.encode(self._reserve_port(host))
+            case protocol.FetchObject(attempt):
+                return self._steps.fetch_object(attempt)
+            case protocol.StoreObject(attempt):
+                self._steps.store_object(attempt, *attached)
+        return protocol.encode(None)
 
-    def there(self) -> None:
-        """It answers."""
+    def on_progress(self, done_bytes: int) -> None:
+        """Notes how far the step is; raises `Stopped` if it is to end."""
+        self.check_stopped()
+        if done_bytes != self._done_bytes:
+            self._done_bytes, self._progress_at = done_bytes, time.monotonic()
 
-    def listen(self, host: str) -> str:
-        """An address of this machine on which nobody else listens."""
+    def note_progress(self) -> None:
+        """Notes that something was done, however far the step is."""
+        self._progress_at = time.monotonic()
+
+    def note_news(self) -> None:
+        """Has the driver hear of news at once."""
+        self._news.set()
+
+    def _begin(self, begin: protocol.Begin) -> None:
+        """Begins a step, unless that is known; numbers grow."""
+        if begin.number == self._number:
+            return
+        handler = self._handlers.get(begin.step)
+        if handler is None:
+            raise ProtocolError(f"there is no step {begin.step}")
+        what = f"a request to {begin.step}"
+        request = protocol.convert(begin.request, handler.step.request, what)
+        if self._thread:
+            self._thread.join()  # Its result was sent: nothing is left to do.
+        self._steps.begin_step()
+        self._number, self._step, self._result, self._done_bytes = (
+            begin.number,
+            handler.step,
+            None,
+            0,
+        )
+        self._late_seconds, self._halted = None, False
+        self._progress_at = time.monotonic()
+        self._news.clear()
+        arguments = (handler, request, begin.starts_at)
+        self._thread = threading.Thread(target=self._run, args=arguments, daemon=True)
+        self._thread.start()
+
+    def _heartbeat(self, known: int, seconds: float) -> Heartbeat:
+        self._news.wait(seconds)
+        self._news.clear()
+        result = self._result  # First: news that came before the end are complete then.
+        news: Sequence[object] = ()
+        try:
+            news = self._steps.news(known)
+        except OSError as why:
+            # What the step has finished cannot be told any more, however well it was done.
+            if result and result.failure is None:
+                failed = failure_of(why)
+                result = msgspec.structs.replace(
+                    result, value=None, failure=failed.failure, reason=failed.reason
+                )
+        waits = self.barrier.waiting
+        if waits:
+            self.note_progress()
+        return Heartbeat(
+            number=self._number,
+            done_bytes=self._done_bytes,
+            idle_seconds=time.monotonic() - max(self._progress_at, self._steps.last_progress),
+            news=tuple(news),
+            result=result,
+            late_seconds=self._late_seconds,
+            barrier=waits,
+        )
+
+    def _reserve_port(self, host: str) -> str:
         if self._port is not None:
             self._port.close()
         self._port = core.ReservedPort(host)
         return str(self._port)
 
-    def begin(self, number: int, step: str, asked: Any) -> None:
-        """Begins a step, unless it was begun already; numbers grow."""
-        assert self._site is not None and step in self._site.STEPS
-        if number == self._number:
-            return
-        if self._thread:
-            self._thread.join()  # It has told its end, and has nothing left to do.
-        self._site.begin()
-        self._number, self._ended, self._done = number, None, 0
-        self._halted = False
-        self._moved = time.monotonic()
-        self._news.clear()
-        self._thread = threading.Thread(target=self._run, args=(step, asked), daemon=True)
-        self._thread.start()
-
-    def tell(self, known: int, seconds: float) -> Heartbeat:
-        """How far it is, with the finished files that come after so many.
-
-        It waits for news, like the step's end, but no longer than ``seconds``.
-        """
-        assert self._site is not None
-        self._news.wait(seconds)
-        self._news.clear()
-        ended = self._ended  # First: what was finished before is in the list.
-        finished: Sequence[Mapping[str, Any]] = ()
-        try:
-            finished = self._site.finished(known)
-        except OSError as why:
-            # What is finished nobody can tell any more, however well it was done.
-            if ended and ended.kind is None:
-                ended = replace(ended, value=None, kind=DISK, reason=_in_words(why))
-        return Heartbeat(
-            number=self._number,
-            done_bytes=self._done,
-            idle_seconds=time.monotonic() - self._moved,
-            news=tuple(finished),
-            result=ended,
-        )
-
-    def stop(self) -> None:
-        """Has the step end early, and clean up; `tell` says when it has."""
-        self._stopping.set()
-
-    def halt(self, number: int) -> None:
-        """Has the step of this number end early, if it is under way; others may follow."""
-        self._halted = number == self._number
-
-    def _run(self, step: str, asked: Any) -> None:
+    def _run(self, handler: Handler[Any, Any], request: Any, starts_at: float | None) -> None:
         with suppress(PermissionError):
-            # Ray's processes yield to all others (nice 15); who sorts does not, on its own.
+            # Ray gives its processes a low priority (nice 15). Work is done, and measured, at the
+            # usual one: this thread's, which those that it starts inherit.
             os.setpriority(os.PRIO_PROCESS, 0, 0)
-        began, cpu = time.monotonic(), _cpu_seconds()
+        began, cpu_seconds = time.monotonic(), process_usage.cpu_seconds()
         try:
-            ended = StepResult(getattr(self._site, step)(asked, self._progress))
-        except _Stopped:
-            ended = StepResult(kind=STOPPED, reason="was told to end")
-        except core.UsageError as why:
-            ended = StepResult(kind=REFUSED, reason=str(why.args[0]))
-        except InputUnreadable as why:
-            ended = StepResult(kind=INPUT, reason=str(why))
-        except InputChanged as why:
-            ended = StepResult(kind=CHANGED, reason=str(why))
-        except DeterministicError as why:
-            error = "".join(traceback.format_exception(why))
-            ended = StepResult(kind=DETERMINISTIC, reason=str(why), error=error)
-        except core.RunError as why:
-            # What names a file is the disk's; of a peer there is none.
-            of_disk = len(why.args) > 2 and why.args[2]
-            ended = StepResult(kind=_of_disk(why.args[0]) if of_disk else FAILED, reason=why.args[0])
-        except OSError as why:
-            ended = StepResult(kind=FULL if why.errno in NO_SPACE else DISK, reason=_in_words(why))
-        except Exception as why:
-            error = "".join(traceback.format_exception(why))
-            ended = StepResult(kind=FAILED, reason=f"{type(why).__name__}: {why}", error=error)
-        self._ended = StepResult(
-            **{**vars(ended)}
-            | {
-                "seconds": time.monotonic() - began,
-                "cpu_seconds": _cpu_seconds() - cpu,
-                "peak_memory_bytes": peak_memory_bytes(),
-            }
+            if starts_at is not None:
+                self._wait_until(starts_at)
+                began = time.monotonic()
+                self._late_seconds = began - starts_at
+                self.note_progress()
+            result = StepResult(handler.do(request, self.on_progress))
+        except BaseException as why:
+            result = failure_of(why)
+        self._result = msgspec.structs.replace(
+            result,
+            seconds=time.monotonic() - began,
+            cpu_seconds=process_usage.cpu_seconds() - cpu_seconds,
+            peak_memory_bytes=process_usage.peak_memory_bytes(),
         )
         self._news.set()
 
-    def _progress(self, done: int) -> None:
+    def _wait_until(self, at: float) -> None:
+        self.check_stopped()
+        while (left := at - time.monotonic()) > 0:
+            longest = left - config.WAKE_SECONDS if left > 2 * config.WAKE_SECONDS else 0
+            if self._stopping.wait(longest):
+                raise Stopped
+
+    def check_stopped(self) -> None:
+        """Raises `Stopped` if the step is to end."""
         if self._stopping.is_set() or self._halted:
-            raise _Stopped
-        if done != self._done:
-            self._done, self._moved = done, time.monotonic()
+            raise Stopped
 
 
-def _of_disk(why: str) -> str:
-    """The kind of a disk's error, of which the core tells the number at the end."""
-    found = re.search(r"\(os error (\d+)\)$", why)
-    return FULL if found and int(found[1]) in NO_SPACE else DISK
+def failure_of(why: BaseException) -> StepResult[NoReturn]:
+    """How a step ended that raised this."""
+    error = "".join(traceback.format_exception(why))
+    match why:
+        case Stopped():
+            return StepResult(failure=Failure.STOPPED, reason="was told to end")
+        case core.UsageError():
+            return StepResult(failure=Failure.REFUSED, reason=why.why, setting=why.setting)
+        case InputUnreadable():
+            failure, reason = Failure.INPUT, str(why)
+        case InputChanged():
+            failure, reason = Failure.CHANGED, str(why)
+        case DeterministicError():
+            failure, reason = Failure.DETERMINISTIC, str(why)
+        case core.RunError():
+            # Errors of disks name a file, those of the network do not.
+            failure = _disk_failure(why.why) if why.file else Failure.FAILED
+            reason = why.why
+        case OSError():
+            failure = Failure.FULL if why.errno in NO_SPACE else Failure.DISK
+            reason = f"{why.filename or ''}: {why.strerror or why}".lstrip(": ")
+        case _:
+            failure, reason = Failure.FAILED, f"{type(why).__name__}: {why}"
+    return StepResult(failure=failure, reason=reason, error=error)
 
 
-def _in_words(why: OSError) -> str:
-    return f"{why.filename or ''}: {why.strerror}".lstrip(": ")
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime
+def _disk_failure(why: str) -> Failure:
+    """The core puts the error's number at the end of the text."""
+    number = re.search(r"\(os error (\d+)\)$", why)
+    return Failure.FULL if number and int(number[1]) in NO_SPACE else Failure.DISK

@@ -1,6 +1,6 @@
-"""What a machine has of Tonnage, and a process there for what is to be made of it.
+"""What a node has of Tonnage, compared with the driver.
 
-It is sent there as it is, and imports nothing of the package: that may not be there, or another.
+This module is sent to nodes as it is and imports nothing of the package, which they may not have.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import hashlib
 import importlib.util
 import platform
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class InstalledVersion(NamedTuple):
-    """What is there; ``None`` for what is not."""
+    """What is installed on a node; None for what is not there."""
 
     host: str
     tonnage: str | None
@@ -21,8 +21,8 @@ class InstalledVersion(NamedTuple):
     """The first digits of the compiled core's SHA-256."""
 
 
-def look() -> tuple[str, str | None, str | None]:
-    """What this machine has, as the fields of `Found`."""
+def installed_version() -> tuple[str, str | None, str | None]:
+    """The fields of `InstalledVersion` of this node, as plain values."""
     try:
         import tonnage
     except ImportError:
@@ -35,36 +35,8 @@ def look() -> tuple[str, str | None, str | None]:
     return platform.node(), version, digest[:16]
 
 
-class ActorShell:
-    """A process on a machine: tells what is there, then becomes an object whose methods it calls.
-
-    One process does both: each that Python starts in costs seconds.
-    """
-
-    def __init__(self) -> None:
-        self._made: Any = None
-        self._why = "there is no agent"
-
-    def look(self) -> tuple[str, str | None, str | None]:
-        """What this machine has."""
-        return look()
-
-    def become(self, kind: type[Any]) -> None:
-        """Makes the object."""
-        try:
-            self._made = kind()
-        except Exception as why:
-            self._why = f"could not start an agent: {type(why).__name__}: {why}"
-
-    def call(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of the object."""
-        if self._made is None:
-            raise RuntimeError(self._why)
-        return getattr(self._made, method)(*arguments)
-
-
 def difference(here: InstalledVersion, there: InstalledVersion) -> str | None:
-    """What has to be mended on a machine before it can measure with this one; None: nothing."""
+    """What has to be installed on a node before it can work with this one; None: nothing."""
     if there.tonnage is None:
         return f"has no Tonnage: install it there (pip install tonnage=={here.tonnage})"
     if there.tonnage != here.tonnage:

@@ -1,93 +1,61 @@
-"""The agents of a job: has them do steps together, hears how far they are, and ends them.
+"""The driver's side of a job's workers: it places them, checks their versions, has them do steps
+together (`running_step`), and ends them.
 
-A step is done when every agent that was asked has come to its end, or is gone: its process or its
-machine died, it does not answer, or it hangs. Who waits for a peer that hangs moves nothing either,
-and the network gives the peer up within patience; so only if nobody moves anything for twice as
-long does somebody hang: the first of them that fell silent. The others get as long again. Who asks
-an object store for something small moves nothing until it is answered, or has tried so often that
-it says itself that it failed: that it answers is enough.
-
-Ray takes its time to find that a machine is gone, but its peers see at once that its connections
-are broken: who is silent and so accused is not waited for.
+A step is done when every node that was asked has ended or is lost: its process or its machine died,
+it does not answer, or it hangs. A worker is lost for good; its node can get a new one (`restart`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from tonnage.base import core
-from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import RemoteWorker, Call, Cluster, WorkerLost, Machine, installed_here
-from tonnage.cluster.step_worker import StepResult, Part, StepWorker, Heartbeat
+from tonnage.cluster import clock_sync, config, protocol, version_check
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import (
+    Close,
+    FetchObject,
+    Halt,
+    Message,
+    Notify,
+    Ping,
+    ProtocolError,
+    ReadClock,
+    ReservePort,
+    Step,
+    StepResult,
+    Stop,
+    StoreObject,
+)
+from tonnage.cluster.ray_adapter import (
+    Call,
+    Cluster,
+    Machine,
+    WorkerLost,
+    installed_here,
+)
+from tonnage.cluster.running_step import Accuses, OnHeartbeat, RunningStep
+from tonnage.cluster.step_worker import StepWorker, WorkerSpec
 from tonnage.cluster.version_check import InstalledVersion
-from tonnage.run.two_pass.output import object_store
+from tonnage.cluster.worker_handle import WorkerHandle
 
-ASK_SECONDS = 1.0
-"""So long an agent that is asked may wait for news."""
-READY_SECONDS = 60.0
-"""An agent is ready within this, or within patience, if that is more."""
-ANSWER_SECONDS = 10.0
-"""Within this an answer that is there has come."""
-SLOWEST_BYTES_PER_SECOND = 10e6
-"""An answer that has bytes is waited for longer, as if a network carried no more than this."""
-ACCUSED_SECONDS = 3.0
-"""So long one may say nothing, at most, whose connections others have found broken."""
-CLEANING_SECONDS = 10.0
-"""Within this an agent that is told to end has cleaned up, or is ended."""
-AGAIN_SECONDS = 0.1
-TRIES = 3
-"""How often a step is asked for again that an agent knows nothing of."""
-
-LOST = "gone"
-"""The kind of an end that an agent did not tell: there is none, or none that answers."""
-
-OnTold = Callable[[str, Heartbeat], None]
-Accuses = Callable[[StepResult], Collection[str]]
-"""Names those with whom a node that has come to an end could not exchange data."""
-
-
-class WorkerHandle:
-    """A machine with its agent."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine, self.node = machine, machine.name
-        self.actor: RemoteWorker | None = None
-        self.call: Call | None = None
-        self.heard_at = 0.0
-        """When it last had answered, or was asked again."""
-        self.known = 0
-        """How many of the files that its step has finished are known here."""
-        self.told: Heartbeat | None = None
-        self.busy = False
-        """Whether it does a step of which the end is not known."""
-        self.begun: tuple[int, str, Any] | None = None
-        """The step that it was last asked for, which may have got lost on the way."""
-        self.asked_again = 0
-        self.gone: str | None = None
-        """Why it is not asked any more."""
-
-    def ask(self, method: str, *arguments: Any) -> Call:
-        """Calls a method of its agent."""
-        assert self.actor is not None
-        return self.actor.ask(method, *arguments)
-
-    def listen(self) -> None:
-        """Asks how far it is: from now on it owes an answer."""
-        self.call = self.ask("tell", self.known, ASK_SECONDS)
-        self.heard_at = time.monotonic()
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 class WorkerPool:
-    """The agents; a context manager, after which none of them is at work.
+    """The workers; a context manager, after which none of them is at work.
 
     Args:
-        cluster: Whose machines they are on.
-        machines: Which of them.
-        patience_seconds: How long one may say nothing; twice as long it may move nothing.
-        kind: What they are.
+        cluster: Where they are.
+        machines: One worker for each of these.
+        patience_seconds: How long a worker may be silent; see also `protocol.Idle`.
+        title: What their processes are called.
+        on_wait: Called now and then while workers are waited for.
     """
 
     def __init__(
@@ -95,13 +63,13 @@ class WorkerPool:
         cluster: Cluster,
         machines: Sequence[Machine],
         patience_seconds: float,
-        kind: type[StepWorker] = StepWorker,
+        title: str = "StepWorker",
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
-        self._cluster, self._patience, self._kind = cluster, patience_seconds, kind
+        self._cluster, self._title, self.on_wait = cluster, title, on_wait
+        self.patience_seconds = patience_seconds
         self.workers = {machine.name: WorkerHandle(machine) for machine in machines}
-        self._step = 0
-        self._moves = True
-        """Whether who does the step and moves nothing hangs."""
+        self._number = 0
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -111,285 +79,282 @@ class WorkerPool:
 
     @property
     def nodes(self) -> list[str]:
-        """Who is there, in order."""
-        return sorted(node for node, each in self.workers.items() if each.gone is None)
+        """The nodes whose workers are not lost, in order."""
+        return sorted(worker.node for worker in self._present)
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
-        """Those of each machine, gone or not, as its cluster has them."""
-        return {node: dict(each.machine.labels) for node, each in self.workers.items()}
+        """The labels of all machines."""
+        return {node: dict(worker.machine.labels) for node, worker in self.workers.items()}
 
-    def ready(self, place: Callable[[str], Part]) -> None:
-        """Has an agent, in its place, on each machine that has what it needs.
+    def place(self) -> None:
+        """Starts a process on each machine; loses those with another version of Tonnage."""
+        here, versions = installed_here(), {}
+        for worker in self._present:
+            worker.remote = self._cluster.place(worker.machine, self._title)
+            versions[worker.node] = worker.remote.installed_version()
+        for worker, answer in self._replies(versions):
+            there = InstalledVersion(*answer)
+            worker.host = there.host
+            if lacking := version_check.difference(here, there):
+                self.lose(worker.node, lacking)
 
-        Args:
-            place: The place of a node.
-        """
-        here, looks = installed_here(), {}
-        for member in self._left:
-            member.actor = self._cluster.place(member.machine, self._kind)
-            looks[member.node] = member.actor.look()
-        for member, answer in self._answers(looks):
-            if lacking := version_check.difference(here, InstalledVersion(*answer)):
-                self.lose(member.node, lacking)
-        self._settle(self._left, place)
+    def start(self, spec: Callable[[str], WorkerSpec]) -> None:
+        """Has a worker in each process that is there, for its node's part in the job."""
+        self._start(self._present, spec)
 
-    def restart(self, nodes: Iterable[str], place: Callable[[str], Part]) -> list[str]:
-        """Has a new agent on each of these machines, whose own is gone; gives those that have one.
+    def ready(self, spec: Callable[[str], WorkerSpec]) -> None:
+        """Places workers and starts them."""
+        self.place()
+        self.start(spec)
 
-        Args:
-            nodes: Which.
-            place: The place of a node.
-        """
-        renewed = [WorkerHandle(self.workers[node].machine) for node in nodes]
-        self.workers |= {member.node: member for member in renewed}
-        self._settle(renewed, place)
-        return [member.node for member in renewed if member.gone is None]
+    def restart(self, nodes: Iterable[str], spec: Callable[[str], WorkerSpec]) -> list[str]:
+        """Starts a new worker on each of these nodes, whose own is lost; gives those that have one."""
+        workers = [WorkerHandle(self.workers[node].machine) for node in nodes]
+        self.workers |= {worker.node: worker for worker in workers}
+        self._start(workers, spec)
+        return [worker.node for worker in workers if worker.lost is None]
 
-    def _settle(self, workers: Sequence[WorkerHandle], place: Callable[[str], Part]) -> None:
-        for member in workers:
-            member.actor = member.actor or self._cluster.place(member.machine, self._kind)
-            member.actor.become()
-        taken = {each.node: each.ask("take", place(each.node)) for each in workers}
-        for _ in self._answers(taken):
-            pass
+    def compare_clocks(self) -> None:
+        """Reads the clock of every worker; those that do not answer are lost."""
+        for worker in self._present:
+
+            def read(worker: WorkerHandle = worker) -> float:
+                call = worker.send(ReadClock())
+                shown: float = protocol.decode_reply(
+                    self._cluster.answer(call, config.REPLY_SECONDS), ReadClock()
+                )
+                return shown
+
+            try:
+                worker.clock = clock_sync.compare_clock(read)
+            except TimeoutError:
+                self.lose(worker.node, f"did not answer within {config.REPLY_SECONDS:g} s")
+            except WorkerLost as why:
+                self.lose(worker.node, str(why), error=why.error)
 
     def reserve_addresses(self, nodes: Sequence[str]) -> dict[str, str]:
-        """A free address on each of these nodes; those that do not tell are gone."""
-        there = set(self.nodes).intersection(nodes)
-        return self.ask("listen", {node: [self.workers[node].machine.address] for node in there})
+        """A free address on each of these nodes; those that do not answer are lost."""
+        present = {*self.nodes}.intersection(nodes)
+        return self.ask({node: ReservePort(self.workers[node].machine.address) for node in present})
 
     def ask(
-        self, method: str, arguments: Mapping[str, Sequence[Any]], bytes_: int = 0
-    ) -> dict[str, Any]:
-        """What a method of these nodes' agents answers; those that do not answer are gone.
-
-        Args:
-            method: Which; no step is under way.
-            arguments: Of each node.
-            bytes_: About how many are on their way to a node, or from it.
-        """
-        calls = {node: self.workers[node].ask(method, *of) for node, of in arguments.items()}
-        return {member.node: answer for member, answer in self._answers(calls, bytes_)}
-
-    def hand(
         self,
-        givers: Mapping[str, str],
-        gives: str,
-        takes: str,
-        arguments: Sequence[Any],
-        bytes_: int,
-    ) -> None:
-        """Has nodes take what others give, which goes from there to here, not by this process.
-
-        Of two of which one is gone the other one is not: it took nothing, or gave in vain.
+        messages: Mapping[str, Message],
+        bytes_: int = 0,
+        attached: Mapping[str, bytes] | None = None,
+    ) -> dict[str, Any]:
+        """The replies of these nodes while no step is under way; those without one are lost.
 
         Args:
-            givers: Who gives, of each node that takes.
-            gives: The method of a giver's agent.
-            takes: That of a taker's, which gets what the giver's answers, after the arguments.
-            arguments: Of both.
-            bytes_: About how many are on their way to a node.
+            messages: What each is asked.
+            bytes_: About how many a message or a reply carries.
+            attached: What goes along with each.
         """
         calls = {
-            node: self.workers[node].ask(
-                takes, *arguments, self.workers[giver].ask(gives, *arguments)
+            node: self.workers[node].send(message, (attached or {}).get(node))
+            for node, message in messages.items()
+        }
+        return {
+            worker.node: protocol.decode_reply(answer, messages[worker.node])
+            for worker, answer in self._replies(calls, bytes_)
+        }
+
+    def transfer(self, senders: Mapping[str, str], attempt: int, bytes_: int) -> None:
+        """Has nodes take other nodes' objects, which go from node to node, not by this process.
+
+        If one of two is lost the other is not: it took nothing, or sent in vain.
+
+        Args:
+            senders: The sender for each node that takes an object.
+            attempt: Which objects (`FetchObject`).
+            bytes_: About how many go to a node.
+        """
+        calls = {
+            node: self.workers[node].send(
+                StoreObject(attempt), self.workers[sender].send(FetchObject(attempt))
             )
-            for node, giver in givers.items()
+            for node, sender in senders.items()
         }
         failed: dict[str, str] = {}
-        for _ in self._answers(calls, bytes_, failed.__setitem__):
+        for _ in self._replies(calls, bytes_, failed.__setitem__):
             pass
-        # Givers first: a taker waits for one that hangs, until that is ended.
-        for nodes in ([givers[node] for node in failed], [*failed]):
-            self.ask("there", {node: [] for node in nodes})
+        # Senders first: a taker waits for one that hangs, until that is ended.
+        for nodes in ([senders[node] for node in failed], [*failed]):
+            self.ask({node: Ping() for node in nodes})
         for node, why in failed.items():
-            if {node, givers[node]} <= {*self.nodes}:
-                self.lose(givers[node], f"did not give what it had: {why}")
+            if {node, senders[node]} <= {*self.nodes}:
+                self.lose(senders[node], f"did not give what it had: {why}")
 
     def run_step(
         self,
-        step: str,
-        asked: Mapping[str, Any],
-        on_told: OnTold = lambda *_: None,
+        step: Step[Q, R],
+        requests: Mapping[str, Q],
+        on_heartbeat: OnHeartbeat = lambda *_: None,
         accuses: Accuses = lambda _: (),
-    ) -> dict[str, StepResult]:
+    ) -> dict[str, StepResult[R]]:
         """Has each of these nodes do a step; gives how it ended on each.
 
         Args:
-            step: Which of `site.STEPS`.
-            asked: What each node is given for it.
-            on_told: Called with how far a node is, and with what it has finished since.
-            accuses: Whom a node that has come to an end has lost.
+            step: What they do.
+            requests: What each node is asked.
+            on_heartbeat: Called with how far a node is, and its news.
+            accuses: Whom a node's result accuses.
         """
-        self._step += 1
-        self._moves = step not in object_store.STEPS
-        ended: dict[str, StepResult] = {}
-        doing = []
-        for node in sorted(asked):
-            member = self.workers.get(node)
-            if member is None or member.gone is not None:
-                why = "is not in the cluster" if member is None else member.gone
-                ended[node] = StepResult(kind=LOST, reason=why or "")
-                continue
-            member.begun, member.asked_again = (self._step, step, asked[node]), 0
-            member.ask("begin", *member.begun)
-            member.told, member.known, member.busy = None, 0, True
-            doing.append(member)
-        for member in doing:
-            member.listen()
-        patient_until = 0.0
-        accused: set[str] = set()
-        while doing:
-            heard_until = self._hear(doing, on_told)
-            patient_until = self._judge(doing, accused, heard_until, patient_until)
-            for member in list(doing):
-                if member.gone is not None:
-                    ended[member.node] = StepResult(kind=LOST, reason=member.gone)
-                elif member.told and member.told.result:
-                    ended[member.node] = member.told.result
-                    accused.update(accuses(member.told.result))
-                else:
-                    continue
-                doing.remove(member)
-        return ended
+        running = RunningStep(self, step, requests, accuses=accuses)
+        while running.left:
+            running.poll(on_heartbeat)
+        return running.results
 
-    def lose(self, node: str, why: str) -> None:
-        """Ends a node's agent, and asks it no more."""
-        member = self.workers[node]
-        if member.gone is None:
-            member.gone = why
-            if member.actor:
-                member.actor.kill()
+    def notify(self, node: str, notice: Any) -> None:
+        """Tells the step under way on a node something."""
+        worker = self.workers[node]
+        worker.send(Notify(worker.number, notice))
+
+    def lose(self, node: str, reason: str, *, error: str | None = None, kill: bool = True) -> None:
+        """Gives up a node's worker; it is killed, or told to stop and killed at the end."""
+        worker = self.workers[node]
+        if worker.lost is not None:
+            return
+        worker.lost, worker.error = reason, error
+        if worker.remote is None:
+            return
+        if kill:
+            worker.is_killed = True
+            worker.remote.kill()
+        else:
+            worker.send(Stop())
 
     def stop(self) -> None:
         """Has all end what they do; after it they only clean up."""
-        for member in self._left:
-            if member.actor:
-                member.ask("stop")
+        for worker in self._present:
+            if worker.remote:
+                worker.send(Stop())
 
     def halt(self, node: str) -> None:
         """Has a node end its step early; it is there for others afterwards."""
-        member = self.workers[node]
-        if member.gone is None and member.actor:
-            member.ask("halt", self._step)
+        worker = self.workers[node]
+        if worker.lost is None and worker.remote:
+            worker.send(Halt(worker.number))
 
     def end(self) -> None:
-        """Has all end and clean up; who has not within `CLEANING_SECONDS` is ended."""
-        there = [each for each in self._left if each.actor]
-        with suppress(KeyboardInterrupt):  # A second one: then they are ended at once.
-            self.stop()
-            going = [each for each in there if each.busy]
-            deadline = time.monotonic() + CLEANING_SECONDS
-            while going and time.monotonic() < deadline:
-                self._hear(going, lambda *_: None)
-                going = [each for each in going if each.gone is None and each.busy]
-        for member in there:
-            if member.actor:
-                member.actor.kill()
+        """Has all workers end and clean up, and kills their processes."""
+        there = [each for each in self.workers.values() if each.remote and not each.is_killed]
+        with suppress(KeyboardInterrupt):  # A second one kills at once.
+            for worker in there:
+                worker.send(Stop())
+            deadline = time.monotonic() + config.SHUTDOWN_SECONDS
+            busy = [worker for worker in there if worker.is_busy]
+            while busy and time.monotonic() < deadline:
+                self.take_heartbeats(busy)
+                busy = [worker for worker in busy if worker.is_busy and not worker.is_killed]
+            closing = [worker.send(Close()) for worker in there if not worker.is_killed]
+            self._cluster.wait(closing, config.CLOSE_SECONDS, len(closing))
+        for worker in there:
+            if worker.remote:
+                worker.remote.kill()
 
-    @property
-    def _left(self) -> list[WorkerHandle]:
-        return [each for each in self.workers.values() if each.gone is None]
+    def next_number(self) -> int:
+        """The number of the next step."""
+        self._number += 1
+        return self._number
 
-    def _hear(self, doing: Sequence[WorkerHandle], on_told: OnTold) -> float:
-        """What these have to tell, as soon as one of them has something, or nobody for a while.
+    def take_heartbeats(
+        self,
+        workers: Sequence[WorkerHandle],
+        on_heartbeat: OnHeartbeat = lambda *_: None,
+        *,
+        kill: bool = True,
+    ) -> float:
+        """Takes these workers' heartbeats, as soon as one is there, or none for a while.
 
-        Gives until when was listened: what is done with the answers takes its time, too, and who
-        answers meanwhile is not silent.
+        Gives until when it waited: what is done with heartbeats takes its time, too, and a worker
+        that answers meanwhile is not silent.
         """
-        for member in doing:
-            if member.call is None:  # The last one got lost on the way.
-                member.call = member.ask("tell", member.known, ASK_SECONDS)
-        answered = {*self._cluster.wait([each.call for each in doing], ASK_SECONDS)}
+        for worker in workers:
+            if not worker.is_killed:
+                worker.poll()  # If the last answer got lost on the way.
+        calls = [worker.call for worker in workers if worker.call is not None]
+        answered = {*self._cluster.wait(calls, config.HEARTBEAT_SECONDS)}
         until = time.monotonic()
-        for member in doing:
-            if member.call not in answered:
+        for worker in workers:
+            if worker.call is None or worker.call not in answered:
                 continue
-            call, member.call = member.call, None
+            call, worker.call = worker.call, None
             try:
-                told: Heartbeat = self._cluster.answer(call, ANSWER_SECONDS)
+                heartbeat = worker.take(self._cluster.answer(call, config.REPLY_SECONDS))
             except TimeoutError:
-                time.sleep(AGAIN_SECONDS)
+                time.sleep(config.RETRY_PAUSE_SECONDS)
                 continue
-            except WorkerLost as why:
-                self.lose(member.node, str(why))
+            except (WorkerLost, ProtocolError) as why:
+                worker.is_busy = False
+                error = why.error if isinstance(why, WorkerLost) else None
+                self.lose(worker.node, str(why), error=error, kill=kill)
                 continue
-            member.heard_at = until
-            if told.number == self._step:
-                member.told, member.busy = told, told.result is None
-                member.known += len(told.news)
-                on_told(member.node, told)
-            elif member.begun:
-                member.asked_again += 1
-                if member.asked_again > TRIES:
-                    self.lose(member.node, "does not begin what it is asked for")
-                else:
-                    member.ask("begin", *member.begun)
-            if member.gone is None and member.busy:
-                member.listen()
+            worker.heard_at = until
+            if heartbeat is not None:
+                on_heartbeat(worker.node, heartbeat)
+            if worker.is_busy and not worker.is_killed:
+                worker.poll()
+        self.on_wait()
         return until
 
-    def _judge(
-        self,
-        doing: Sequence[WorkerHandle],
-        accused: Collection[str],
-        now: float,
-        patient_until: float,
-    ) -> float:
-        """Gives up who says nothing, or hangs; gives until when nobody else is said to hang."""
-        silent: list[tuple[float, WorkerHandle]] = []
-        for member in doing:
-            if member.gone is not None:
-                continue
-            patience = self._patience
-            if member.node in accused:
-                patience = min(patience, ACCUSED_SECONDS)
-            if now - member.heard_at > patience + ASK_SECONDS:  # It may wait for news.
-                self.lose(member.node, f"hangs: it did not answer for {patience:g} s")
-                patient_until = now + 2 * self._patience
-            elif self._moves and member.told and not member.told.result:
-                quiet = member.told.idle_seconds + now - member.heard_at
-                silent.append((quiet, member))
-        # Who waits for one that is at work is quiet, too: only if all are does somebody hang.
-        if silent and now > patient_until and min(each[0] for each in silent) > 2 * self._patience:
-            quiet, member = max(silent, key=lambda each: each[0])
-            self.lose(member.node, f"hangs: it moved nothing for {quiet:.0f} s")
-            patient_until = now + 2 * self._patience
-        return patient_until
+    @property
+    def _present(self) -> list[WorkerHandle]:
+        return [worker for worker in self.workers.values() if worker.lost is None]
 
-    def _answers(
+    def _start(self, workers: Sequence[WorkerHandle], spec: Callable[[str], WorkerSpec]) -> None:
+        starts = {}
+        for worker in workers:
+            remote = worker.remote or self._cluster.place(worker.machine, self._title)
+            worker.remote = remote
+            starts[worker.node] = remote.start(partial(StepWorker, spec(worker.node), worker.node))
+        for _ in self._replies(starts):
+            pass
+
+    def _replies(
         self,
         calls: Mapping[str, Call],
         bytes_: int = 0,
         on_lost: Callable[[str, str], None] | None = None,
     ) -> Iterator[tuple[WorkerHandle, Any]]:
-        """What each answered; who did not is gone, or whatever else is to become of it."""
-        lose, longer = on_lost or self.lose, bytes_ / SLOWEST_BYTES_PER_SECOND
-        seconds = max(READY_SECONDS, self._patience) + longer
+        """The replies as they come; nodes without one are lost, or ``on_lost`` decides."""
+
+        def lost(node: str, reason: str, error: str | None = None) -> None:
+            if on_lost is None:
+                self.lose(node, reason, error=error)
+            else:
+                on_lost(node, reason)
+
+        longer = bytes_ / config.SLOWEST_BYTES_PER_SECOND
+        seconds = max(config.WORKER_START_SECONDS, self.patience_seconds) + longer
         deadline = time.monotonic() + seconds
         left = dict(calls)
         while left and time.monotonic() < deadline:
-            done = self._cluster.wait(list(left.values()), ASK_SECONDS)
+            done = self._cluster.wait(list(left.values()), config.HEARTBEAT_SECONDS)
             for node in [node for node, call in left.items() if call in done]:
-                within = ANSWER_SECONDS + longer
+                within = config.REPLY_SECONDS + longer
                 try:
                     yield self.workers[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:
-                    lose(node, f"did not answer within {within:.0f} s")
+                    lost(node, f"did not answer within {within:.0f} s")
                 except WorkerLost as why:
-                    lose(node, str(why))
+                    lost(node, str(why), why.error)
+            self.on_wait()
         for node in left:
-            lose(node, f"was not ready within {seconds:.0f} s")
+            lost(node, f"was not ready within {seconds:.0f} s")
 
 
-def first_failure(ended: Mapping[str, StepResult], *kinds: str) -> tuple[str, StepResult] | None:
-    """The first node whose end was of these kinds."""
-    return next(((node, ended[node]) for node in sorted(ended) if ended[node].kind in kinds), None)
+def first_failure(
+    results: Mapping[str, StepResult[R]], *failures: Failure
+) -> tuple[str, StepResult[R]] | None:
+    """The first node that failed in one of these ways."""
+    failed = [node for node in sorted(results) if results[node].failure in failures]
+    return (failed[0], results[failed[0]]) if failed else None
 
 
-def raise_refusal(ended: Mapping[str, StepResult], kind: str) -> None:
-    """Refuses what a node has refused, naming it."""
-    if found := first_failure(ended, kind):
-        node, why = found
-        raise core.UsageError(f"{node}: {why.reason}")
+def raise_refusal(results: Mapping[str, StepResult[R]]) -> None:
+    """Raises what a node has refused, naming it."""
+    if first := first_failure(results, Failure.REFUSED):
+        node, result = first
+        raise core.UsageError(f"{node}: {result.reason}", setting=result.setting)

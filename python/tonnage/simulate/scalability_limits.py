@@ -18,6 +18,7 @@ import numpy as np
 
 from tonnage.base import core
 from tonnage.base.stats.distributions import gamma_quantiles
+from tonnage.cluster import config
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
 from tonnage.simulate.cluster import Machine
@@ -34,11 +35,7 @@ THREADS = 32_768
 PORTS = 60_999 - 32_768 + 1
 """Ports for connections to one address, by the kernel's default range (ip(7))."""
 SOCKET_BYTES = 131_072 + 16_384
-"""Initial buffers of the kernel for a receiving and a sending socket (tcp(7))."""
-ASKED_EVERY_SECONDS = 1.0
-"""How long the driver waits for a node's heartbeat: `cluster.worker_pool.ASK_SECONDS`."""
-READY_SECONDS = 60.0
-"""Time limit for the start of all workers: `cluster.worker_pool.READY_SECONDS`."""
+"""Of the kernel, for one that receives and one that sends, as they begin (tcp(7))."""
 MTBF_SECONDS = 183 * 86_400.0
 """In a new cluster's first year each machine crashes at least twice (Dean, LADIS 2009)."""
 HARM = 0.1
@@ -112,8 +109,8 @@ def cluster_limits(
         Limit("threads", 2 * links + 2 * machine.cores, THREADS, "threads", means="none start"),
         Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be connected"),
         Limit("kernel's buffers", links * SOCKET_BYTES, None, "bytes"),
-        Limit("messages to the driver", nodes / ASKED_EVERY_SECONDS, None, "a second"),
-        Limit("agents to start", nodes / READY_SECONDS, None, "a second"),
+        Limit("messages to the driver", nodes / config.HEARTBEAT_SECONDS, None, "a second"),
+        Limit("agents to start", nodes / config.WORKER_START_SECONDS, None, "a second"),
         Limit(
             "node failure",
             -math.expm1(-nodes * bound_seconds / mtbf_seconds),

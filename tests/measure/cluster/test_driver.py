@@ -20,10 +20,10 @@ from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, T
 from tonnage.cli.measure.cluster import fail_if_missing
 from tonnage.cli.options.inputs import load_clusters
 from tonnage.cli.output.cluster_measurement import summary
-from tonnage.cluster.progress import ClusterProgress, in_line
+from tonnage.cluster.progress import ClusterProgress, NodeStatus, in_line
 from tonnage.measure.cluster.aggregate import aggregate_nodes
-from tonnage.measure.cluster.driver import MeasurementRequest, NodeStatus, OnStatus, measure_cluster
-from tonnage.measure.cluster.measure_worker import MeasureTask, MeasureWorker, Work
+from tonnage.measure.cluster.driver import MeasurementRequest, OnStatus, measure_cluster
+from tonnage.measure.cluster.measure_worker import FileWritten, MeasureTask, Work
 from tonnage.measure.trial.environment import capture
 from tonnage.measure.trial.session import open_session
 from tonnage.model.analysis.analyse import analyse
@@ -158,21 +158,19 @@ def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Pa
     assert cleaned.is_set()
 
 
-def test_an_agent_is_asked_for_what_comes_after_so_many_files() -> None:
-    agent = MeasureWorker()
+def test_files_are_news_until_the_driver_has_them() -> None:
     # It has a trial that comes after all others by name.
     files = {"begun.json": b"1", "trial-00009.json": b"2"}
-    agent.prepare(MeasureTask(works(), ["test"], {}, files, "kept/a"))
-    assert agent.tell(0, 0).files == files
-    room = agent._out
-    told = dict(files)
+    steps = MeasureTask(works(), ["test"], {}, files, "kept/a").steps()
+    assert steps.news(0) == []
+    written: list[FileWritten] = []
     for name in ("trial-00003.json", "measurement.json"):
-        (room / name).write_bytes(name.encode())
-        new = agent.tell(len(told), 0).files
+        (steps._out / name).write_bytes(name.encode())
+        new = steps.news(len(written))
         # An answer may be lost: then it is asked again.
-        assert new == agent.tell(len(told), 0).files == {name: name.encode()}
-        told |= new
-    assert agent.tell(len(told), 0).files == {}
+        assert new == steps.news(len(written)) == [FileWritten(name, name.encode())]
+        written += new
+    assert steps.news(len(written)) == []
 
 
 def test_trials_of_earlier_commands_are_shown_with_those_that_come(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
         code, _, stderr = run.end(signal.SIGTERM)
     assert (code, stderr.splitlines()[-1]) == (
         143,
-        "tonnage: interrupted: what was unfinished is removed",
+        "tonnage: interrupted: unfinished output is removed",
     )
     until(lambda: left_behind(shared) == [])
     done = tonnage.run(*command, "--json", env=cluster.env, check=True)
@@ -397,10 +397,10 @@ def test_a_clock_is_known_to_within_its_error(
         now += back
         return shown
 
-    clock = clock_sync.read(show, own=lambda: now)
+    clock = clock_sync.compare_clock(show, lambda: now)
     assert abs(clock.ahead_seconds - ahead) <= clock.error_seconds + 1e-9 * max(abs(ahead), 1)
     assert clock.error_seconds == pytest.approx(min(map(sum, trips)) / 2, abs=1e-9)
-    assert clock.at(now) == pytest.approx(now + clock.ahead_seconds)
+    assert clock.there(now) == pytest.approx(now + clock.ahead_seconds)
 
 
 def test_what_differs_between_machines_is_told_with_what_mends_it() -> None:
@@ -415,7 +415,7 @@ def test_what_differs_between_machines_is_told_with_what_mends_it() -> None:
     assert version_check.difference(here, InstalledVersion("there", "1.2.0", "abd")) == (
         "has another build of Tonnage 1.2.0: install the same wheel there"
     )
-    assert InstalledVersion(*version_check.look()).core is not None
+    assert InstalledVersion(*version_check.installed_version()).core is not None
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
     command = network(cluster, out, "--repetitions", "1")
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.until(lambda: begun(out, "beta", 3))
-        os.kill(cluster.agent("beta", "Endpoint"), signal.SIGKILL)
+        os.kill(cluster.agent("beta", "NetworkWorker"), signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr
     said = json.loads(stdout)

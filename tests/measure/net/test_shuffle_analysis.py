@@ -2,10 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -26,8 +25,9 @@ from tonnage.base.records.network_rounds import (
 )
 from tonnage.cli.output.cluster_measurement import document, network_lines
 from tonnage.cluster.ray_adapter import Machine
+from tonnage.cluster.worker_handle import WorkerHandle
 from tonnage.measure.cluster.driver import MeasuringNode, TrialDone
-from tonnage.measure.cluster.measure_worker import RoundResult, Told
+from tonnage.measure.cluster.measure_worker import RoundResult
 from tonnage.measure.net.cluster import (
     ATTEMPTS,
     MOST_ALONE,
@@ -36,7 +36,7 @@ from tonnage.measure.net.cluster import (
     _ShuffleRun,
     round_tests,
 )
-from tonnage.measure.net.cluster_worker import NetworkTestPart
+from tonnage.measure.net.cluster_worker import RoundPart
 from tonnage.measure.net.shuffle_analysis import FULL_DUPLEX, analyse_shuffle
 from tonnage.model.analysis.analyse import analyse
 
@@ -275,8 +275,8 @@ def test_parts_of_two_attempts_are_not_combined() -> None:
     assert found.sizes == [] and len(found.links) == 2
 
 
-def trial_of(part: NetworkTestPart, way: str) -> Trial:
-    """The trial that an endpoint records of its part."""
+def trial_of(part: RoundPart, way: str) -> Trial:
+    """What an endpoint keeps of its part."""
     wanted = NetworkTest(part.pattern, part.nodes, ((way,),), part.spec)
     found = trial(wanted, 0, way, dict.fromkeys(part.nodes, (1.0, 1.0)))
     assert found.reading
@@ -285,49 +285,47 @@ def trial_of(part: NetworkTestPart, way: str) -> Trial:
 
 
 class Failing:
-    """A run whose nodes all answer, with success or with these errors."""
+    """A run whose nodes all answer: that all went well, or these words."""
 
-    def __init__(
-        self, names: Sequence[str], says: Callable[[str, NetworkTestPart], str | None]
-    ) -> None:
-        self.left = [MeasuringNode(Machine(name, {}, "198.18.0.1", name)) for name in names]
+    def __init__(self, names: Sequence[str], says: Callable[[str, RoundPart], str | None]) -> None:
+        machines = [Machine(name, {}, "198.18.0.1", name) for name in names]
+        self.left = [MeasuringNode(WorkerHandle(machine)) for machine in machines]
+        self.nodes = {node.node: node for node in self.left}
         self.closed: dict[str, str | None] = {}
         self.tries = 0
-        self._says, self._parts = says, dict[str, NetworkTestPart]()
+        self.pool = self
+        self._says, self._parts = says, dict[str, RoundPart]()
 
     def trials(self, _: MeasuringNode) -> list[Trial]:
         return []
 
-    def answers(self, asked: Mapping[MeasuringNode, Any]) -> Iterator[tuple[MeasuringNode, Any]]:
-        yield from [(member, ("198.18.0.1", 7411, "large")) for member in asked]
+    def reserve_addresses(self, nodes: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(nodes, "198.18.0.1:7411")
 
-    def give(self, member: MeasuringNode, part: NetworkTestPart) -> None:
-        self._parts[member.node] = part
+    def notify(self, node: str, part: RoundPart) -> None:
+        self._parts[node] = part
 
-    def hear(self, waiting: Sequence[MeasuringNode]) -> Iterator[Any]:
+    def events(self) -> Iterator[Any]:
         self.tries += 1
-        for member in waiting:
-            part = self._parts[member.node]
-            why = self._says(member.node, part)
-            member.told = Told(
-                0.0, 0, 0.0, {}, False, None, None, said={part.number: RoundResult(why, None)}
-            )
+        for node, part in self._parts.items():
+            why = self._says(node, part)
+            self.nodes[node].results[part.number] = RoundResult(part.number, why, None)
             for way in part.ways if why is None else ():
-                yield TrialDone(member.node, trial_of(part, way))
+                yield TrialDone(node, trial_of(part, way))
+        self._parts.clear()
 
-    def close(self, member: MeasuringNode, why: str | None) -> ClusterNode:
-        self.closed[member.node] = why
-        self.left.remove(member)
-        member.row = ClusterNode(node=member.node, ok=False, why=why)
-        return member.row
+    def close(self, node: MeasuringNode, why: str | None) -> ClusterNode:
+        self.closed[node.node] = why
+        self.left.remove(node)
+        node.row = ClusterNode(node=node.node, ok=False, why=why)
+        return node.row
 
 
-def failing(says: Callable[[str, NetworkTestPart], str | None]) -> tuple[Failing, dict[str, str]]:
-    """Run a round of four nodes; returns their rows, and what each lacks."""
+def failing(says: Callable[[str, RoundPart], str | None]) -> tuple[Failing, dict[str, str]]:
+    """A round of four nodes: what became of them, and who lacks something."""
     run = Failing("abcd", says)
-    with patch.object(MeasuringNode, "ask", lambda *_: None):
-        rounds = _ShuffleRun(run, SETTINGS)  # type: ignore[arg-type]
-        list(rounds.round(0))
+    rounds = _ShuffleRun(run, SETTINGS, dict.fromkeys("abcd", "large"))  # type: ignore[arg-type]
+    list(rounds.round(0))
     return run, rounds.lacking
 
 
@@ -339,8 +337,8 @@ def test_a_failure_between_all_nodes_is_reported_and_blames_none() -> None:
     assert run.tries <= ATTEMPTS * 4
 
 
-def test_a_node_that_others_cannot_reach_is_given_up() -> None:
-    def says(node: str, part: NetworkTestPart) -> str | None:
+def test_whom_the_others_cannot_speak_to_is_given_up() -> None:
+    def says(node: str, part: RoundPart) -> str | None:
         if "c" not in part.nodes:
             return None
         peer = "c" if node != "c" else next(each for each in part.nodes if each != "c")

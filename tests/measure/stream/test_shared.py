@@ -17,7 +17,7 @@ from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
-from tonnage.cluster.peers import BarrierResult
+from tonnage.cluster.barrier import BarrierResult
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.stream.suite import measure_stream
 from tonnage.measure.stream.trial import StreamSettings
@@ -80,7 +80,7 @@ class Seat:
     node: str
     table: Table
 
-    def meet(self, says: Any) -> BarrierResult:
+    def wait(self, says: Any) -> BarrierResult:
         return self.table.meet(self.node, says)
 
 
@@ -99,7 +99,7 @@ def measured(
         try:
             out = disk / f"out-{node}"
             seat = Seat(node, table)
-            for each in measure_stream(where[node], out, settings, command=["test"], peers=seat):
+            for each in measure_stream(where[node], out, settings, command=["test"], barrier=seat):
                 if isinstance(each, Measurement):
                     return each
                 on_trial(node, each)

@@ -28,11 +28,11 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
+from tonnage.cluster.failures import DeterministicError
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.worker import _classified_errors
 from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.job_state import STRAGGLER
-from tonnage.run.two_pass.worker import DeterministicError
 
 NODES = ("a", "b", "c")
 LEAST = 16 << 20
@@ -333,7 +333,7 @@ def test_a_disk_that_fails_while_copies_are_made(disk: Path, what: str) -> None:
     assert {node.node for node in record.nodes if node.lost} == {"b"}
 
 
-@pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])
+@pytest.mark.parametrize("at", ["pass_two", "adopt_copies", "copy", "seal"])
 def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> None:
     inputs = texts(disk)
     want = asked(disk, COUNT, inputs, durability="replicated")
@@ -515,7 +515,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
             pytest.fail(f"{left} is left")
 
     refused("--durability volumes: --output is on machines' own disks", durability="volumes")
-    refused("--durability replicated: a copy takes a second", nodes="a", durability="replicated")
+    refused("durability: replicated: a copy needs a second", nodes="a", durability="replicated")
     refused("--output-format xml", format="xml")
     refused("too small for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
@@ -541,7 +541,7 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
 
     def other(self: MapReduceWorker, *arguments: Any) -> Any:
         found = left(self, *arguments)
-        if self._place.node == "b":
+        if self._config.node == "b":
             place = next(place for place, each in enumerate(found.blocks) if each.bytes)
             found.blocks[place] = found.blocks[place]._replace(checksum=0)
         return found

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from tonnage.run.mapreduce.reader import SplitReader
 
 from support.command import Tonnage
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -27,6 +28,7 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.formats.lines import lines_in
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
+from tonnage.run.mapreduce.inputs import Split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass
@@ -233,9 +235,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         return round(*arguments)
 
     monkeypatch.setattr(MapReduceJob, "round", changing)
-    named = (
-        r"s3://tests/in/1.txt was changed while it was read.*: begin again with another --job-dir"
-    )
+    named = r"s3://tests/in/1.txt was changed while it was read.*: begin again with another job directory"
     with pytest.raises(core.RunError, match=named):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
@@ -352,7 +352,10 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lines"
         path.write_bytes(text)
-        file, sources = InputFile(str(path), len(text)), Sources(ObjectStoreOptions(), 1)
+        file, reader = (
+            InputFile(str(path), len(text)),
+            SplitReader(Sources(ObjectStoreOptions(), 1)),
+        )
         found = b""
         for begin in range(0, len(text), step):
             place, own = lines_in(file, begin, min(begin + step, len(text)), sources)

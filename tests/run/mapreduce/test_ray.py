@@ -89,7 +89,7 @@ def test_an_agent_that_is_killed_is_done_without(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, where: str
 ) -> None:
     with started([tonnage.path, *count(cluster, shared, disk)], env=cluster.env) as run:
-        agent = cluster.agent("gamma", "Sorter")
+        agent = cluster.agent("gamma", "TwoPassWorker")
         run.until(lambda: any((disk / "gamma").glob(where)))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)

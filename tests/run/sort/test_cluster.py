@@ -20,6 +20,8 @@ from support.sorters import Killed, SortMachines, Trouble, directories, driver, 
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines
+from tonnage.cluster import protocol
+from tonnage.cluster.failures import InputChanged, InputUnreadable
 from tonnage.model.run_comparison.two_pass import compare
 from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate
@@ -30,7 +32,7 @@ from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_state import STRAGGLER, JobRun
 from tonnage.run.two_pass.output import commit
 from tonnage.run.two_pass.splits import file_id
-from tonnage.run.two_pass.worker import InputChanged, InputUnreadable, TwoPassWorker
+from tonnage.run.two_pass.worker import TwoPassWorker
 
 LAYOUT = Layout()
 MEMORY = 16 << 20
@@ -287,21 +289,21 @@ def test_what_a_disk_has_finished_is_believed_if_it_is_full_and_not_if_it_fails(
 def test_a_list_of_what_is_finished_that_cannot_be_read_is_a_disk_that_fails(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finished = TwoPassWorker.finished
+    finished = TwoPassWorker.news
 
     def failing(self: TwoPassWorker, known: int) -> Any:
-        if self._place.node == "c" and self._listed is not None:
+        if self._config.node == "c" and self._listed is not None:
             raise OSError(errno.EIO, os.strerror(errno.EIO), "/c/finished.jsonl")
         return finished(self, known)
 
-    monkeypatch.setattr(TwoPassWorker, "finished", failing)
+    monkeypatch.setattr(TwoPassWorker, "news", failing)
     record = sorted_whole(disk, keyed(25, 20_000), SortMachines(*NODES))
     lost = {node.node: node.lost for node in record.nodes}
     assert lost == {"a": None, "b": None, "c": "/c/finished.jsonl: Input/output error"}
 
 
 def test_an_input_that_cannot_be_looked_at_is_not_one_that_was_changed(disk: Path) -> None:
-    site = SortWorker(asked(disk, shared(disk, keyed(26, 100))).place("job", "a"))
+    site = SortWorker(asked(disk, shared(disk, keyed(26, 100))).worker_config("job", "a"))
     path = disk / "in" / "f0"
     about = file_id(str(path))
     path.unlink()
@@ -453,7 +455,7 @@ def test_what_began_with_so_many_machines_goes_on_with_fewer(
     want = asked(disk, shared(disk, data), instances=3)
     from tonnage.run.two_pass import driver as sorting
 
-    monkeypatch.setattr(sorting, "_pass_two", killed)
+    monkeypatch.setattr(sorting, "_run_pass_two", killed)
     with pytest.raises(Killed):
         run_two_pass(SortMachines("b", "c", "d", "e"), disk / "job", want)
     monkeypatch.undo()
@@ -490,7 +492,7 @@ def test_a_wrong_sum_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) 
         return replace(found, read=replace(found.read, checksum=found.read.checksum + 1))
 
     monkeypatch.setattr(sorting, "_outcome", wrong)
-    with pytest.raises(FatalJobError, match=r"is not what was read.*with another --job-dir"):
+    with pytest.raises(FatalJobError, match=r"is not what was read.*with another job directory"):
         sorted_whole(disk, keyed(1, 5_000), SortMachines(*NODES))
     assert Total(1) + Total(2) == Total(3)
     for node in NODES:
@@ -533,8 +535,8 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
 
     refused("is one directory on .* write {node} in its path", output=(f"{disk}/out",))
     refused("is on no node", inputs=(f"{disk}/nothing",))
-    refused("would be taken for records there", output=(f"{disk}/in/out-{{node}}",))
-    refused("the fleet has 3 machines", instances=4)
+    refused("would be read as input there", output=(f"{disk}/in/out-{{node}}",))
+    refused("the cluster has 3 nodes", instances=4)
     refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
     refused("b was not measured there", weights={"a": 1.0, "c": 1.0})
     (disk / "a" / "out").mkdir(parents=True, exist_ok=True)
@@ -543,7 +545,9 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     (disk / "a" / "out" / "mine").unlink()
     record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, keyed(1, 100), record)
-    with pytest.raises(core.UsageError, match="give the same --memory to go on"):
+    with pytest.raises(
+        core.UsageError, match="was begun with memory 16777216, not 33554432: give the same"
+    ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
     refused("is not empty|earlier output")
 
@@ -647,7 +651,7 @@ def test_all_but_two_may_be_lost_at_any_time_with_copies(disk: Path, seed: int) 
 
 
 def test_a_copy_takes_a_second_machine(disk: Path) -> None:
-    with pytest.raises(core.UsageError, match="--durability replicated: a copy takes a second"):
+    with pytest.raises(core.UsageError, match="durability: replicated: a copy needs a second"):
         replicated(disk, keyed(1, 5_000), SortMachines("a"))
 
 
@@ -657,7 +661,7 @@ def test_a_copy_takes_a_second_machine_to_the_end(disk: Path) -> None:
         replicated(disk, keyed(1, 5_000), SortMachines(*NODES, troubles=troubles))
 
 
-@pytest.mark.parametrize("at", ["pass_two", "inherit", "copy", "seal"])
+@pytest.mark.parametrize("at", ["pass_two", "adopt_copies", "copy", "seal"])
 def test_a_driver_that_is_killed_goes_on_with_copies(disk: Path, at: str) -> None:
     data = keyed(3, 20_000)
     want = asked(disk, shared(disk, data), durability="replicated")
@@ -682,7 +686,7 @@ def test_what_a_driver_believes_finished_is_looked_for_when_it_goes_on(
     data = keyed(13, 20_000)
     want = asked(disk, shared(disk, data))
     cluster = SortMachines(*NODES, troubles={"b": [Trouble("pass_two", "dies at the end")]})
-    monkeypatch.setattr(commit, "sealed", killed)
+    monkeypatch.setattr(commit, "seal", killed)
     with pytest.raises(Killed):
         run_two_pass(cluster, disk / "job", want)
     monkeypatch.undo()
@@ -705,8 +709,8 @@ def test_parts_that_count_for_nothing_do_not_stay_if_nobody_dropped_them(
         # Others did again what it had, and nobody saw that it was there.
         dies = {"c": [Trouble("pass_two", "dies in the middle")]}
         with monkeypatch.context() as patched, pytest.raises(Killed):
-            patched.setattr(commit, "sealed", killed)
-            patched.setattr(JobRun, "_seen_by_another", lambda *_: set())
+            patched.setattr(commit, "seal", killed)
+            patched.setattr(JobRun, "_visible_elsewhere", lambda *_: set())
             run_two_pass(SortMachines(*NODES, troubles=dies), disk / "job", want)
     monkeypatch.setattr(TwoPassWorker, "drop", lambda *_: None)
     record = run_two_pass(SortMachines(*NODES, troubles=troubles), disk / "job", want)
@@ -737,14 +741,15 @@ def test_a_step_that_got_lost_on_its_way_is_asked_for_again(
 ) -> None:
     from support.sorters import SorterActor
 
-    ask, lost = SorterActor.ask, []
+    send, lost = SorterActor.send, []
 
-    def losing(self: SorterActor, method: str, *arguments: Any) -> Any:
-        if method == "begin" and arguments[1] == "pass_two" and not lost:
-            lost.append(arguments)
-            return ask(self, "listen", "127.0.0.1")
-        return ask(self, method, *arguments)
+    def losing(self: SorterActor, message: bytes, attached: Any = None) -> Any:
+        decoded = protocol.decode(message, protocol.Request)
+        if isinstance(decoded, protocol.Begin) and decoded.step == "pass_two" and not lost:
+            lost.append(decoded)
+            message = protocol.encode(protocol.Ping())
+        return send(self, message, attached)
 
-    monkeypatch.setattr(SorterActor, "ask", losing)
+    monkeypatch.setattr(SorterActor, "send", losing)
     record = sorted_whole(disk, keyed(14, 10_000), SortMachines(*NODES))
     assert lost and all(node.lost is None for node in record.nodes)

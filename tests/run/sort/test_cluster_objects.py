@@ -51,7 +51,7 @@ def asked(room: Path, bucket: Bucket, **more: Any) -> SortJob:
         patience_seconds=5.0,
         command=["test"],
         durability="volumes",
-        volumes=ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
+        object_store=ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
     )
     return replace(usual, **more)
 
@@ -171,7 +171,7 @@ def test_what_the_only_one_asked_cannot_put_another_one_does(
 
     def failing(self: SortWorker, told: Any, on_progress: Any) -> Any:
         if len(failed) < times:
-            failed.append(self._place.node)
+            failed.append(self._config.node)
             raise core.RunError("the store answers 503")
         return pass_two(self, told, on_progress)
 
@@ -322,9 +322,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
         return blocks(*arguments)
 
     monkeypatch.setattr(sizing, "block_bytes", changing)
-    named = (
-        r"s3://tests/in/0001 was changed while it was read.*: begin again with another --job-dir"
-    )
+    named = r"s3://tests/in/0001 was changed while it was read.*: begin again with another job directory"
     with pytest.raises(core.RunError, match=named):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
@@ -344,11 +342,11 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
     refused(
         "--endpoint-url: .*:9 cannot be reached",
-        volumes=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),
+        object_store=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),
     )
     with monkeypatch.context() as other:
         other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-        refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", volumes=ObjectStoreOptions())
+        refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", object_store=ObjectStoreOptions())
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it holds mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")

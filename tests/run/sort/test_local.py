@@ -18,7 +18,7 @@ from support.replacing import replace
 from tonnage.base.records import RunRecord
 from tonnage.cli.options.cluster import Timeout
 from tonnage.cli.output.run_record import sort_lines
-from tonnage.cluster.worker_pool import ACCUSED_SECONDS
+from tonnage.cluster.config import ACCUSED_SECONDS
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout, sort
@@ -215,9 +215,7 @@ def test_words_are_few_however_often_a_phase_came() -> None:
     refused = replace(
         phase, disk_modes=[mode | {"direct": False, "why": "no"}, mode | {"engine": "threads"}]
     )
-    twice = replace(
-        once, phases=[phase, *again, refused], repartitioned_bytes=500 * 10**6
-    )
+    twice = replace(once, phases=[phase, *again, refused], repartitioned_bytes=500 * 10**6)
     first, several, *more = sort_lines(twice)[2:]
     assert first.startswith(f"{phase.name}: 2 times, 0.0500 s, ")
     assert several == "pass_one_again: 3 times, 0.0750 s, limited by write and read"

@@ -111,7 +111,7 @@ def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
         *("--cluster", cluster.address, "--job-dir", str(disk / "job"), "--timeout", "10s"),
     ]
     with started([tonnage.path, *command], env=cluster.env) as run:
-        agent = cluster.agent("gamma", "Sorter")
+        agent = cluster.agent("gamma", "TwoPassWorker")
         run.until(lambda: any((disk / "gamma" / "scratch").glob("tonnage-*/round-*.device")))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)

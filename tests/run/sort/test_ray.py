@@ -127,7 +127,7 @@ def test_an_agent_that_is_killed_is_done_without(
     when: Callable[[Path, str], Callable[[], bool]],
 ) -> None:
     with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
-        agent = cluster.agent("gamma", "Sorter")
+        agent = cluster.agent("gamma", "TwoPassWorker")
         run.until(when(disk, "gamma"))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
@@ -143,7 +143,7 @@ def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
 ) -> None:
     command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
     with started([tonnage.path, *command], env=cluster.env) as run:
-        agent = cluster.agent("beta", "Sorter")
+        agent = cluster.agent("beta", "TwoPassWorker")
         run.until(gathering(disk, "beta"))
         os.kill(agent, signal.SIGSTOP)
         try:

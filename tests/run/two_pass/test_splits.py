@@ -34,7 +34,9 @@ def test_splits_are_the_files_cut_at_records(sizes: list[int], record: int, node
         assert all(split.offset % record == split.bytes % record == 0 for split in own)
     small = [split for split in splits if split.offset % ALIGNMENT]
     assert small == [] or record * ALIGNMENT > 1 << 20
-    assert holders_from_json(holders_to_json(dict.fromkeys(files, names))) == dict.fromkeys(files, names)
+    assert holders_from_json(holders_to_json(dict.fromkeys(files, names))) == dict.fromkeys(
+        files, names
+    )
 
 
 def test_a_file_is_the_same_one_if_all_that_is_seen_of_it_agrees() -> None:
@@ -53,7 +55,9 @@ def test_a_file_is_the_same_one_if_all_that_is_seen_of_it_agrees() -> None:
 
 def test_who_a_network_blames_is_called_by_its_name() -> None:
     why = "endpoint 1 (127.0.0.1:7): not reached in 5 s: endpoint 9 (127.0.0.1:8) has gone"
-    assert blamed_peers(why, ["a", "b", "c"]) == ["b"] and blamed_peers("a disk is full", ["a"]) == []
+    assert (
+        blamed_peers(why, ["a", "b", "c"]) == ["b"] and blamed_peers("a disk is full", ["a"]) == []
+    )
 
 
 def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:

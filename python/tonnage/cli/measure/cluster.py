@@ -28,7 +28,7 @@ def measure_and_print(
     trial_line: Callable[[Metric], str] = metric_line,
     more_lines: Callable[[ClusterMeasurement], Iterable[str]] = lambda _: (),
 ) -> None:
-    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_rows``.
+    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``.
 
     Raises:
         UsageError: There is no such cluster, or the directory holds something else.
@@ -58,7 +58,7 @@ def run_and_print(
     with (
         connect(address) as cluster,
         ClusterProgress(f"measuring {kind}") as progress,
-        closing(measure(cluster, on_rows=progress)) as events,
+        closing(measure(cluster, on_status=progress)) as events,
     ):
         for event in events:
             if isinstance(event, ClusterMeasurement):

@@ -121,10 +121,10 @@ def measure_screen(
     )
     out = options.directory("screen")
 
-    def measure(cluster: Cluster, on_rows: OnStatus) -> MeasurementEvents:
+    def measure(cluster: Cluster, on_status: OnStatus) -> MeasurementEvents:
         if reason := why_too_small(cluster.machines, options):
             print(f"No node can be judged slow, only missing: {reason}", file=sys.stderr)
-        return screen_cluster(cluster, out, disks, network, on_rows)
+        return screen_cluster(cluster, out, disks, network, on_status)
 
     assert options.cluster is not None
     of_disks, *of_network = run_and_print(options.cluster, "screen", measure, options.as_json)

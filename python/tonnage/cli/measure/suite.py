@@ -62,7 +62,7 @@ def run_suite(suite: Suite, options: ClusterOptions) -> None:
         options.cluster,
         out,
         suite.kind,
-        partial(measure_cluster, out=out, asked=request),
+        partial(measure_cluster, out=out, request=request),
         options.as_json,
         details=suite.details,
         trial_line=suite.trial_line,

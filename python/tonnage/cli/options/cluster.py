@@ -13,9 +13,10 @@ from tonnage.base import core
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import parse_duration, whole_number
 from tonnage.cli.options.validate import refuse_without
+from tonnage.cluster.config import PATIENCE_SECONDS
 
 CONNECTIONS = 1
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = PATIENCE_SECONDS
 DURABILITIES = ("none", "replicated", "volumes")
 NODE = "{node}"
 """In a path on a cluster, the node's name."""

@@ -140,7 +140,7 @@ def _sort_on_cluster(
         instances=selected.nodes if selected else options.nodes,
         weights=weights(measured),
         durability=durability_of(durability, written.urls),
-        volumes=store.store,
+        object_store=store.store,
     )
     return run_on_cluster(job, cluster_run("sort", options, measured, selected), "sorting")
 

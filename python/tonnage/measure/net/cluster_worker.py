@@ -82,10 +82,6 @@ class MachineType(Message, frozen=True):
     name: str
 
 
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-OnResult = Callable[[NetworkTestPart, RoundResult], None]
-"""Called with the result of each part, once its trials are recorded."""
-=======
 DESCRIBE = Step("describe machine", NoneType, MachineType, idle=Idle.ALONE)
 MEASURE_NETWORK = Step(
     "measure network",
@@ -97,7 +93,6 @@ MEASURE_NETWORK = Step(
 )
 
 OnResult = Callable[[RoundResult], None]
->>>>>>> /tmp/cr/m.mine
 
 
 def take_part(
@@ -108,11 +103,7 @@ def take_part(
     command: list[str],
     labels: Mapping[str, str],
     on_progress: core.OnProgress,
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-    parts: Iterable[NetworkTestPart],
-=======
     parts: Iterable[RoundPart],
->>>>>>> /tmp/cr/m.mine
     on_result: OnResult,
 ) -> Iterator[Trial | Measurement]:
     """Does parts one after another: gives their trials, and at last the measurement.
@@ -133,43 +124,13 @@ def take_part(
             host = EndpointHost(part.nodes[part.endpoint])
             began_at = utc_now()
             try:
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-                (answer,) = run_endpoints(
-                    [host],
-                    [dict(part.config)],
-=======
                 (outcome,) = run_endpoints(
                     [host],
                     [part.core_config],
->>>>>>> /tmp/cr/m.mine
                     timeout_seconds=part.timeout_seconds,
                     on_progress=on_progress,
                 )
             except (core.RunError, core.UsageError) as why:
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-                on_result(part, RoundResult(_without_name(str(why), host), None))
-                continue
-            for trial in endpoint_round.endpoint_trials(part.endpoint, part.spec, answer, began_at):
-                if trial.step and trial.step.operation in part.ways:
-                    yield session.add(_with_test(trial, part))
-            on_result(part, RoundResult(None, answer["began"]))
-        yield session.finish()
-
-
-def _without_name(why: str, host: EndpointHost) -> str:
-    """An endpoint's error without its name, which is the same on every node."""
-    return why.removeprefix(f"endpoint 0 ({host.host})").lstrip(": ")
-
-
-def _with_test(trial: Trial, part: NetworkTestPart) -> Trial:
-    """Name the trial by its test and add the nodes that took part."""
-    assert trial.reading and trial.step
-    details = trial.reading.details | {
-        "attempt": part.attempt,
-        "pattern": part.pattern,
-        "node_names": list(part.nodes),
-        "machine_types": list(part.machine_types),
-=======
                 on_result(RoundResult(part.number, _own_words(str(why.args[0]), host), None))
                 continue
             trials = endpoint_round.endpoint_trials(part.endpoint, part.spec, outcome, began_at)
@@ -193,12 +154,11 @@ def _named(found: Trial, each: RoundPart) -> Trial:
         "pattern": each.pattern,
         "node_names": list(each.nodes),
         "machine_types": list(each.machine_types),
->>>>>>> /tmp/cr/m.mine
     }
     return structs.replace(
-        trial,
-        name=f"{trial.step.operation}, {part.pattern}",
-        reading=structs.replace(trial.reading, details=details),
+        found,
+        name=f"{found.step.operation}, {each.pattern}",
+        reading=structs.replace(found.reading, details=found.reading.details | more),
     )
 
 
@@ -231,31 +191,14 @@ class NetworkSteps(MeasureSteps):
         name = environment.capture([], self._task.labels).machine_type
         return MachineType(name or UNKNOWN_TYPE)
 
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-    def do(self, part: NetworkTestPart | None) -> None:
-        """Hand over the next part; None ends the work."""
-        self._has_moved()
-        self._parts.put(part)
-=======
     def notify(self, notice: RoundPart | NoMoreParts) -> None:
         """Takes its next part."""
         self.context.note_progress()
         self._parts.put(notice)
->>>>>>> /tmp/cr/m.mine
 
     def _work(self, on_progress: core.OnProgress) -> Iterator[Trial | Measurement]:
         return self._task.work(
             self._out,
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-            command=task.command,
-            labels=task.labels,
-            on_progress=self._progress,
-            parts=self._next_parts(),
-            on_result=self._keep_result,
-        )
-
-    def _next_parts(self) -> Iterator[NetworkTestPart]:
-=======
             command=self._task.command,
             labels=self._task.labels,
             on_progress=on_progress,
@@ -264,27 +207,13 @@ class NetworkSteps(MeasureSteps):
         )
 
     def _incoming(self) -> Iterator[RoundPart]:
->>>>>>> /tmp/cr/m.mine
         while True:
             self.context.check_stopped()
             try:
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-                part = self._parts.get(timeout=POLL_SECONDS)
-=======
                 part = self._parts.get(timeout=config.STOP_POLL_SECONDS)
->>>>>>> /tmp/cr/m.mine
             except queue.Empty:
                 self.context.note_progress()  # It waits for its turn, and does not hang.
                 continue
-<<<<<<< python/tonnage/measure/net/cluster_worker.py
-            if part is None:
-                return
-            yield part
-
-    def _keep_result(self, part: NetworkTestPart, result: RoundResult) -> None:
-        self._said[part.number] = result
-        self._has_moved()
-=======
             if isinstance(part, NoMoreParts):
                 return
             yield part
@@ -293,4 +222,3 @@ class NetworkSteps(MeasureSteps):
         self._add_news(result)
         self.context.note_progress()
         self.context.note_news()
->>>>>>> /tmp/cr/m.mine

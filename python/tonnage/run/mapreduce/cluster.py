@@ -10,15 +10,23 @@ ends and leaves nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from tonnage.base import core
 from tonnage.cluster.code_shipping import ShippedCode
-from tonnage.run.mapreduce import blocks
+from tonnage.cluster.failures import DeterministicError
+from tonnage.run.mapreduce import blocks, messages
 from tonnage.run.mapreduce.inputs import Input, input_of
 from tonnage.run.mapreduce.local import Functions, check_settings
+from tonnage.run.mapreduce.messages import (
+    MapReducePassOne,
+    MapReducePassOneResult,
+    MapReducePassTwo,
+)
 from tonnage.run.mapreduce.reducer import bounds_of, first_rows
 from tonnage.run.mapreduce.shuffle import MemoryBudget
 from tonnage.run.mapreduce.worker import MapReduceConfig, schema_from_base64, to_base64, to_ipc
@@ -29,14 +37,10 @@ from tonnage.run.storage.object_store import (
 )
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
-from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, TwoPassJob, durability_of
-from tonnage.run.two_pass.sampling import sample
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, Event, Plan, TwoPassJob, durability_of
+from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
-from tonnage.run.two_pass.worker import DeterministicError, NodeInventory
-
-if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import JobRun
 
 MAX_PARTITIONS = 1 << 15
 """Partition numbers have 16 bits."""
@@ -60,6 +64,7 @@ class MapReduceJob(TwoPassJob):
     JOB = "mapreduce"
     LISTED = "reduced.json"
     COPIED_AS_WRITTEN = False
+    PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
 
     functions: Functions
     given: Sequence[Input]
@@ -116,86 +121,117 @@ class MapReduceJob(TwoPassJob):
         return splits
 
     def check_space(
-        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
+        self, nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
         """Nothing to check: how much the functions write is not known yet."""
 
-    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
-        """The number of partitions, and the first rows of each if they are ranges."""
-        nodes, workers = len(job.workers), self.workers or max(job.workers.values())
+    def partitioning(
+        self,
+        workers: Mapping[str, int],
+        splits: Sequence[Split],
+        sample: Callable[[int], list[bytes]],
+    ) -> dict[str, Any]:
+        """How many partitions, and if they are ranges, the rows whose keys they begin with."""
+        nodes, threads = len(workers), self.workers or max(workers.values())
         share = -(-sum(split.bytes for split in splits) // nodes)
-        shares = MemoryBudget(self.memory_bytes, workers, len(self.scratch))
+        shares = MemoryBudget(self.memory_bytes, threads, len(self.scratch))
         usual = shares.partitions(share) * nodes
         partitions = self.functions.partitions or min(usual, MAX_PARTITIONS)
         if not self.functions.ordered:
             return {"partitions": partitions, "firsts": None}
-        answers = sample(job, splits, max(SAMPLES, partitions))
-        samples = [rows for answer in answers for rows in blocks.batches(answer["rows"])]
+        streams = sample(max(SAMPLES, partitions))
+        samples = [rows for stream in streams for rows in blocks.batches(stream)]
         firsts = first_rows(samples, self.functions.keys, partitions)
         if firsts is None:
             return {"partitions": 1, "firsts": None}
         bounds = bounds_of(firsts, self.functions.keys)
         return {"partitions": len(bounds) + 1, "firsts": to_base64(to_ipc(firsts))}
 
-    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
-        """How to partition rows, and how many connections and devices hold a block each."""
-        plan = job.dir.plan
-        assert plan is not None
+    def pass_one(
+        self,
+        each: Round,
+        requests: Mapping[str, PassOne],
+        plan: Plan,
+        schedule: Schedule,
+        workers: Mapping[str, int],
+    ) -> Mapping[str, PassOne]:
+        """How rows are divided, and how many connections and devices hold a block at once."""
         links = (len(each.nodes) - 1) * self.connections + len(self.scratch)
-        partitioning = {"partitions": plan["partitions"], "firsts": plan["firsts"]}
-        return dict.fromkeys(each.nodes, {"dealing": partitioning, "links": links})
-
-    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Compare the blocks received of each partition with those sent, but by lost nodes."""
-        nodes = each.nodes
-        for owner, told in answers.items():
-            lost = {nodes[link["peer"]] for link in told["received"] if link["lost"] is not None}
-            if not ({*each.reads} - lost) <= {*answers}:
-                continue
-            given = [answers[node]["given"] for node in each.reads if node not in lost]
-            for place in (place for place, node in each.owners.items() if node == owner):
-                came = told["came"][place]
-                if any(sum(of[place][name] for of in given) != came[name] for name in came):
-                    raise core.RunError(
-                        f"{owner} received {came['bytes']} bytes of partition {place}, which are not "
-                        f"those sent: {blocks.CORRUPT}"
-                    )
-        own = [each["given"] for each in answers.values()]
         return {
-            "rows": sum(each["rows"] for each in answers.values()),
-            "given_bytes": sum(place["bytes"] for given in own for place in given),
+            node: MapReducePassOne(
+                **msgspec.structs.asdict(request),
+                partitions=plan["partitions"],
+                first_rows=plan["firsts"],
+                links=links,
+            )
+            for node, request in requests.items()
+        }
+
+    def check_round(
+        self, each: Round, results: Mapping[str, MapReducePassOneResult]
+    ) -> dict[str, Any]:
+        """What came of a partition has to be what nodes sent, unless one of them was lost."""
+        nodes = each.nodes
+        for owner, result in results.items():
+            lost = {nodes[link.peer] for link in result.received if link.lost is not None}
+            if not ({*each.reads} - lost) <= {*results}:
+                continue
+            senders = [results[node].given for node in each.reads if node not in lost]
+            for place in (place for place, node in each.owners.items() if node == owner):
+                came, given = result.came[place], [of[place] for of in senders]
+                sums = messages.Blocks(
+                    sum(one.records for one in given),
+                    sum(one.bytes for one in given),
+                    sum(one.checksum for one in given),
+                )
+                if sums != came:
+                    raise core.RunError(
+                        f"of partition {place} {came.bytes} bytes came to {owner}, and others "
+                        f"were sent: {blocks.CORRUPT}"
+                    )
+        return {
+            "rows": sum(result.rows for result in results.values()),
+            "given_bytes": sum(of.bytes for result in results.values() for of in result.given),
             "schemas": [
                 [text, f"{where} on {node}"]
-                for node, told in answers.items()
-                for text, where in told["schemas"]
+                for node, result in results.items()
+                for text, where in result.schemas
             ],
         }
 
-    def pass_two(self, job: JobRun) -> dict[str, Any]:
-        """All columns that map returned on any node."""
+    def pass_two(
+        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
+    ) -> Mapping[str, PassTwo]:
+        """All columns that map gave anywhere."""
         schemas = blocks.ObservedSchemas()
         try:
-            for event in job.dir.events:
+            for event in events:
                 for text, where in event.get("schemas", ()):
                     schemas.note(schema_from_base64(text), where)
         except core.RunError as why:
             raise DeterministicError(why.args[0]) from why
-        return {"schema": to_base64(schemas.unified().serialize().to_pybytes())}
+        schema = to_base64(schemas.unified().serialize().to_pybytes())
+        return {
+            node: MapReducePassTwo(**msgspec.structs.asdict(request), schema=schema)
+            for node, request in requests.items()
+        }
 
-    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
-        """Nothing beside what all jobs need."""
+    def has_single_key(self, plan: Plan, place: int) -> bool:
+        """Not known, and of no use."""
+        return False
+
+    def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
+        """Nothing."""
         return {}
 
-    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
-        """Nothing beside what all jobs need."""
-        return {}
+    def is_complete(
+        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
+    ) -> bool:
+        """When all files are there, and all that came was read for them.
 
-    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
-        """Whether all files are there, made of all that was received.
-
-        Lines of partitions that another node has completed do not tell this.
+        Lines of adopted copies do not say so: their partition was complete before.
         """
-        return (len(files), came) == (line.get("files"), line.get("taken"))
+        return (len(files), received_bytes) == (last.files, last.taken)
 
     def check_totals(self, schedule: Schedule) -> None:
         """Check that all splits were read: nodes report the bytes of splits, not of reads."""
@@ -205,9 +241,8 @@ class MapReduceJob(TwoPassJob):
                 "not published: start again with another job directory"
             )
 
-    def record_fields(self, job: JobRun) -> dict[str, Any]:
-        """What was read, shuffled (including what was sent again) and written."""
-        schedule, events = job.schedule, job.dir.events
+    def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
+        """What was read, shuffled (including what was sent again), and written."""
         return {
             "records": schedule.read.records,
             "bytes": schedule.read.bytes,

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from tonnage.base import core, formatting
 from tonnage.base.core import stage_stats
+from tonnage.base.core.process_usage import peak_memory_bytes
 from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
@@ -38,7 +39,6 @@ from tonnage.run.mapreduce.shuffle import (
     ShuffleOutput,
     shuffle,
 )
-from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
 from tonnage.run.thread_pool import WorkerThreads

@@ -26,11 +26,11 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import fsync_directory, write_atomically
+from tonnage.cluster.failures import DeterministicError, InputUnreadable
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
-from tonnage.run.mapreduce import blocks
+from tonnage.run.mapreduce import blocks, messages
 from tonnage.run.mapreduce.inputs import Input, Split, check_file, input_of, splits_in
 from tonnage.run.mapreduce.local import Functions, check_memory
 from tonnage.run.mapreduce.mapper import Mapper, wrap_function
@@ -46,16 +46,18 @@ from tonnage.run.mapreduce.shuffle import (
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
+from tonnage.run.two_pass.job_spec import WorkerConfig
+from tonnage.run.two_pass.messages import (
+    RequestCounts,
+    Sample,
+    SampleResult,
+    SplitToRead,
+    Sum,
+    WorkReport,
+)
 from tonnage.run.two_pass.output.names import UNFINISHED_PREFIX
 from tonnage.run.two_pass.splits import FileId
-from tonnage.run.two_pass.worker import (
-    DeterministicError,
-    InputUnreadable,
-    OnProgress,
-    TwoPassWorker,
-    WorkerConfig,
-    is_system_error,
-)
+from tonnage.run.two_pass.worker import OnProgress, TwoPassWorker, is_system_error
 
 BLOCKS_SUFFIX = ".came"
 DIVISION = "again-"
@@ -80,7 +82,7 @@ class MapReduceConfig(WorkerConfig):
     format: str
     workers: int | None
 
-    def site(self) -> MapReduceWorker:
+    def steps(self) -> MapReduceWorker:
         """The node's worker."""
         return MapReduceWorker(self)
 
@@ -88,21 +90,22 @@ class MapReduceConfig(WorkerConfig):
 class MapReduceWorker(TwoPassWorker):
     """A node's part in a MapReduce."""
 
-    _place: MapReduceConfig
+    PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
+    _config: MapReduceConfig
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
         """Check the memory and load the functions; see `TwoPassWorker.prepare`."""
-        check_memory(self._budget, uploads=self._place.folder is not None)
+        check_memory(self._budget, uploads=self._config.output_url is not None)
         assert self._job
         super().prepare(None, on_progress)
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Keys of the beginnings of some splits: adjacent Arrow streams in ``rows``."""
-        self._refuse_changed(asked["files"])
+    def sample(self, request: Sample, on_progress: OnProgress) -> SampleResult:
+        """Keys of the beginnings of some splits: adjacent Arrow streams."""
+        self._refuse_changed(request.files)
         sources = self._sources()
-        with self._unchanged(asked["splits"]):
-            splits = self._splits(asked["splits"], sources, on_progress)
-        every = max(len(splits) // asked["chunks"], 1)
+        with self._unchanged(request.splits):
+            splits = self._splits(request.splits, sources, on_progress)
+        every = max(len(splits) // request.chunks, 1)
         mapper, threads = self._mapper(sources), WorkerThreads(self._budget.workers, sources.stop)
         samples: list[bytes] = []
 
@@ -111,15 +114,22 @@ class MapReduceWorker(TwoPassWorker):
                 if (sample := mapper.sample(split)) is not None:
                     samples.append(to_ipc(sample))
 
-        with self._unchanged(asked["splits"]), _classified_errors():
+        with self._unchanged(request.splits), _classified_errors():
             threads.run(work, lambda: on_progress(len(samples)))
-        return {"rows": b"".join(samples), "requests": sources.requests}
+        return SampleResult(b"".join(samples), sources.requests)
 
-    def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+    def _gather(
+        self,
+        request: messages.MapReducePassOne,
+        devices: Sequence[Path],
+        index: Path,
+        on_progress: OnProgress,
+    ) -> messages.MapReducePassOneResult:
         functions, _ = self._job
-        splits, dealing = config.pop("splits"), config.pop("dealing")
-        shares = replace(self._budget, links=config.pop("links"))
-        firsts = dealing["firsts"]
+        config = self._round_config(request, devices, index)
+        del config["splits"]  # Read in this process, not by the core.
+        splits, firsts = request.splits, request.first_rows
+        shares = replace(self._budget, links=request.links)
         bounds = None if firsts is None else bounds_of(rows_from_base64(firsts), functions.keys)
         counts, sources, done = RowCounts(), self._sources(), 0
         mapper = self._mapper(sources)
@@ -137,7 +147,7 @@ class MapReduceWorker(TwoPassWorker):
                 WorkerThreads(self._budget.workers, sources.stop),
                 iter(own),
                 rows_of,
-                Partitioner(functions.keys, dealing["partitions"], 0, bounds),
+                Partitioner(functions.keys, request.partitions, 0, bounds),
                 shares,
                 wrap_function("combine", functions.combine, functions.keys),
                 config,
@@ -145,39 +155,41 @@ class MapReduceWorker(TwoPassWorker):
                 lambda _: on_progress(done),
             )
         left = {"came": told.pop("came"), "spans": told.pop("spans")}
-        index = Path(config["index"])
         write_atomically(index.with_suffix(BLOCKS_SUFFIX), json.dumps(left).encode())
-        size = sum(split["bytes"] for split in splits)
-        return told | {
-            "read": {"records": counts.read, "bytes": size, "checksum": 0},
-            "input_bytes": size,
-            "requests": sources.requests,
-            "rows": counts.shuffled,
-            "came": left["came"],
-            "schemas": [
+        size = sum(split.bytes for split in splits)
+        return messages.MapReducePassOneResult.of(
+            told,
+            read=Sum(counts.read, size, "0"),
+            partitions=told["partitions"],
+            input_bytes=size,
+            requests=sources.requests,
+            rows=counts.shuffled,
+            given=[messages.Blocks(**each) for each in told["given"]],
+            came=[messages.Blocks(**each) for each in left["came"]],
+            schemas=[
                 (to_base64(schema.serialize().to_pybytes()), where)
                 for schema, where in mapper.schemas.first_seen
             ],
-        }
+        )
 
-    def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+    def pass_two(self, request: messages.MapReducePassTwo, on_progress: OnProgress) -> WorkReport:
         """Reduce partitions, and list their files."""
-        numbers = [each["number"] for each in asked["partitions"]]
+        numbers = [each.number for each in request.partitions]
         self._forget(only={*numbers})
         self._note_listed()
-        shuffled = self._spilled(asked["rounds"], numbers)
+        shuffled = self._spilled(request.rounds, numbers)
         functions, _ = self._job
         again = itertools.count()
         reducer = PassTwo(
             key=functions.keys,
-            schema=schema_from_base64(asked["schema"]),
+            schema=schema_from_base64(request.schema),
             ordered=functions.ordered,
             budget=self._budget,
             combine=wrap_function("combine", functions.combine, functions.keys),
             reduce=wrap_function("reduce", functions.reduce, ()),
             new_scratch=lambda: self._division_files(next(again)),
             part_path=self._unfinished,
-            format=self._place.format,
+            format=self._config.format,
             on_progress=lambda done: on_progress(done + reducer.steps),
         )
         lock, output_bytes = threading.Lock(), 0
@@ -191,7 +203,7 @@ class MapReduceWorker(TwoPassWorker):
                 if has_progressed:
                     reducer.report_progress()
 
-            if self._place.folder is None:
+            if self._config.output_url is None:
                 lines = self._publish(number, parts)
             else:
                 lines, requests = self._upload(number, parts, on_upload)
@@ -208,15 +220,11 @@ class MapReduceWorker(TwoPassWorker):
         finally:
             self._remove_divisions()
             self._remove_unfinished()
-        return without_samples(
-            {
-                "phases": reducer.phases,
-                "repartitioned_bytes": reducer.divided_bytes,
-                "output_bytes": output_bytes,
-                "requests": sum_requests(all_requests),
-                "sent": [],
-                "received": [],
-            }
+        return WorkReport.of(
+            {"phases": reducer.phases, "sent": [], "received": []},
+            repartitioned_bytes=reducer.divided_bytes,
+            output_bytes=output_bytes,
+            requests=sum_requests(all_requests),
         )
 
     def _publish(self, number: int, parts: Sequence[PartWriter]) -> list[dict[str, Any]]:
@@ -227,7 +235,7 @@ class MapReduceWorker(TwoPassWorker):
             part.path.rename(directory / name)
             named.append((directory / name, part.rows))
         if not named:
-            path = directory / f"{UNFINISHED_PREFIX}{self._place.job}" / f"part-{number:05}"
+            path = directory / f"{UNFINISHED_PREFIX}{self._config.job}" / f"part-{number:05}"
             path.touch()
             named.append((path, 0))
         fsync_directory(named[0][0].parent)
@@ -249,7 +257,7 @@ class MapReduceWorker(TwoPassWorker):
                 on_upload(now != done)
                 done = now
 
-            requests_each = max(self._place.volumes.concurrency // self._budget.workers, 1)
+            requests_each = max(self._config.object_store.concurrency // self._budget.workers, 1)
             put = self._folder.upload(
                 part.path, name, self._budget.upload_bytes, requests_each, on_progress
             )
@@ -263,7 +271,7 @@ class MapReduceWorker(TwoPassWorker):
         """The names of a partition's parts."""
         for place, part in enumerate(parts):
             more = f"-{place:05}" if len(parts) > 1 else ""
-            yield f"part-{number:05}{more}{output_suffix(self._place.format)}", part
+            yield f"part-{number:05}{more}{output_suffix(self._config.format)}", part
 
     def _list_partition(self, files: Sequence[Mapping[str, Any]], came: BlockStats) -> int:
         """List the files of a partition, all at once; gives their bytes."""
@@ -303,7 +311,7 @@ class MapReduceWorker(TwoPassWorker):
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)
 
-    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> dict[str, Any]:
+    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> RequestCounts:
         sources = self._sources()
 
         def refuse(file: FileId) -> None:
@@ -313,20 +321,17 @@ class MapReduceWorker(TwoPassWorker):
         sources.map_parallel(files, refuse, on_progress)
         return sources.requests
 
-    def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(split)  # Read in this process, not by the core.
-
     def _splits(
-        self, spans: Sequence[Mapping[str, Any]], sources: Sources, look: OnProgress
+        self, spans: Sequence[SplitToRead], sources: Sources, look: OnProgress
     ) -> list[Split]:
         """The splits for threads that these spans of files contain."""
 
-        def cut(span: Mapping[str, Any]) -> list[Split]:
-            file = InputFile(span["path"], span["file_bytes"], span["etag"])
+        def cut(span: SplitToRead) -> list[Split]:
+            file = InputFile(span.path, span.file_bytes, span.etag)
             given = self._input_of(file.name)
-            begin, split_bytes = span["offset"], self._budget.split_bytes
+            begin, split_bytes = span.offset, self._budget.split_bytes
             try:
-                return splits_in(given, file, (begin, begin + span["bytes"]), split_bytes, sources)
+                return splits_in(given, file, (begin, begin + span.bytes), split_bytes, sources)
             except OSError as why:
                 raise InputUnreadable(f"input {file.name}: {why.strerror or why}") from why
 
@@ -338,13 +343,13 @@ class MapReduceWorker(TwoPassWorker):
     @cached_property
     def _job(self) -> tuple[Functions, list[Input]]:
         try:
-            functions, inputs = pickle.loads(self._place.packed)
+            functions, inputs = pickle.loads(self._config.packed)
         except Exception as why:
             raise core.UsageError(
                 f"the functions cannot be loaded: {type(why).__name__}: {why}: install what they "
                 "import"
             ) from why
-        own = zip(inputs, self._place.places, strict=True)
+        own = zip(inputs, self._config.places, strict=True)
         return functions, [replace(each, path=path) for each, path in own]
 
     def _mapper(self, sources: Sources) -> Mapper:
@@ -352,11 +357,11 @@ class MapReduceWorker(TwoPassWorker):
         return Mapper(functions.map, functions.keys, sources)
 
     def _sources(self) -> Sources:
-        return Sources(self._place.volumes, self._budget.workers)
+        return Sources(self._config.object_store, self._budget.workers)
 
     @property
     def _budget(self) -> MemoryBudget:
-        place = self._place
+        place = self._config
         workers = place.workers or core.workers()
         return MemoryBudget(place.memory_bytes, workers, len(place.scratch))
 
@@ -375,7 +380,7 @@ class MapReduceWorker(TwoPassWorker):
 
     def _directory(self, number: int) -> Path:
         """Where a partition's parts are written: to scratch if they are uploaded then."""
-        places = [Path(each) for each in self._place.output] or self._rooms
+        places = [Path(each) for each in self._config.output] or self._rooms
         return places[number % len(places)]
 
     def _unfinished(self, place: tuple[int, ...]) -> Path:

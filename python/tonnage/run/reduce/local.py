@@ -10,6 +10,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.core import stage_stats
+from tonnage.base.core.process_usage import peak_memory_bytes
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
@@ -21,7 +22,6 @@ from tonnage.run.reduce.reduction import Reduction
 from tonnage.run.reduce.result_json import summary
 from tonnage.run.reduce.sampling import FromSample, sample_rows
 from tonnage.run.reduce.spec import ReduceSpec
-from tonnage.run.sort.local import peak_memory_bytes
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.user_errors import user_code
 

@@ -1,39 +1,61 @@
-"""A sort of fixed-length records on a fleet: what its kind says of it, and a machine's part in it.
+"""A sort of fixed-length records on a cluster: its kind of two-pass job, and its worker.
 
-Boundaries are quantiles of keys that nodes sample; what was written has to have the records, bytes
-and sum of CRC-32s of what was read. What a machine does is in ``crates/graphs/src/fleet``.
+Boundaries are quantiles of keys that nodes sample. What was written has to have the records, bytes
+and sum of CRC-32s of what was read. The core's part is in ``crates/graphs/src/cluster``.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import without_samples
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission, sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
-from tonnage.run.two_pass.job_spec import REPLICATED, TwoPassJob
-from tonnage.run.two_pass.sampling import sample
+from tonnage.run.two_pass.job_files import Bound
+from tonnage.run.two_pass.job_spec import Event, Plan, TwoPassJob, WorkerConfig
+from tonnage.run.two_pass.messages import (
+    FinishedFile,
+    NodeInventory,
+    PassOne,
+    PassOneResult,
+    PassTwo,
+    Sample,
+    SampleResult,
+    Sum,
+    WorkReport,
+    pass_one_step,
+    pass_two_step,
+)
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
-from tonnage.run.two_pass.worker import NodeInventory, OnProgress, WorkerConfig, TwoPassWorker
+from tonnage.run.two_pass.worker import OnProgress, TwoPassWorker
 
-if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import JobRun
+
+class SortPassOne(PassOne, frozen=True, kw_only=True):
+    """A round of a sort."""
+
+    bounds: list[Bound]
+    room_bytes: int
+    """About how much comes to the node."""
+    block_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class SortJob(TwoPassJob):
-    """A sort that is asked of a fleet."""
+    """A sort on a cluster."""
 
     JOB = "sort"
     LISTED = "sorted.json"
     COPIED_AS_WRITTEN = True
+    PASS_ONE = pass_one_step(SortPassOne, PassOneResult)
+    PASS_TWO = pass_two_step(PassTwo)
 
     layout: Layout
 
@@ -47,49 +69,45 @@ class SortJob(TwoPassJob):
         }
 
     def worker_config(self, job: str, node: str) -> SortWorkerConfig:
-        """A node's place in the job."""
-        return SortWorkerConfig(
-            **self.worker_fields(job, node),
-            layout=self.layout.to_json(),
-        )
+        """The sort on a node."""
+        return SortWorkerConfig(**self.worker_fields(job, node), layout=self.layout.to_json())
 
-    def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
+    def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
         """Cuts files at records."""
-        return cut_splits(held, self.layout.record_bytes)
+        return cut_splits(holders, self.layout.record_bytes)
 
     @property
     def _devices(self) -> sizing.Devices:
-        own, at_once = len(self.scratch), self.volumes.concurrency
+        directories, requests = len(self.scratch), self.object_store.concurrency
         return sizing.Devices(
-            at_once if self.input_urls else 1,
-            own,
-            at_once if self.output_url else own,
+            requests if self.input_urls else 1,
+            directories,
+            requests if self.output_url else directories,
             uploads=self.output_url is not None,
         )
 
     def check_space(
-        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
+        self, nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
-        """Refuses if a node has too little room: scratch and outputs are as large as the input."""
-        copies = 2 if self.durability == REPLICATED else 1
-        admission.refuse_full(looks, weights, total_bytes, copies)
+        """Refuses a node with too little space: scratch and output are as large as the input."""
+        outputs = 2 if self.durability == "replicated" else 1
+        admission.refuse_full(nodes, weights, total_bytes, outputs)
 
-    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
-        """Where partitions begin, of keys that nodes sample of their shares."""
+    def partitioning(
+        self,
+        workers: Mapping[str, int],
+        splits: Sequence[Split],
+        sample: Callable[[int], list[bytes]],
+    ) -> dict[str, Any]:
+        """The first key of each partition, from keys that nodes sample of their shares."""
         partitions = sizing.partitions(
-            splits,
-            job.workers,
-            self.layout,
-            self.memory_bytes,
-            self._devices,
-            self.connections,
+            splits, workers, self.layout, self.memory_bytes, self._devices, self.connections
         )
-        keys = sample(job, splits, sizing.chunks(partitions))
         with tempfile.TemporaryDirectory(prefix="tonnage-keys-") as directory:
             samples = []
-            for number, content in enumerate(keys):
+            for number, keys in enumerate(sample(sizing.chunks(partitions))):
                 samples.append(Path(directory) / str(number))
-                samples[-1].write_bytes(content["keys"])
+                samples[-1].write_bytes(keys)
             config = {
                 "samples": [str(path) for path in samples],
                 "layout": self.layout.to_json(),
@@ -98,53 +116,61 @@ class SortJob(TwoPassJob):
             bounds = core.run("fleet_boundaries", config)
         return bounds | {"partitions": len(bounds["single"])}
 
-    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
+    def pass_one(
+        self,
+        each: Round,
+        requests: Mapping[str, PassOne],
+        plan: Plan,
+        schedule: Schedule,
+        workers: Mapping[str, int],
+    ) -> Mapping[str, PassOne]:
         """Boundaries, and the sizes of blocks and scratch."""
-        plan = job.dir.plan
-        assert plan is not None
         blocks = sizing.block_bytes(
             each,
-            job.schedule,
-            job.workers,
+            schedule,
+            workers,
             self.layout,
             self.memory_bytes,
             self._devices,
             self.connections,
         )
-        rooms = sizing.space_needed(each, job.schedule)
+        room = sizing.space_needed(each, schedule)
+        bounds = [Bound(**bound) for bound in plan["bounds"]]
         return {
-            node: {
-                "bounds": plan["bounds"],
-                "room_bytes": rooms.get(node, 0),
-                "block_bytes": blocks,
-            }
-            for node in each.nodes
+            node: SortPassOne(
+                **msgspec.structs.asdict(request),
+                bounds=bounds,
+                room_bytes=room.get(node, 0),
+                block_bytes=blocks,
+            )
+            for node, request in requests.items()
         }
 
-    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Nothing: the sums of records at the end say more."""
+    def check_round(self, each: Round, results: Mapping[str, PassOneResult]) -> dict[str, Any]:
+        """Nothing: the totals of records at the end say more."""
         return {}
 
-    def pass_two(self, job: JobRun) -> dict[str, Any]:
-        """Nothing that a partition does not say."""
-        return {}
+    def pass_two(
+        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
+    ) -> Mapping[str, PassTwo]:
+        """Nothing is added."""
+        return requests
 
-    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
-        """Whether all its keys are equal."""
-        plan = job.dir.plan
-        assert plan is not None
-        return {"single": plan["single"][place]}
+    def has_single_key(self, plan: Plan, place: int) -> bool:
+        """Whether all keys of a partition are equal."""
+        single: bool = plan["single"][place]
+        return single
 
-    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
-        """The boundaries that its keys lie between; ``None`` where there is none."""
-        plan = job.dir.plan
-        assert plan is not None
+    def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
+        """The boundaries that its keys lie between; None where there is none."""
         ends = [None, *plan["bounds"], None]
         return {"range": ends[place : place + 2]}
 
-    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
-        """When as many bytes were written as came."""
-        return sum(file.total.bytes for file in files) == came
+    def is_complete(
+        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
+    ) -> bool:
+        """When as many bytes were written as were received."""
+        return sum(file.total.bytes for file in files) == received_bytes
 
     def check_totals(self, schedule: Schedule) -> None:
         """What was written has to be what was read."""
@@ -152,13 +178,13 @@ class SortJob(TwoPassJob):
         if read != written or read.bytes != schedule.input_bytes:
             raise FatalJobError(
                 f"what was written ({_in_words(written)}) is not what was read "
-                f"({_in_words(read)}) of {schedule.input_bytes} bytes: nothing is called done; "
-                "begin again with another --job-dir"
+                f"({_in_words(read)}) of {schedule.input_bytes} bytes: the output is not valid; "
+                "begin again with another job directory"
             )
 
-    def record_fields(self, job: JobRun) -> dict[str, Any]:
-        """What was sorted."""
-        total = job.schedule.written
+    def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
+        """How much was sorted."""
+        total = schedule.written
         return {
             "records": total.records,
             "bytes": total.bytes,
@@ -172,68 +198,85 @@ def _in_words(total: Total) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SortWorkerConfig(WorkerConfig):
-    """A sort as one of its machines has it."""
+    """A sort on a node."""
 
     layout: Mapping[str, int]
 
-    def site(self) -> SortWorker:
-        """The machine's part."""
+    def steps(self) -> SortWorker:
+        """The node's worker."""
         return SortWorker(self)
 
 
 class SortWorker(TwoPassWorker):
-    """A machine's part in a sort."""
+    """A node's part in a sort."""
 
-    _place: SortWorkerConfig
+    PASS_ONE, PASS_TWO = SortJob.PASS_ONE, SortJob.PASS_TWO
+    _config: SortWorkerConfig
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+    def sample(self, request: Sample, on_progress: OnProgress) -> SampleResult:
         """The keys of chunks of its share of the input."""
         keys = self._rooms[0] / "keys"
-        self._refuse_changed(asked["files"])
-        splits = [self._split(each) for each in asked["splits"]]
-        config = {"splits": splits, "chunks": asked["chunks"], "keys": str(keys)} | self._common
-        with self._unchanged(asked["splits"]):
+        self._refuse_changed(request.files)
+        splits = [self._split_config(each) for each in request.splits]
+        config = {"splits": splits, "chunks": request.chunks, "keys": str(keys)} | self._common
+        with self._unchanged(request.splits):
             done = core.run("fleet_sample", config, on_progress)
         content = keys.read_bytes()
         keys.unlink()
-        return {"keys": content, "requests": done["requests"]}
+        return SampleResult(content, done["requests"])
 
-    def _gather(self, config: dict[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        return core.run("fleet_pass_one", config | self._common, on_progress)
+    def _gather(
+        self, request: SortPassOne, devices: Sequence[Path], index: Path, on_progress: OnProgress
+    ) -> PassOneResult:
+        config = self._round_config(request, devices, index) | {
+            "bounds": msgspec.to_builtins(request.bounds),
+            "room_bytes": request.room_bytes,
+            "block_bytes": request.block_bytes,
+        }
+        done = core.run("fleet_pass_one", config | self._common, on_progress)
+        read = Sum.of(Total(**done["read"]))
+        return PassOneResult.of(done, read=read, partitions=done["partitions"])
 
-    def pass_two(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+    def pass_two(self, request: PassTwo, on_progress: OnProgress) -> WorkReport:
         """Sorts partitions."""
-        self._forget(only={each["number"] for each in asked["partitions"]} | {*asked["keeps"]})
+        self._forget(only={each.number for each in request.partitions} | {*request.keeps})
         self._note_listed()
         rounds = [
             {"scratch": [str(path) for path in devices], "index": str(index)}
-            for devices, index in map(self._round, asked["rounds"])
+            for devices, index in map(self._round, request.rounds)
         ]
+        partitions = []
+        for each in request.partitions:
+            partition: dict[str, Any] = {"number": each.number, "single": each.single}
+            if each.keeper is not None:
+                partition["keeper"] = each.keeper
+            partitions.append(partition)
         config = {
             "rounds": rounds,
-            "partitions": asked["partitions"],
+            "partitions": partitions,
             "output": self._output,
             "scratch": [str(room) for room in self._rooms],
             "finished": str(self._list),
         }
-        if "mesh" in asked:
-            config["copies"] = self._copies(asked["mesh"])
-        return without_samples(core.run("fleet_pass_two", config | self._common, on_progress))
+        if request.mesh is not None:
+            config["copies"] = self._copies(request.mesh)
+        return WorkReport.of(core.run("fleet_pass_two", config | self._common, on_progress))
 
     def _refuse_input(self, file: FileId) -> None:
-        record = self._place.layout["record_bytes"]
+        record = self._config.layout["record_bytes"]
         if rest := file.bytes % record:
             raise core.UsageError(
                 f"input {file.path}: its {file.bytes} bytes are no multiple of the record's "
                 f"{record}; after the last whole record, at offset {file.bytes - rest}, {rest} "
-                "bytes are left; cut the file there or set --record-bytes"
+                "bytes are left; cut the file there or give the size of a record",
+                setting="record_bytes",
             )
 
     @property
     def _common(self) -> dict[str, Any]:
-        place = self._place
+        config = self._config
         return {
-            "layout": dict(place.layout),
-            "memory_bytes": place.memory_bytes,
-            "requests": place.volumes.concurrency,
+            "layout": dict(config.layout),
+            "memory_bytes": config.memory_bytes,
+            "requests": config.object_store.concurrency,
         }

@@ -1,197 +1,221 @@
-"""Hands on machines: what lies on their disks before a job, and goes after it.
+"""A study's data on the nodes of a cluster: its input is written, and what it leaves is removed.
 
-A study's input is written on each machine, at once on all, and what the study leaves is removed. A
-process a machine does both, one call after another; records come in slices, so that it can be told
-how far all are.
+All nodes do so at once. Records come in files of some hundred megabytes.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, TypeVar
 
 from tonnage.base import core
-from tonnage.cluster import version_check
-from tonnage.cluster.ray_adapter import RemoteWorker, Cluster, WorkerLost, Machine, installed_here
-from tonnage.cluster.version_check import InstalledVersion
+from tonnage.cluster.config import GENERATE_PATIENCE_SECONDS
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import Heartbeat, Idle, Message, Step, StepResult
+from tonnage.cluster.ray_adapter import Cluster, Machine
+from tonnage.cluster.step_worker import Handler, WorkerSteps
+from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.sort.gensort import RECORD_BYTES, generate
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 
-READY_SECONDS = 60.0
-"""A process is ready within this: Ray starts it, and it loads what it needs."""
-SLICE_RECORDS = 2_500_000
-"""What a call writes: 250 MB."""
-SLICE_SECONDS = 600.0
-"""Within this it has, on a disk that writes 0.4 MB/s."""
-ASK_SECONDS = 1.0
+FILE_RECORDS = 2_500_000
+"""In a file: 250 MB."""
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
+class Directories(Message, frozen=True):
+    """Directories of a node."""
+
+    paths: list[str]
+
+
+class FreeSpace(Message, frozen=True):
+    """Free bytes of each directory's device, or why it cannot be used."""
+
+    bytes: list[int | str]
+
+
+class RecordFile(Message, frozen=True):
+    """A file of records, in a directory that need not be there yet."""
+
+    path: str
+    start: int
+    """The first record's number among all."""
+    records: int
+
+
+class Generate(Message, frozen=True):
+    """Write records."""
+
+    files: list[RecordFile]
+
+
+SPACE = Step("free space", Directories, FreeSpace, idle=Idle.ALONE)
+GENERATE = Step("generate", Generate, NoneType, idle=Idle.ALONE)
+REMOVE = Step("remove", Directories, NoneType, idle=Idle.ALONE)
+
+
+@dataclass(frozen=True)
 class DataWorker:
-    """The process on a machine."""
+    """What makes the worker; it needs to know nothing."""
 
-    def room(self, directories: Sequence[str]) -> list[int | str]:
-        """Free bytes of each directory's device, or why it cannot be used."""
-        return [_free(Path(each)) for each in directories]
+    def steps(self) -> DataSteps:
+        """The node's worker."""
+        return DataSteps()
 
-    def write(self, file: str, start: int, records: int) -> None:
-        """Writes records to a file that is not there yet, in directories that need not be.
+
+class DataSteps(WorkerSteps):
+    """A node's worker."""
+
+    def handlers(self) -> Sequence[Handler[Any, Any]]:
+        """Its steps."""
+        return (
+            Handler(SPACE, self.space),
+            Handler(GENERATE, self.generate),
+            Handler(REMOVE, self.remove),
+        )
+
+    def space(self, request: Directories, on_progress: core.OnProgress) -> FreeSpace:
+        """Finds how much is free."""
+        return FreeSpace([_free(Path(each)) for each in request.paths])
+
+    def generate(self, request: Generate, on_progress: core.OnProgress) -> None:
+        """Writes records, and waits until the disks have them: they are not what is measured next.
 
         Raises:
-            UsageError: There is no room for it, or it cannot be made.
+            UsageError: There is no room for a file, or it cannot be made.
             RunError: It failed while it ran.
         """
-        path = Path(file)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        generate(records, [path], start=start)
-
-    def settle(self) -> None:
-        """Waits until the disks have all: what is measured next is not what this has to write."""
+        done_bytes = 0
+        for file in request.files:
+            path = Path(file.path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            progress = core.offset_progress(done_bytes, on_progress)
+            generate(file.records, [path], start=file.start, on_progress=progress)
+            done_bytes += file.records * RECORD_BYTES
         os.sync()
 
-    def remove(self, directories: Sequence[str]) -> None:
+    def remove(self, request: Directories, on_progress: core.OnProgress) -> None:
         """Removes directories with all that is in them; those that are not there are skipped."""
-        for each in directories:
+        for each in request.paths:
             if os.path.lexists(each):
                 shutil.rmtree(each)
 
 
 class DataGenerator:
-    """One on each of these machines; made by `hands`.
+    """Writes and removes data on the nodes of a pool; made by `data_generator`."""
 
-    Args:
-        cluster: Whose machines they are.
-        actors: Their processes.
-        lacking: Why machines have none.
-    """
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
 
-    def __init__(
-        self, cluster: Cluster, actors: Mapping[str, RemoteWorker], lacking: Mapping[str, str]
-    ) -> None:
-        self._cluster, self._actors, self._lacking = cluster, actors, lacking
-
-    def room(self, directories: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Free bytes by machine and directory; paths may have `NODE` in them.
+    def space(self, directories: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Free bytes by node and directory; paths may have `NODE_PLACEHOLDER` in them.
 
         Raises:
-            UsageError: A machine cannot use one.
+            UsageError: A node has no Tonnage, or another one, or cannot use a directory.
+            RunError: A node is lost.
         """
-        self._refuse_lacking()
-        asked = {node: ([_on(each, node) for each in directories],) for node in self._actors}
-        answers, failed = self._all("room", asked, READY_SECONDS)
-        _fail(failed)
-        found: dict[str, dict[str, int]] = {}
-        for node, answer in answers.items():
-            for directory, free in zip(directories, answer, strict=True):
-                if isinstance(free, str):
-                    raise core.UsageError(f"--dir {directory}: {node}: {free}")
-                found.setdefault(node, {})[directory] = free
-        return found
+        self._refuse_lost()
+        free: dict[str, dict[str, int]] = {}
+        for node, space in self._run(SPACE, self._on_all(directories)).items():
+            for directory, size in zip(directories, space.bytes, strict=True):
+                if isinstance(size, str):
+                    raise core.UsageError(f"{directory}: {node}: {size}", setting="dir")
+                free.setdefault(node, {})[directory] = size
+        return free
 
-    def lay_out(
+    def generate(
         self,
         shares: Mapping[str, int],
         directories: Sequence[str],
         on_bytes: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Writes records, each once among all machines, each directory's share into files there.
+        """Writes records, each once among all nodes.
 
         Args:
-            shares: How many each machine gets.
-            directories: Where to, with `NODE` in them; they share a machine's.
-            on_bytes: Called with how many are written, of all machines together.
+            shares: How many records each node gets.
+            directories: Where to, with `NODE_PLACEHOLDER` in them; they share a node's records.
+            on_bytes: Called with how many bytes all nodes together have written.
 
         Raises:
-            UsageError: A machine has no Tonnage, or another one.
-            RunError: A machine could not, or is gone.
+            UsageError: A node has no Tonnage, or another one.
+            RunError: A node could not, or is lost.
         """
-        self._refuse_lacking()
-        left: dict[str, list[tuple[str, int, int]]] = {}
-        start = 0
+        self._refuse_lost()
+        requests, start = {}, 0
         for node, records in shares.items():
-            left[node] = list(_slices([_on(each, node) for each in directories], start, records))
+            paths = [_on(each, node) for each in directories]
+            requests[node] = Generate(list(_files(paths, start, records)))
             start += records
-        calls: dict[str, Any] = {}
-        ends_by: dict[str, float] = {}
-        done = 0
-        while left:
-            for node in left.keys() - calls.keys():
-                calls[node] = self._actors[node].ask("write", *left[node][0])
-                ends_by[node] = time.monotonic() + SLICE_SECONDS
-            answered = self._cluster.wait(list(calls.values()), ASK_SECONDS)
-            for node, call in list(calls.items()):
-                if call in answered:
-                    self._answer(node, calls.pop(node), ASK_SECONDS)
-                    done += left[node].pop(0)[2] * RECORD_BYTES
-                elif time.monotonic() > ends_by[node]:
-                    raise core.RunError(f"{node} wrote nothing for {SLICE_SECONDS:.0f} s")
-            left = {node: slices for node, slices in left.items() if slices}
-            on_bytes(done)
-        _, failed = self._all("settle", {node: () for node in shares}, SLICE_SECONDS)
-        _fail(failed)
+        self._run(GENERATE, requests, on_bytes)
 
     def remove(self, directories: Sequence[str]) -> dict[str, str]:
-        """Removes directories, with `NODE` in them, where that can be; gives why elsewhere not."""
-        asked = {node: ([_on(each, node) for each in directories],) for node in self._actors}
-        _, failed = self._all("remove", asked, SLICE_SECONDS)
-        return {**self._lacking, **failed}
+        """Removes directories where that can be; gives why it cannot elsewhere, by node.
 
-    def _refuse_lacking(self) -> None:
-        for why in self._lacking.values():
-            raise core.UsageError(why)
+        Args:
+            directories: With `NODE_PLACEHOLDER` in them.
+        """
+        lost = {node: why for node, why in self._lost.items()}
+        results = self._pool.run_step(REMOVE, self._on_all(directories))
+        failed = {node: each.reason for node, each in results.items() if each.failure}
+        return lost | failed
 
-    def _all(
-        self, method: str, asked: Mapping[str, tuple[Any, ...]], seconds: float
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """What each answered, and why others did not."""
-        calls = {node: self._actors[node].ask(method, *of) for node, of in asked.items()}
-        until = time.monotonic() + seconds
-        found, failed = {}, {}
-        for node, call in calls.items():
-            try:
-                found[node] = self._answer(node, call, max(until - time.monotonic(), ASK_SECONDS))
-            except core.RunError as why:
-                failed[node] = str(why)
-        return found, failed
+    @property
+    def _lost(self) -> dict[str, str]:
+        return {node: each.lost for node, each in self._pool.workers.items() if each.lost}
 
-    def _answer(self, node: str, call: Any, seconds: float) -> Any:
-        try:
-            return self._cluster.answer(call, seconds)
-        except TimeoutError:
-            raise core.RunError(f"{node} did not answer within {seconds:.0f} s") from None
-        except WorkerLost as why:
-            raise core.RunError(f"{node}: {why}") from None
+    def _refuse_lost(self) -> None:
+        for node, why in self._lost.items():
+            raise core.UsageError(f"{node}: {why}")
+
+    def _on_all(self, directories: Sequence[str]) -> dict[str, Directories]:
+        return {
+            node: Directories([_on(each, node) for each in directories])
+            for node in self._pool.nodes
+        }
+
+    def _run(
+        self,
+        step: Step[Q, R],
+        requests: Mapping[str, Q],
+        on_bytes: Callable[[int], None] = lambda _: None,
+    ) -> dict[str, R]:
+        """Has nodes do a step; as soon as one fails the others stop.
+
+        Raises:
+            RunError: One failed.
+        """
+        done: dict[str, int] = {}
+        failed: dict[str, StepResult[Any]] = {}
+
+        def on_heartbeat(node: str, heartbeat: Heartbeat) -> None:
+            done[node] = heartbeat.done_bytes
+            on_bytes(sum(done.values()))
+            if heartbeat.result and heartbeat.result.failure and not failed:
+                failed[node] = heartbeat.result
+                self._pool.stop()
+
+        results = self._pool.run_step(step, requests, on_heartbeat)
+        failed |= {node: each for node, each in results.items() if each.failure == Failure.LOST}
+        for node, result in failed.items():
+            raise core.RunError(f"{node}: {result.reason}")
+        return {node: each.value for node, each in results.items()}  # type: ignore[misc]
 
 
 @contextmanager
 def data_generator(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[DataGenerator]:
-    """A hand on each of these machines that can have one, gone afterwards."""
-    actors = {each.name: cluster.place(each, DataWorker) for each in machines}
-    try:
-        here = installed_here()
-        looks = {node: actor.look() for node, actor in actors.items()}
-        lacking, until = {}, time.monotonic() + READY_SECONDS
-        for node, call in looks.items():
-            try:
-                there = InstalledVersion(*cluster.answer(call, max(until - time.monotonic(), ASK_SECONDS)))
-            except TimeoutError:
-                lacking[node] = f"{node} did not answer within {READY_SECONDS:.0f} s"
-            except WorkerLost as why:
-                lacking[node] = f"{node}: {why}"
-            else:
-                if differs := version_check.difference(here, there):
-                    lacking[node] = f"{node} {differs}"
-        ready = {node: actor for node, actor in actors.items() if node not in lacking}
-        for actor in ready.values():
-            actor.become()
-        yield DataGenerator(cluster, ready, lacking)
-    finally:
-        for actor in actors.values():
-            actor.kill()
+    """A worker on each of these machines that can have one, gone afterwards."""
+    with WorkerPool(cluster, machines, GENERATE_PATIENCE_SECONDS, "DataWorker") as pool:
+        pool.ready(lambda _: DataWorker())
+        yield DataGenerator(pool)
 
 
 def _free(directory: Path) -> int | str:
@@ -203,20 +227,15 @@ def _free(directory: Path) -> int | str:
     return about.f_bavail * about.f_frsize
 
 
-def _slices(directories: Sequence[str], start: int, records: int) -> Iterator[tuple[str, int, int]]:
-    """Files with their first record and their number of records, one directory after another."""
+def _files(directories: Sequence[str], start: int, records: int) -> Iterator[RecordFile]:
+    """The files of a node's records, one directory after another."""
     ends = [records * (place + 1) // len(directories) for place in range(len(directories))]
     done = number = 0
     for directory, end in zip(directories, ends, strict=True):
         while done < end:
-            count = min(SLICE_RECORDS, end - done)
-            yield f"{directory}/records-{number:05}", start + done, count
+            count = min(FILE_RECORDS, end - done)
+            yield RecordFile(f"{directory}/records-{number:05}", start + done, count)
             done, number = done + count, number + 1
-
-
-def _fail(failed: Mapping[str, str]) -> None:
-    for why in failed.values():
-        raise core.RunError(why)
 
 
 def _on(path: str, node: str) -> str:

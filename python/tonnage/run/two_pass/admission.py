@@ -1,53 +1,64 @@
-"""What a job on a fleet can be done with: who takes part, what is refused."""
+"""Who takes part in a job on a cluster, and what is refused before it begins."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from tonnage.base import core
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import StepResult
 from tonnage.cluster.ray_adapter import Cluster, Machine
-from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult
-from tonnage.run.two_pass.worker import NodeInventory
+from tonnage.run.two_pass.messages import NodeInventory, WorkReport
 
 
 def machines(
-    cluster: Cluster, instances: int | None, began: Collection[str] | None = None
+    cluster: Cluster, instances: int | None, began_with: Collection[str] | None = None
 ) -> list[Machine]:
     """The machines that take part.
 
     Args:
         cluster: Whose.
-        instances: How many at most; ``None`` for all.
-        began: Those that a job began with which now goes on: they come first, and fewer are enough.
+        instances: How many at most; None for all.
+        began_with: The nodes that a job began with which is resumed: they come first, and fewer
+            are enough.
 
     Raises:
         UsageError: There are too few.
     """
-    found = cluster.machines
-    if began is not None:
-        found = sorted(found, key=lambda machine: (machine.name not in began, machine.name))
-    elif instances is not None and len(found) < instances:
+    chosen = cluster.machines
+    if began_with is not None:
+        chosen = sorted(chosen, key=lambda machine: (machine.name not in began_with, machine.name))
+    else:
+        refuse_few(len(chosen), instances)
+    return chosen[:instances]
+
+
+def refuse_few(nodes: int, instances: int | None) -> None:
+    """Refuses a cluster with fewer nodes than were asked for."""
+    if instances is not None and nodes < instances:
         raise core.UsageError(
-            f"--nodes {instances}: the fleet has {len(found)} machines: add some, or ask for fewer"
+            f"{instances}: the cluster has {nodes} nodes: add some, or ask for fewer",
+            setting="nodes",
         )
-    return found[:instances]
 
 
-def weights(nodes: Sequence[str], given: Mapping[str, float] | None) -> dict[str, float]:
+def weights(nodes: Sequence[str], measured: Mapping[str, float] | None) -> dict[str, float]:
     """The share of partitions that each node is to own.
 
     Raises:
         UsageError: One was not measured.
     """
-    if given is None:
+    if measured is None:
         return dict.fromkeys(nodes, 1.0)
-    if missing := [node for node in nodes if node not in given]:
+    if missing := [node for node in nodes if node not in measured]:
         raise core.UsageError(
-            f"--capacities: {missing[0]} was not measured there: measure all nodes, or leave it out"
+            f"{missing[0]} was not measured there: measure all nodes, or leave capacities out",
+            setting="capacities",
         )
-    return {node: given[node] for node in nodes}
+    return {node: measured[node] for node in nodes}
 
 
 def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) -> None:
@@ -58,43 +69,43 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
             raise core.UsageError(f"input {path} is on no node: name what is on one of them")
 
 
-def refuse_parts(looks: Mapping[str, NodeInventory]) -> None:
-    """Refuses inputs that are a part of an output only."""
-    names = {os.path.basename(file.path) for look in looks.values() for file in look.files}
-    for node, look in sorted(looks.items()):
-        for part in look.parts:
+def refuse_parts(nodes: Mapping[str, NodeInventory]) -> None:
+    """Refuses inputs that are only a part of an output."""
+    names = {os.path.basename(file.path) for each in nodes.values() for file in each.files}
+    for node, inventory in sorted(nodes.items()):
+        for part in inventory.parts:
             if part not in names:
                 raise core.UsageError(
-                    f"the input on {node} is a part of an output only: {part} is missing; give all "
+                    f"the input on {node} is only a part of an output: {part} is missing; give all "
                     "directories that it was written to"
                 )
 
 
 def refuse_full(
-    looks: Mapping[str, NodeInventory], shares: Mapping[str, float], total_bytes: int, copies: int
+    nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int, outputs: int
 ) -> None:
-    """Refuses if a node has too little room for its share of scratch and of so many outputs."""
-    whole = sum(shares.values())
-    for node, look in sorted(looks.items()):
-        share = total_bytes * shares[node] / whole
-        output = sum(room.output for room in look.rooms) or 1
-        scratch = sum(room.scratch for room in look.rooms) or 1
-        for room in look.rooms:
-            needs = int(share * (copies * room.output / output + room.scratch / scratch))
-            if room.free_bytes < needs:
+    """Refuses a node with too little space for its share of scratch and of so many outputs."""
+    total_weight = sum(weights.values())
+    for node, inventory in sorted(nodes.items()):
+        share = total_bytes * weights[node] / total_weight
+        output = sum(device.output for device in inventory.devices) or 1
+        scratch = sum(device.scratch for device in inventory.devices) or 1
+        for device in inventory.devices:
+            needs = int(share * (outputs * device.output / output + device.scratch / scratch))
+            if device.free_bytes < needs:
                 raise core.UsageError(
-                    f"{node} has {room.free_bytes} bytes free on a device for --output or "
-                    f"--scratch, its share needs {needs} there: free some, or add nodes"
+                    f"{node} has {device.free_bytes} bytes free on a device for output or "
+                    f"scratch, its share needs {needs} there: free some, or add nodes"
                 )
 
 
-def unreachable_peers(end: StepResult, nodes: Sequence[str]) -> list[str]:
-    """The nodes with which one could not exchange data in a step that has come to an end."""
-    if end.kind in (FAILED, REFUSED):
-        return blamed_peers(end.reason, nodes)
-    told = end.value if isinstance(end.value, Mapping) else {}
-    links = [*told.get("sent", ()), *told.get("received", ())]
-    return [nodes[link["peer"]] for link in links if link["lost"] is not None]
+def unreachable_peers(result: StepResult[Any], nodes: Sequence[str]) -> list[str]:
+    """The nodes that one which has ended a step could not exchange data with."""
+    if result.failure in (Failure.FAILED, Failure.REFUSED):
+        return blamed_peers(result.reason, nodes)
+    report = result.value
+    links = [*report.sent, *report.received] if isinstance(report, WorkReport) else []
+    return [nodes[link.peer] for link in links if link.lost is not None]
 
 
 def blamed_peers(why: str, nodes: Sequence[str]) -> list[str]:

@@ -1,21 +1,22 @@
-"""The driver of a job on a fleet: has the nodes do what the schedule says, and tells it what came.
+"""The driver of a two-pass job on a cluster: it has nodes do what the schedule says, and tells it
+what happened.
 
 ::
 
-    prepare, look    each node: what it has of the input, how much room
+    prepare, look    each node: what it has of the input, how much space
     sample           each node its share; boundaries here
     pass_one         round after round, until every record lies where its partition is owned
     pass_two         all owners at once; what is lost meanwhile goes through rounds again; where
-                     copies are kept, they are sent as partitions are sorted
+                     copies are kept, they are sent as partitions are finished
     copy             of finished files that lack one: it was lost, or a MapReduce wrote them
-    seal, leave      when the sum of what was written is that of what was read
+    seal, leave      when the totals agree: manifests, then the rest is removed
 
-    claim, find      in object storage: one node for all (`objects`); all show that they reach it
+    claim, find      in object storage: one node for all; all show that they reach it
     clear            before pass two: of what was begun there, and is done again
     publish, release    instead of seal and leave
 
-Data goes from node to node; here come keys of the sample, counts, and names of files. What befell
-is on file before anything rests on it (`home`), so the same command goes on after one was killed.
+Data goes from node to node; here come keys of the sample, counts, and names of files. What happened
+is on file before anything relies on it (`job_dir`), so the same command resumes a killed one.
 """
 
 from __future__ import annotations
@@ -27,77 +28,91 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
+from tonnage.cluster.failures import DeterministicError, Failure
+from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.cluster.step_worker import FAILED, REFUSED, StepResult, StepWorker
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.two_pass import admission, startup
 from tonnage.run.two_pass.job_dir import open_job_dir, round_event
 from tonnage.run.two_pass.job_spec import TwoPassJob
 from tonnage.run.two_pass.job_state import JobRun
+from tonnage.run.two_pass.messages import (
+    CLEAR,
+    COPY,
+    LEAVE,
+    RELEASE,
+    Clear,
+    CopyFiles,
+    FileToCopy,
+    Leave,
+    Mesh,
+    PartitionToFinish,
+    PassOne,
+    PassOneResult,
+    PassTwo,
+    SplitToRead,
+)
 from tonnage.run.two_pass.output import commit
-from tonnage.run.two_pass.schedule import NoNodeLeft, Outcome, Round, Total, InputLost
-from tonnage.run.two_pass.splits import split_json
+from tonnage.run.two_pass.schedule import InputLost, NoNodeLeft, Outcome, Round
 from tonnage.run.two_pass.stragglers import StragglerDetector
-from tonnage.run.two_pass.worker import DeterministicError
 
 
 def run_two_pass(
     cluster: Cluster,
     out: Path,
-    asked: TwoPassJob,
+    spec: TwoPassJob,
     on_progress: Callable[[int, int], None] = lambda *_: None,
-    kind: type[StepWorker] = StepWorker,
 ) -> RunRecord:
-    """Sorts on all machines of a cluster, or goes on with what an earlier command began.
+    """Runs a job on a cluster, or resumes one that an earlier command began.
 
     Args:
-        cluster: Whose machines.
-        out: Where what befell is kept.
-        asked: What to sort, and where.
+        cluster: Where.
+        out: The job's directory: state and results.
+        spec: The job.
         on_progress: Called with the bytes that both passes have moved, and those there are to move.
-        kind: What agents are.
 
     Raises:
         UsageError: Arguments, a machine, or the input cannot be used.
-        RunError: A part of the input cannot be read any more, or no node is left; the same command
-            goes on. Or something would fail on any machine: then nothing is left.
-        Over: The input is not what it was, or what came out is not what went in: the same command
-            would fail, too.
-        KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command goes on.
+        RunError: A part of the input cannot be read any more, or no node is left: the same command
+            resumes the job. Or it would fail on any machine: then nothing of it is left.
+        FatalJobError: The input was changed, or what was written is not what was read: the same
+            command would fail, too.
+        KeyboardInterrupt: Ctrl-C; nodes have stopped, and the same command resumes the job.
     """
-    with open_job_dir(out, asked.settings, asked.LISTED) as kept:
-        if kept.is_left:
-            return RunRecord.read(kept.run)
-        began = None if kept.plan is None else kept.plan["weights"]
+    with open_job_dir(out, spec.settings, spec.LISTED) as job_dir:
+        if job_dir.is_left:
+            return RunRecord.read(job_dir.run)
+        began_with = None if job_dir.plan is None else job_dir.plan["weights"]
         try:
-            machines = admission.machines(cluster, asked.instances, began)
-            with WorkerPool(cluster, machines, asked.patience_seconds, kind) as crew:
-                return _done(JobRun(kept, crew, asked, on_progress))
+            machines = admission.machines(cluster, spec.instances, began_with)
+            with WorkerPool(cluster, machines, spec.patience_seconds, "TwoPassWorker") as pool:
+                return _run(JobRun(job_dir, pool, spec, on_progress))
         except core.UsageError:
-            if kept.plan is None:
-                kept.forget()
+            if job_dir.plan is None:
+                job_dir.forget()
             raise
 
 
-def _done(job: JobRun) -> RunRecord:
-    """Has a crew do the job, or what there is left of it."""
-    kept, crew = job.dir, job.pool
-    crew.ready(job.place)
-    if kept.run.exists():
+def _run(job: JobRun) -> RunRecord:
+    """Does the job, or what is left of it."""
+    job_dir, pool = job.dir, job.pool
+    pool.ready(job.worker_config)
+    if job_dir.run.exists():
         commit.leave(job)
-        return RunRecord.read(kept.run)
+        return RunRecord.read(job_dir.run)
     try:
-        return _sorted(job)
+        return _run_schedule(job)
     except core.UsageError:
-        if kept.plan is None:
-            crew.run_step("leave", {node: {} for node in crew.nodes})
-            with suppress(
-                core.UsageError, core.RunError, NoNodeLeft
-            ):  # It may be what was refused.
-                if job.asked.output_url is not None:
-                    job.run_on_one("release", None)
+        if job_dir.plan is None:
+            pool.run_step(LEAVE, {node: Leave() for node in pool.nodes})
+            if job.spec.output_url is not None:
+                # The store may be what was refused.
+                with suppress(core.UsageError, core.RunError, NoNodeLeft):
+                    job.run_on_one(RELEASE, None)
         raise
     except DeterministicError as why:
         commit.abandon(job)
@@ -108,220 +123,219 @@ def _done(job: JobRun) -> RunRecord:
         raise core.RunError(f"{why}{because}") from why
 
 
-def _sorted(job: JobRun) -> RunRecord:
-    """Does what there is left to do."""
+def _run_schedule(job: JobRun) -> RunRecord:
     startup.begin(job)
     while True:
         try:
             while each := job.schedule.next_round():
-                _round(job, each)
+                _run_round(job, each)
         except InputLost:
-            if not job.renewed():
+            if not job.restart_lost():
                 raise
             continue
         if left := job.schedule.to_sort():
-            _pass_two(job, left)
+            _run_pass_two(job, left)
         elif lacking := job.schedule.to_copy():
             _copy(job, lacking)
-        elif commit.sealed(job):
-            return commit.whole(job)
+        elif commit.seal(job):
+            return commit.complete(job)
 
 
-def _round(job: JobRun, each: Round) -> None:
-    schedule, asked = job.schedule, job.asked
-    addresses = job.pool.reserve_addresses(each.nodes)
-    if gone := [node for node in each.nodes if node not in addresses]:
-        for node in gone:
-            job.lose(node, job.why_gone(node))
+def _run_round(job: JobRun, each: Round) -> None:
+    schedule, spec, nodes = job.schedule, job.spec, each.nodes
+    if not (meshes := _connect(job, nodes, spec.connections)):
         return
-    nodes = each.nodes
-    number_of_node = {node: number for number, node in enumerate(nodes)}
+    endpoints = {node: number for number, node in enumerate(nodes)}
     owners: list[int | None] = [None] * schedule.partitions
     for place, node in each.owners.items():
-        owners[place] = number_of_node[node]
-    mesh = _mesh(job, addresses, asked.connections)
-    more = asked.round(job, each)
-    config = {
-        node: {
-            "number": each.number,
-            "files": job.files(schedule.splits, each.reads.get(node, ())),
-            "mesh": mesh | {"number": number_of_node[node]},
-            "splits": [split_json(schedule.splits[one]) for one in each.reads.get(node, ())],
-            "owners": owners,
-            **more[node],
-        }
+        owners[place] = endpoints[node]
+    requests = {
+        node: PassOne(
+            number=each.number,
+            files=job.files(schedule.splits, each.reads.get(node, ())),
+            splits=[SplitToRead.of(schedule.splits[one]) for one in each.reads.get(node, ())],
+            owners=owners,
+            mesh=meshes[node],
+        )
         for node in nodes
     }
     began = time.monotonic()
-    ended = job.run_step("pass_one", config)
+    results = job.run_step(
+        spec.PASS_ONE, spec.pass_one(each, requests, job.plan, schedule, job.workers)
+    )
     outcomes, blames = {}, {}
-    for node, end in ended.items():
-        job.refuse_changed(node, end)
-        if end.kind is None:
-            outcomes[node] = _outcome(end.value, each, node, nodes)
-        elif end.kind in (FAILED, REFUSED):
-            blames[node] = admission.blamed_peers(end.reason, nodes)
+    for node, result in results.items():
+        job.refuse_changed(node, result)
+        if result.value is not None:
+            outcomes[node] = _outcome(result.value, each, node, nodes)
+        elif result.failure in (Failure.FAILED, Failure.REFUSED):
+            blames[node] = admission.blamed_peers(result.reason, nodes)
     event = round_event(each, outcomes, blames)
-    event |= asked.check_round(each, {node: ended[node].value for node in outcomes})
+    event |= spec.check_round(each, {node: results[node].value for node in outcomes})
     event |= {"seconds": time.monotonic() - began, "told": job.take_reports()}
     event["bytes"] = sum(sum(outcome.partitions.values()) for outcome in outcomes.values())
-    judged = schedule.round_ended(each, outcomes, blames)
+    unreachable = schedule.round_ended(each, outcomes, blames)
     job.dir.append(event)
-    job.lose_all(ended, judged, blames)
+    job.lose_all(results, unreachable, blames)
 
 
-def _mesh(job: JobRun, addresses: Mapping[str, str], connections: int) -> dict[str, Any]:
-    """How nodes meet, in the order of their names; each is also told its number."""
-    return {
-        "endpoints": [addresses[node] for node in sorted(addresses)],
-        "connections": connections,
-        "secret": secrets.token_hex(32),
-        "patience_seconds": job.asked.patience_seconds,
-        "checked": True,
-    }
-
-
-def _pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
-    schedule, of_all = job.schedule, job.asked.pass_two(job)
-    asked: dict[str, dict[str, Any]] = {}
+def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
+    schedule, spec = job.schedule, job.spec
+    requests: dict[str, PassTwo] = {}
     for node, places in left.items():
         filled = [place for place in places if schedule.received[place]]
         for place in places:
-            job.sums.pop(place, None)
+            job.partition_files.pop(place, None)
             job.copies.pop(place, None)
             if not schedule.received[place]:
                 schedule.partition_finished(place, [])
         if filled:
-            asked[node] = {
-                "rounds": schedule.scratch[node],
-                "keeps": [],
-                **of_all,
-                "partitions": [
-                    {"number": place, **job.asked.partition(job, place)} for place in filled
-                ],
-            }
-    if asked and job.asked.output_url is not None:
-        job.run_on_one("clear", [each["number"] for one in asked.values() for each in one["partitions"]])
-    copies = schedule.copies is not None and job.asked.COPIED_AS_WRITTEN and bool(asked)
-    if copies and not _with_copies(job, asked):
+            partitions = [
+                PartitionToFinish(place, spec.has_single_key(job.plan, place)) for place in filled
+            ]
+            requests[node] = PassTwo(rounds=schedule.scratch[node], partitions=partitions, keeps=[])
+    if requests and spec.output_url is not None:
+        again = [each.number for one in requests.values() for each in one.partitions]
+        job.run_on_one(CLEAR, Clear(again))
+    copies = schedule.copies is not None and spec.COPIED_AS_WRITTEN and bool(requests)
+    if copies and not (requests := _with_copies(job, requests)):
         return
-    ended = _done_together(job, "pass_two", asked, copies, _pace(job, asked))
-    for node, end in sorted(ended.items()):
+    results = _run_together(
+        job,
+        spec.PASS_TWO,
+        spec.pass_two(requests, job.dir.events),
+        copies,
+        _straggler_detector(job, requests),
+    )
+    for node, result in sorted(results.items()):
         missing = [
             place
             for place in left.get(node, ())
             if place not in schedule.finished and schedule.owner[place] == node
         ]
-        if end.kind is None and missing:
+        if result.failure is None and missing:
             raise core.RunError(
-                f"{node}: of partition {missing[0]} {schedule.received[missing[0]]} bytes came, "
-                "and others were written: nothing is called done"
+                f"{node}: {schedule.received[missing[0]]} bytes of partition {missing[0]} were "
+                "received, and others were written: the output is not valid"
             )
 
 
-def _pace(job: JobRun, asked: Mapping[str, Mapping[str, Any]]) -> StragglerDetector:
-    """Who is too slow in pass two; nobody, where others wait for its copies."""
+def _straggler_detector(job: JobRun, requests: Mapping[str, PassTwo]) -> StragglerDetector:
+    """Finds stragglers of pass two; none, where others wait for their copies."""
     schedule = job.schedule
-    if schedule.copies is not None and job.asked.COPIED_AS_WRITTEN:
+    if schedule.copies is not None and job.spec.COPIED_AS_WRITTEN:
         return StragglerDetector()
     shares = {
-        node: [schedule.received[each["number"]] for each in one["partitions"]]
-        for node, one in asked.items()
+        node: [schedule.received[each.number] for each in request.partitions]
+        for node, request in requests.items()
         if node in schedule.keepers
     }
     rounds = [event["seconds"] for event in job.dir.events if event["event"] == "round"]
     return StragglerDetector(shares, max(rounds, default=0.0))
 
 
-def _with_copies(job: JobRun, asked: dict[str, dict[str, Any]]) -> bool:
-    """Adds to what nodes are asked for who keeps copies; tells whether all are still there."""
-    places = [each["number"] for one in asked.values() for each in one["partitions"]]
+def _with_copies(job: JobRun, requests: Mapping[str, PassTwo]) -> dict[str, PassTwo]:
+    """The requests with the nodes that keep copies; none if one of those is lost."""
+    places = [each.number for one in requests.values() for each in one.partitions]
     keepers = job.schedule.assign_copies(sorted(places))
-    for node in {*keepers.values()} - {*asked}:
-        asked[node] = {"rounds": [], "partitions": []}
-    for node in asked:
-        asked[node]["keeps"] = [place for place, keeper in keepers.items() if keeper == node]
-    meshes = _meet(job, sorted(asked))
-    numbers = {node: number for number, node in enumerate(sorted(asked))}
+    idle = PassTwo(rounds=[], partitions=[], keeps=[])
+    nodes = sorted({*requests, *keepers.values()})
+    meshes = _connect(job, nodes)
+    endpoints = {node: number for number, node in enumerate(nodes)}
+    with_copies = {}
     for node, mesh in meshes.items():
-        asked[node]["mesh"] = mesh
-        for each in asked[node]["partitions"]:
-            each["keeper"] = numbers[keepers[each["number"]]]
-    return bool(meshes)
+        request = requests.get(node, idle)
+        with_copies[node] = msgspec.structs.replace(
+            request,
+            keeps=[place for place, keeper in keepers.items() if keeper == node],
+            mesh=mesh,
+            partitions=[
+                msgspec.structs.replace(each, keeper=endpoints[keepers[each.number]])
+                for each in request.partitions
+            ],
+        )
+    return with_copies
 
 
 def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
-    """Has owners send finished files to those that are to keep copies."""
+    """Has owners send finished files to the nodes that are to keep copies."""
     schedule = job.schedule
     nodes = sorted({*lacking.values()} | {schedule.owner[place] for place in lacking})
-    numbers = {node: number for number, node in enumerate(nodes)}
-    if not (meshes := _meet(job, nodes)):
+    endpoints = {node: number for number, node in enumerate(nodes)}
+    if not (meshes := _connect(job, nodes)):
         return
-    files: dict[str, list[dict[str, Any]]] = {node: [] for node in nodes}
+    files: dict[str, list[FileToCopy]] = {node: [] for node in nodes}
     for place, keeper in lacking.items():
         files[schedule.owner[place]] += [
-            {"path": file.path, "keeper": numbers[keeper]} for file in schedule.finished[place]
+            FileToCopy(file.path, endpoints[keeper]) for file in schedule.finished[place]
         ]
-    asked = {
-        node: {
-            "files": files[node],
-            "mesh": meshes[node],
-            "keeps": [place for place, keeper in lacking.items() if keeper == node],
-        }
+    requests = {
+        node: CopyFiles(
+            files=files[node],
+            mesh=meshes[node],
+            keeps=[place for place, keeper in lacking.items() if keeper == node],
+        )
         for node in nodes
     }
-    _done_together(job, "copy", asked, True)
+    _run_together(job, COPY, requests, True)
 
 
-def _meet(job: JobRun, nodes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How each of these nodes meets the others for copies; nothing if one of them is lost."""
+def _connect(job: JobRun, nodes: Sequence[str], connections: int = 1) -> dict[str, Mesh]:
+    """How these nodes connect with each other; nothing if one of them is lost.
+
+    With one connection a pair, all of a file comes in order. The secret is new each time.
+    """
     addresses = job.pool.reserve_addresses(nodes)
-    if gone := [node for node in nodes if node not in addresses]:
-        for node in gone:
-            job.lose(node, job.why_gone(node))
+    if lost := [node for node in nodes if node not in addresses]:
+        for node in lost:
+            job.lose(node, job.why_lost(node))
         return {}
-    # One connection a pair: all of a file comes in order.
-    mesh = _mesh(job, addresses, 1)
-    return {node: mesh | {"number": number} for number, node in enumerate(nodes)}
+    endpoints, secret = [addresses[node] for node in nodes], secrets.token_hex(32)
+    patience = job.spec.patience_seconds
+    return {
+        node: Mesh(endpoints, connections, secret, patience, number)
+        for number, node in enumerate(nodes)
+    }
 
 
-def _done_together(
+def _run_together(
     job: JobRun,
-    step: str,
-    asked: Mapping[str, Mapping[str, Any]],
-    meets: bool,
-    pace: StragglerDetector | None = None,
-) -> dict[str, StepResult]:
-    """Has nodes do a step of which each file that is whole counts; loses who is to be lost.
+    step: Step[Any, Any],
+    requests: Mapping[str, Any],
+    connects: bool,
+    stragglers: StragglerDetector | None = None,
+) -> dict[str, StepResult[Any]]:
+    """Has nodes do a step of which each finished file counts; loses nodes that failed.
 
     Raises:
         RunError: A node failed by itself.
     """
-    nodes, began = sorted(asked), time.monotonic()
-    ended = job.run_step(step, asked, pace)
-    event = {"event": step, "seconds": time.monotonic() - began}
+    nodes, began = sorted(requests), time.monotonic()
+    results = job.run_step(step, requests, stragglers)
+    event = {"event": step.name, "seconds": time.monotonic() - began}
     job.dir.append(event | {"told": job.take_reports()})
     pairs: list[tuple[str, str]] = []
     able = {*job.pool.nodes} & job.schedule.keepers
-    able -= {node for node, end in ended.items() if end.kind is not None}
-    for node, end in sorted(ended.items()):
-        others = admission.unreachable_peers(end, nodes) if meets else []
-        if end.kind in (FAILED, REFUSED) and not others:
-            # One that does not reach an object store is not all of them.
-            if job.asked.output_url is None or not able:
-                raise core.RunError(f"{node}: {end.reason}")
-            job.lose(node, end.reason)
+    able -= {node for node, result in results.items() if result.failure is not None}
+    failed_here = (Failure.FAILED, Failure.REFUSED)
+    for node, result in sorted(results.items()):
+        others = admission.unreachable_peers(result, nodes) if connects else []
+        if result.failure in failed_here and not others:
+            # If one node does not reach an object store, others may.
+            if job.spec.output_url is None or not able:
+                raise core.RunError(f"{node}: {result.reason}")
+            job.lose(node, result.reason)
         pairs += [(node, other) for other in others]
-    well = {node for node, end in ended.items() if end.kind in (None, FAILED, REFUSED)}
+    well = {node for node, each in results.items() if each.failure in (None, *failed_here)}
     well &= {*job.pool.nodes}
-    job.lose_all(ended, job.schedule.links_failed(pairs, well))
-    return ended
+    job.lose_all(results, job.schedule.links_failed(pairs, well))
+    return results
 
 
-def _outcome(told: Mapping[str, Any], each: Round, node: str, nodes: Sequence[str]) -> Outcome:
-    """What the core tells of a round, with nodes' names."""
-    lost = {nodes[link["peer"]] for link in told["received"] if link["lost"] is not None}
+def _outcome(result: PassOneResult, each: Round, node: str, nodes: Sequence[str]) -> Outcome:
+    """A node's result of a round, with nodes' names."""
+    lost = {nodes[link.peer] for link in result.received if link.lost is not None}
     partitions = {
-        place: told["partitions"][place] for place, owner in each.owners.items() if owner == node
+        place: result.partitions[place] for place, owner in each.owners.items() if owner == node
     }
-    return Outcome(Total(**told["read"]), tuple(sorted(lost)), partitions)
+    return Outcome(result.read.total, tuple(sorted(lost)), partitions)

@@ -1,13 +1,13 @@
-"""A job's own directory, ``--job-dir``: all that its driver knows, so that the same command goes on.
+"""A job's own directory: all that its driver knows, so that the same command resumes it.
 
 ::
 
     job.json       settings, and the job's name, which its directories on nodes have too
-    plan.json      the input as it was seen, boundaries of partitions, weights of nodes
-    rounds.json    what befell: rounds, what was lost, what was sorted, in order
+    plan.json      the input as it was, boundaries of partitions, weights of nodes
+    rounds.json    the events in order: rounds, losses, steps
     sorted.json    the files of the output, in the order of keys; of a MapReduce reduced.json
     run.json       the record, when the output is whole
-    left.json      whose scratch is removed: nothing is left to do
+    left.json      the nodes whose scratch is removed: nothing is left to do
 
 Each is written whole or not at all. The secret of a round's network is nowhere among them.
 """
@@ -44,29 +44,20 @@ JOB, PLAN, ROUNDS, RUN, LEFT = (
     "run.json",
     "left.json",
 )
-SETTING_NAMES = {
-    "inputs": "INPUT...",
-    "output": "--output",
-    "scratch": "--scratch",
-    "record_bytes": "--record-bytes",
-    "key": "--key",
-    "memory_bytes": "--memory",
-    "instances": "--nodes",
-    "weights": "--capacities",
-    "durability": "--durability",
-    "endpoint": "--endpoint-url",
-    "code": "MapReduce, in files that are as they were",
-    "functions": "MapReduce",
-    "input_formats": "--input-format",
-    "format": "--output-format",
-    "workers": "--workers",
-    "reduction": "JOB, of code that is as it was",
-    "of_reduction": "flags of JOB",
-    "state": "reduction, made of the same",
-    "dtype": "--dtype",
-    "chunk_bytes": "--chunk-size",
+IN_WORDS = {
+    "memory_bytes": "memory",
+    "chunk_bytes": "size of chunks",
+    "record_bytes": "size of records",
+    "instances": "number of nodes",
+    "weights": "capacities",
+    "endpoint": "endpoint URL",
+    "code": "files with the functions",
+    "input_formats": "input formats",
+    "format": "output format",
+    "of_reduction": "settings of the reduction",
+    "state": "contents of the reduction",
 }
-"""What says each setting."""
+"""Settings whose names in `JOB` say less."""
 
 Event = dict[str, Any]
 
@@ -76,7 +67,7 @@ class FatalJobError(core.RunError):
 
 
 class LockedDir:
-    """A job's directory, held by one command at a time; made of what `claimed` gives."""
+    """A job's directory, locked by one command at a time; made of what `locked_job_dir` gives."""
 
     PLAN_FILE: type[InputFiles] = PlanFile
 
@@ -87,7 +78,7 @@ class LockedDir:
         self.plan: dict[str, Any] | None = self._read(PLAN, self.PLAN_FILE)
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Keeps what was found and decided before the first round."""
+        """Writes what was found and decided before the first round."""
         self.plan = plan
         self._write(PLAN, plan)
 
@@ -102,7 +93,7 @@ class LockedDir:
 
 
 class JobDir(LockedDir):
-    """The directory of a job that has an output; made by `home`."""
+    """The directory of a job that has an output; made by `open_job_dir`."""
 
     def __init__(self, out: Path, job: Mapping[str, Any], listed: str) -> None:
         super().__init__(out, job)
@@ -110,18 +101,18 @@ class JobDir(LockedDir):
         self.events: list[Event] = self._read(ROUNDS, Events) or []
 
     def forget(self) -> None:
-        """Has nothing begun: what was refused leaves nothing behind."""
+        """Forgets the job: what was refused leaves nothing behind."""
         for name in (ROUNDS, PLAN, JOB):
             (self._out / name).unlink(missing_ok=True)
         self.plan, self.events = None, []
 
     def append(self, event: Event) -> None:
-        """Keeps what befell."""
+        """Writes down an event."""
         self.events.append(event)
         self._write(ROUNDS, self.events)
 
     def list_files(self, files: Sequence[Mapping[str, Any]]) -> None:
-        """Keeps the list of the output's files."""
+        """Writes the list of the output's files."""
         self._write(self._listed, files)
 
     @property
@@ -140,7 +131,7 @@ class JobDir(LockedDir):
         return (self._out / LEFT).exists()
 
     def leave(self, nodes: Sequence[str]) -> None:
-        """Keeps that all is done, on these nodes."""
+        """Notes that all is done, on these nodes."""
         self._write(LEFT, list(nodes))
 
 
@@ -159,11 +150,11 @@ def open_job_dir(out: Path, settings: Mapping[str, Any], listed: str) -> Iterato
 def locked_job_dir(
     out: Path, settings: Mapping[str, Any], parts: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Claims the directory ``out`` for a job of these settings: what `JOB` says of it.
+    """Locks the directory ``out`` for a job of these settings; gives what `JOB` has of it.
 
     Args:
         out: The directory.
-        settings: What has to be the same for the same command to go on.
+        settings: What has to be the same for the job to be resumed.
         parts: What else may be in it.
 
     Raises:
@@ -177,9 +168,11 @@ def locked_job_dir(
             for name in wanted | job["settings"]:
                 was, given = job["settings"].get(name), wanted.get(name)
                 if was != given:
+                    words = IN_WORDS.get(name, name)
                     raise core.UsageError(
-                        f"--job-dir {out} was begun with {name} {was}, not {given}: give the same "
-                        f"{SETTING_NAMES.get(name, name)} to go on with it, or another directory"
+                        f"{out} was begun with {words} {was}, not {given}: give the same to resume "
+                        "it, or another directory",
+                        setting="job_dir",
                     )
         else:
             job = {
@@ -215,7 +208,7 @@ def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]]:
-    """What `seen_json` made JSON values of."""
+    """What `holders_to_json` made JSON values of."""
     several = [tuple(nodes) for nodes in values["holders"]]
     return {FileId(*each): several[number] for *each, number in values["files"]}
 

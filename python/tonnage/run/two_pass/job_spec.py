@@ -1,102 +1,147 @@
-"""What is asked of a fleet: what all jobs have in common, and what each kind of job says itself.
+"""What a two-pass job is to do: what all jobs have in common, and what each kind says itself.
 
-The driver (`sorting`) has rounds of pass one run until nothing is missing, then pass two, and does
-again what was lost. What a job reads as splits, how keys are divided among partitions, what
-nodes are told beside that, and which sums have to agree, is its kind's: `sorts` has the sort's.
+The driver runs rounds of pass one until nothing is missing, then pass two, and does again what was
+lost. Which splits a job reads, how keys are divided among partitions, what workers are asked, and
+which totals have to agree, is its kind's: `run.sort.cluster`, `run.mapreduce.cluster`.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from tonnage.base import core
+from tonnage.base.records.durability import DURABILITIES, Durability
+from tonnage.cluster.config import PATIENCE_SECONDS
+from tonnage.cluster.protocol import Step
+from tonnage.cluster.step_worker import WorkerSteps
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
+from tonnage.run.two_pass.messages import (
+    FinishedFile,
+    NodeInventory,
+    PassOne,
+    PassTwo,
+    WorkReport,
+)
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
-from tonnage.run.two_pass.worker import NodeInventory, WorkerConfig
 
-if TYPE_CHECKING:
-    from tonnage.run.two_pass.job_state import JobRun
-
-NONE, REPLICATED, VOLUMES = "none", "replicated", "volumes"
-"""A lost node's share of the output is done again, another node has a copy of it, or object storage
-has it."""
 NODE_PLACEHOLDER = "{node}"
 """In a path, the node's name."""
 
+Plan = Mapping[str, Any]
+"""The job's ``plan.json``: its input, its partitions, the nodes' weights."""
+Event = Mapping[str, Any]
+"""A line of the job's ``rounds.json``."""
 
-def check_node_paths(flag: str, paths: Iterable[str]) -> None:
-    """Refuses paths that are somewhere else on each machine, or name what there is not."""
+
+def check_node_paths(setting: str, paths: Iterable[str]) -> None:
+    """Refuses relative paths, which each machine would resolve differently, and other placeholders."""
     for path in paths:
         if not path.startswith("/"):
             raise core.UsageError(
-                f"{flag} {path}: with --cluster give a path from / on: it is each machine's own"
+                f"{path}: give an absolute path: it is each machine's own", setting=setting
             )
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE_PLACEHOLDER]
         if unknown:
             raise core.UsageError(
-                f"{flag} {path}: there is no {unknown[0]}, only {NODE_PLACEHOLDER}, the node's name"
+                f"{path}: there is no {unknown[0]}, only {NODE_PLACEHOLDER}, the node's name",
+                setting=setting,
             )
 
 
-def durability_of(durability: str | None, output: Iterable[str]) -> str:
-    """What is promised of an output that goes there, if somebody asks for this or for nothing.
+def durability_of(durability: str | None, output: Iterable[str]) -> Durability:
+    """The durability of an output there, if somebody asks for this one or for none in particular.
 
     Raises:
-        UsageError: There is no such promise, or of an output there it cannot be.
+        UsageError: There is no such durability, or an output there cannot have it.
     """
-    if durability not in (None, NONE, REPLICATED, VOLUMES):
+    if durability is not None and durability not in DURABILITIES:
         raise core.UsageError(
-            f"--durability {durability}: there are {NONE}, {REPLICATED} and {VOLUMES}"
+            f"{durability}: there are {', '.join(DURABILITIES[:-1])} and {DURABILITIES[-1]}",
+            setting="durability",
         )
-    folder = next(filter(is_url, output), None)
-    if folder is not None and durability not in (None, VOLUMES):
+    url = next(filter(is_url, output), None)
+    if url is not None and durability not in (None, "volumes"):
         raise core.UsageError(
-            f"--durability {durability}: --output {folder} is in object storage, whoever is "
-            "lost: leave it out, or give --output directories"
+            f"{durability}: the output {url} is in object storage, which keeps it whatever node is "
+            "lost: leave durability out, or give directories for the output",
+            setting="durability",
         )
-    if durability == VOLUMES and folder is None:
+    if durability == "volumes" and url is None:
         raise core.UsageError(
-            "--durability volumes: --output is on machines' own disks: give s3://BUCKET/PREFIX"
+            "volumes: the output is on machines' own disks: give s3://BUCKET/PREFIX for it",
+            setting="durability",
         )
-    return VOLUMES if folder is not None else durability or NONE
+    if url is not None:
+        return "volumes"
+    return "replicated" if durability == "replicated" else "none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerConfig(ABC):
+    """A job as one of its nodes has it: it is sent there, and makes the node's worker."""
+
+    job: str
+    node: str
+    inputs: tuple[str, ...]
+    output: tuple[str, ...]
+    scratch: tuple[str, ...]
+    memory_bytes: int
+    output_url: str | None = None
+    """Where in object storage the output goes, if not to directories."""
+    object_store: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
+
+    @abstractmethod
+    def steps(self) -> WorkerSteps:
+        """The node's worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwoPassJob(ABC):
-    """What is asked of a fleet."""
+    """A two-pass job on a cluster.
+
+    Attributes:
+        inputs: Paths on the nodes, with `NODE_PLACEHOLDER` in them, or urls.
+        output: Directories on the nodes, or a url.
+        scratch: Directories on the nodes.
+        memory_bytes: Of each node.
+        connections: From each node to each other.
+        patience_seconds: How long a node may be silent (`cluster.config`).
+        command: How the job can be repeated.
+        instances: How many nodes; all by default.
+        weights: The nodes' shares of the partitions; equal by default.
+        durability: What is promised of the output when a node is lost.
+        object_store: How nodes reach object storage.
+    """
 
     JOB: ClassVar[str]
     """What its record calls it."""
     LISTED: ClassVar[str]
-    """The file, in the job's own directory, that lists the output's."""
+    """The file, in the job's own directory, that lists the output's files."""
     COPIED_AS_WRITTEN: ClassVar[bool]
     """Whether copies are made while pass two writes, or of what it has written."""
+    PASS_ONE: ClassVar[Step[Any, Any]]
+    PASS_TWO: ClassVar[Step[Any, WorkReport]]
 
     inputs: Sequence[str]
     output: Sequence[str]
     scratch: Sequence[str]
-    """Paths on the nodes, with `NODE` in them; of input and output also urls."""
     memory_bytes: int
-    """Of each node."""
     connections: int
-    patience_seconds: float
     command: list[str]
+    patience_seconds: float = PATIENCE_SECONDS
     instances: int | None = None
     weights: Mapping[str, float] | None = None
-    """Shares of the partitions; ``None`` for equal ones."""
-    durability: str = NONE
-    """What is promised of the output when a node is lost."""
-    volumes: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
-    """How nodes reach object storage."""
+    durability: Durability = "none"
+    object_store: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What has to be the same for the same command to go on."""
+        """What has to be the same for the job to be resumed."""
         return {
             "inputs": list(self.inputs),
             "output": list(self.output),
@@ -106,7 +151,7 @@ class TwoPassJob(ABC):
             "instances": self.instances,
             "weights": None if self.weights is None else dict(self.weights),
             "durability": self.durability,
-            "endpoint": self.volumes.endpoint,
+            "endpoint": self.object_store.endpoint,
         }
 
     @property
@@ -123,13 +168,8 @@ class TwoPassJob(ABC):
         """Paths as a node has them; urls are no node's."""
         return tuple(path.replace(NODE_PLACEHOLDER, node) for path in paths if not is_url(path))
 
-    @property
-    @abstractmethod
-    def kind_settings(self) -> dict[str, Any]:
-        """Settings that only this kind of job has; `home.FLAGS` says what gives each."""
-
     def worker_fields(self, job: str, node: str) -> dict[str, Any]:
-        """What each kind of place has."""
+        """The fields that the worker configuration of each kind has."""
         return {
             "job": job,
             "node": node,
@@ -137,76 +177,91 @@ class TwoPassJob(ABC):
             "output": self.paths_on(node, self.output),
             "scratch": self.paths_on(node, self.scratch),
             "memory_bytes": self.memory_bytes,
-            "folder": self.output_url,
-            "volumes": self.volumes,
+            "output_url": self.output_url,
+            "object_store": self.object_store,
         }
+
+    @property
+    @abstractmethod
+    def kind_settings(self) -> dict[str, Any]:
+        """Settings that only this kind of job has."""
 
     @abstractmethod
     def worker_config(self, job: str, node: str) -> WorkerConfig:
-        """A node's place in the job."""
+        """The job on a node."""
 
     @abstractmethod
-    def splits(self, held: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
-        """Cuts files, of which is told who has them."""
+    def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
+        """Cuts files, given the nodes that have each."""
 
     @abstractmethod
     def check_space(
-        self, looks: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
+        self, nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
     ) -> None:
-        """Refuses if it is known by now that a node has too little room.
+        """Refuses if it is known by now that a node has too little space for its share."""
+
+    @abstractmethod
+    def partitioning(
+        self,
+        workers: Mapping[str, int],
+        splits: Sequence[Split],
+        sample: Callable[[int], list[bytes]],
+    ) -> dict[str, Any]:
+        """How keys are divided, as JSON values: ``partitions``, how many, and the kind's own.
 
         Args:
-            looks: What is on each node.
-            weights: Their shares.
-            total_bytes: Of the input.
+            workers: Threads of each node.
+            splits: The input.
+            sample: Samples so many chunks of it (`sampling`).
         """
 
     @abstractmethod
-    def partitioning(self, job: JobRun, splits: Sequence[Split]) -> dict[str, Any]:
-        """How keys are divided, as JSON values: ``partitions``, how many, and what else says it."""
+    def pass_one(
+        self,
+        each: Round,
+        requests: Mapping[str, PassOne],
+        plan: Plan,
+        schedule: Schedule,
+        workers: Mapping[str, int],
+    ) -> Mapping[str, PassOne]:
+        """The requests of a round, with what the kind adds."""
 
     @abstractmethod
-    def round(self, job: JobRun, each: Round) -> dict[str, dict[str, Any]]:
-        """What the nodes of a round are told beside splits, owners and mesh."""
-
-    @abstractmethod
-    def check_round(self, each: Round, answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Looks at what nodes told that came to the end of a round; gives what to keep of it.
+    def check_round(self, each: Round, results: Mapping[str, Any]) -> dict[str, Any]:
+        """Checks the results of a round; gives what its event keeps of them, as JSON values.
 
         Raises:
-            RunError: What came is not what was sent.
+            RunError: A node received other than was sent.
         """
 
     @abstractmethod
-    def pass_two(self, job: JobRun) -> dict[str, Any]:
-        """What all owners are told in pass two."""
+    def pass_two(
+        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
+    ) -> Mapping[str, PassTwo]:
+        """The requests of pass two, with what the kind adds."""
 
     @abstractmethod
-    def partition(self, job: JobRun, place: int) -> dict[str, Any]:
-        """What a partition's owner is told of it in pass two, beside its number."""
+    def has_single_key(self, plan: Plan, place: int) -> bool:
+        """Whether all keys of a partition are equal."""
 
     @abstractmethod
-    def listing_fields(self, job: JobRun, place: int) -> dict[str, Any]:
-        """What the list of the output's files tells of a partition, beside who has it and sums."""
+    def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
+        """What the list of the output's files has of a partition, beside owner and sums."""
 
     @abstractmethod
-    def is_complete(self, files: Sequence[Finished], line: Mapping[str, Any], came: int) -> bool:
-        """Whether these are all files of a partition.
-
-        Args:
-            files: Those that are listed.
-            line: The last one's line.
-            came: Bytes that came of the partition.
-        """
+    def is_complete(
+        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
+    ) -> bool:
+        """Whether these are all files of a partition, given the last of them as it was listed."""
 
     @abstractmethod
     def check_totals(self, schedule: Schedule) -> None:
-        """Looks at the sums of a job of which all is done.
+        """Checks the totals of a job that has done all.
 
         Raises:
-            Over: What was written is not what was read.
+            FatalJobError: What was written is not what was read.
         """
 
     @abstractmethod
-    def record_fields(self, job: JobRun) -> dict[str, Any]:
-        """The record's fields that tell how much was done."""
+    def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
+        """The record's fields that say how much was done."""

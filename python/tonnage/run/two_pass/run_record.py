@@ -1,4 +1,4 @@
-"""What nodes told of a sort, as its record: kept with what befell, added up at the end."""
+"""The run record of a two-pass job, built from the nodes' reports."""
 
 from __future__ import annotations
 
@@ -6,30 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from tonnage.base.core import stage_stats
-from tonnage.base.records import NodeRun, RoundRun, RunRecord
-from tonnage.cluster.step_worker import StepResult
+from tonnage.base.records import NodeRun, Phase, RoundRun, RunRecord
+from tonnage.base.records.base import to_builtins
+from tonnage.cluster.protocol import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.two_pass.job_dir import JobDir
+from tonnage.run.two_pass.messages import WorkReport
 from tonnage.run.two_pass.schedule import Schedule
 
 
-def step_report(end: StepResult) -> dict[str, Any]:
-    """What there is to keep of a step on a node."""
-    answer = end.value if isinstance(end.value, dict) else {}
-    phases = answer.get("phases", [])
+def step_report(result: StepResult[Any]) -> dict[str, Any]:
+    """What the job directory keeps of a step on a node, as JSON values."""
+    report = result.value if isinstance(result.value, WorkReport) else WorkReport()
+    phases = [_reported(phase) for phase in report.phases]
+    requests = getattr(result.value, "requests", {})
     return {
-        "seconds": end.seconds,
-        "cpu_seconds": end.cpu_seconds,
-        "peak_memory_bytes": end.peak_memory_bytes,
+        "seconds": result.seconds,
+        "cpu_seconds": result.cpu_seconds,
+        "peak_memory_bytes": result.peak_memory_bytes,
         "phases": phases,
-        # What functions are given, and what they make, the core does not see.
-        "read_bytes": _of_kind(phases, "read") + answer.get("input_bytes", 0),
-        "written_bytes": _of_kind(phases, "write") + answer.get("output_bytes", 0),
-        "sent_bytes": sum(link["bytes"] for link in answer.get("sent", [])),
-        "received_bytes": sum(link["bytes"] for link in answer.get("received", [])),
-        "repartitioned_bytes": answer.get("repartitioned_bytes", 0),
-        "requests": answer.get("requests", {}),
+        # What users' functions read and write, the core does not see.
+        "read_bytes": _of_kind(phases, "read") + report.input_bytes,
+        "written_bytes": _of_kind(phases, "write") + report.output_bytes,
+        "sent_bytes": sum(link.bytes for link in report.sent),
+        "received_bytes": sum(link.bytes for link in report.received),
+        "repartitioned_bytes": report.repartitioned_bytes,
+        "requests": requests,
     }
 
 
@@ -109,6 +112,13 @@ def _node(node: str, steps: list[Mapping[str, Any]], lost: str | None) -> NodeRu
         seconds=sum(step["seconds"] for step in steps),
         lost=lost,
     )
+
+
+def _reported(phase: Phase) -> dict[str, Any]:
+    """A phase as the core reports it, without samples over time."""
+    values: dict[str, Any] = to_builtins(phase)
+    stages = [stage | {"depth": 0} for stage in values["stages"]]
+    return values | {"stages": stages, "timeline": []}
 
 
 def _of_kind(phases: list[dict[str, Any]], kind: str) -> int:

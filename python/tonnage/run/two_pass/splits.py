@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tonnage.run.two_pass.schedule import Split
 from tonnage.run.two_pass.sizing import stride
@@ -69,14 +69,3 @@ def cut_splits(held: Mapping[FileId, tuple[str, ...]], record_bytes: int) -> lis
         for each, nodes_of in held.items()
         for offset in range(0, each.bytes, length)
     ]
-
-
-def split_json(split: Split) -> dict[str, Any]:
-    """A split as a node is told of it."""
-    return {
-        "path": split.path,
-        "offset": split.offset,
-        "bytes": split.bytes,
-        "etag": split.etag,
-        "file_bytes": split.file_bytes,
-    }

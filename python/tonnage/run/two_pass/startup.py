@@ -1,4 +1,4 @@
-"""How a job on a fleet begins, or goes on: what each node has, and the schedule that follows.
+"""How a job on a cluster begins or is resumed: what each node has, and the schedule of that.
 
 Nothing is decided before every node was looked at: a node that cannot take part may be the only one
 that has a part of the input.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from tonnage.base import core
-from tonnage.cluster.step_worker import DISK, FAILED, FULL, REFUSED, StepResult
-from tonnage.cluster.worker_pool import LOST, first_failure, raise_refusal
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import Step, StepResult
+from tonnage.cluster.worker_pool import first_failure, raise_refusal
 from tonnage.run.storage.object_store import is_url, split_url
 from tonnage.run.two_pass import admission
 from tonnage.run.two_pass.job_dir import (
@@ -22,11 +23,25 @@ from tonnage.run.two_pass.job_dir import (
     new_owners_from_json,
     replay,
 )
-from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER, REPLICATED
+from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 from tonnage.run.two_pass.job_state import JobRun
-from tonnage.run.two_pass.schedule import Finished, Schedule, Split
+from tonnage.run.two_pass.messages import (
+    CLAIM,
+    FIND,
+    LOOK,
+    PREPARE,
+    REACH,
+    SAMPLE,
+    NodeInventory,
+    Paths,
+    Sample,
+    SplitToRead,
+)
+from tonnage.run.two_pass.schedule import Finished, Schedule, Split, assign_splits
 from tonnage.run.two_pass.splits import find_holders
-from tonnage.run.two_pass.worker import NodeInventory
+
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
 def begin(job: JobRun) -> None:
@@ -34,99 +49,134 @@ def begin(job: JobRun) -> None:
 
     Raises:
         UsageError: A node, or the input, cannot be used.
-        Over: The input is not what it was when the job began.
-        Unreadable: A part of the input cannot be read any more.
+        FatalJobError: The input was changed since the job began.
+        InputLost: A part of the input cannot be read any more.
     """
-    looks = _looked(job)
-    _reached(job, looks)
+    nodes = _look_at_nodes(job)
+    _look_at_store(job, [*nodes])
     if job.dir.plan is None:
-        _plan(job, looks)
+        _plan(job, nodes)
     else:
-        _go_on(job, looks)
+        _resume(job, nodes)
 
 
-def _looked(job: JobRun) -> dict[str, NodeInventory]:
+def _look_at_nodes(job: JobRun) -> dict[str, NodeInventory]:
     """What is on each node, all of which can be used."""
-    _by_all(job, "prepare", None)
-    ended = _by_all(job, "look", None)
-    looks: dict[str, NodeInventory] = {
-        node: each.value for node, each in ended.items() if each.value
-    }
-    for node, look in looks.items():
-        if others := {each: where for each, where in look.others.items() if each != node}:
+    _run_on_all(job, PREPARE, None)
+    results = _run_on_all(job, LOOK, None)
+    nodes = {node: result.value for node, result in results.items() if result.value}
+    for node, inventory in nodes.items():
+        if others := {each: where for each, where in inventory.others.items() if each != node}:
             other, where = next(iter(others.items()))
             raise core.UsageError(
-                f"{where} is one directory on {node} and {other}: write {NODE_PLACEHOLDER} in its path"
+                f"{where} is one directory on {node} and {other}: write {NODE_PLACEHOLDER} in its "
+                "path"
             )
-    job.workers = {node: look.workers for node, look in looks.items()}
-    return looks
+    job.workers = {node: inventory.workers for node, inventory in nodes.items()}
+    return nodes
 
 
-def _by_all(job: JobRun, step: str, asked: Any) -> dict[str, StepResult]:
-    """Has all nodes do a step, without which none takes part."""
-    crew, fresh = job.pool, job.dir.plan is None
-    ended = job.run_step(step, dict.fromkeys(crew.workers if fresh else crew.nodes, asked))
-    raise_refusal(ended, REFUSED)
-    if fresh and (found := first_failure(ended, LOST, DISK, FULL, FAILED)):
-        node, why = found
+def _run_on_all(job: JobRun, step: Step[Q, R], request: Q) -> dict[str, StepResult[R]]:
+    """Has all nodes do a step; a new job needs all of them."""
+    pool, is_new = job.pool, job.dir.plan is None
+    results = job.run_step(step, dict.fromkeys(pool.workers if is_new else pool.nodes, request))
+    raise_refusal(results)
+    failures = (Failure.LOST, Failure.DISK, Failure.FULL, Failure.FAILED)
+    if is_new and (first := first_failure(results, *failures)):
+        node, result = first
         raise core.UsageError(
-            f"{node} {why.reason}: mend it, or take it out of the cluster, before its input is missed"
+            f"{node} {result.reason}: fix it, or take it out of the cluster, before its input is "
+            "missed"
         )
-    for node in ended:
-        if ended[node].kind is not None:
-            crew.lose(node, ended[node].reason)
-    return ended
+    for node, result in results.items():
+        if result.failure is not None:
+            pool.lose(node, result.reason)
+    return results
 
 
-def _reached(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
+def _look_at_store(job: JobRun, nodes: Sequence[str]) -> None:
     """Has one node look at what is in object storage, and all show that they are let in there."""
-    asked, plan = job.asked, job.dir.plan
+    spec, plan = job.spec, job.dir.plan
     if plan is not None:
         job.holders = holders_from_json(plan)
-    elif asked.input_urls:
-        nodes = tuple(sorted(looks))
-        job.holders = dict.fromkeys(job.run_on_one("find", asked.input_urls)["objects"], nodes)
+    elif spec.input_urls:
+        objects = job.run_on_one(FIND, Paths(spec.input_urls)).objects
+        job.holders = dict.fromkeys(objects, tuple(sorted(nodes)))
     of_buckets = {split_url(each.path)[0]: each.path for each in job.holders if is_url(each.path)}
-    wanted = list(of_buckets.values())
-    if asked.output_url is not None:
-        claimed = job.run_on_one("claim", None)
-        job.stored = claimed["there"]
-        wanted.append(claimed["marker"])
-    if wanted:
-        _by_all(job, "reach", wanted)
+    urls = list(of_buckets.values())
+    if spec.output_url is not None:
+        claimed = job.run_on_one(CLAIM, None)
+        job.stored = claimed.sizes
+        urls.append(claimed.marker)
+    if urls:
+        _run_on_all(job, REACH, Paths(urls))
 
 
-def _plan(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
-    asked = job.asked
-    admission.refuse_absent(asked.inputs, {node: look.absent for node, look in looks.items()})
-    admission.refuse_parts({node: look for node, look in looks.items()})
-    weights = admission.weights(sorted(looks), asked.weights)
-    job.holders = find_holders({node: look.files for node, look in looks.items()}) | job.holders
-    splits = asked.splits(job.holders)
-    if asked.durability == REPLICATED and len(looks) < 2:
+def _plan(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
+    spec = job.spec
+    admission.refuse_absent(spec.inputs, {node: each.absent for node, each in nodes.items()})
+    admission.refuse_parts(nodes)
+    weights = admission.weights(sorted(nodes), spec.weights)
+    job.holders = find_holders({node: each.files for node, each in nodes.items()}) | job.holders
+    splits = spec.splits(job.holders)
+    if spec.durability == "replicated" and len(nodes) < 2:
         raise core.UsageError(
-            "--durability replicated: a copy takes a second machine, and there is one: add some"
+            "replicated: a copy needs a second node, and there is one: add some",
+            setting="durability",
         )
-    asked.check_space(looks, weights, sum(split.bytes for split in splits))
-    plan = holders_to_json(job.holders) | asked.partitioning(job, splits) | {"weights": weights}
-    job.dir.begin(plan)
+    spec.check_space(nodes, weights, sum(split.bytes for split in splits))
+    partitioning = spec.partitioning(
+        job.workers, splits, lambda chunks: _sample(job, splits, chunks)
+    )
+    job.dir.begin(holders_to_json(job.holders) | partitioning | {"weights": weights})
     job.schedule = _schedule(job, splits)
     for node, why in list(job.lost.items()):
         job.lose(node, why)
 
 
-def _go_on(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
-    """Takes up what an earlier command left: what is on file, as far as nodes still have it."""
-    plan = job.dir.plan
-    assert plan is not None
-    everybody = tuple(sorted({*plan["weights"], *looks}))
+def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
+    """What nodes sample in so many chunks together, evenly spread over the input.
+
+    Raises:
+        FatalJobError: The input was changed.
+        InputLost: A part of it cannot be read any more.
+    """
+    total = sum(split.bytes for split in splits)
+    sampled: list[bytes] = []
+    left = list(range(len(splits)))
+    while left:
+        shares = assign_splits(splits, left, {*job.pool.nodes})
+        requests = {
+            node: Sample(
+                splits=[SplitToRead.of(splits[number]) for number in share],
+                chunks=-(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
+                files=job.files(splits, share),
+            )
+            for node, share in shares.items()
+        }
+        done: set[int] = set()
+        for node, result in job.run_step(SAMPLE, requests).items():
+            if result.value is not None:
+                sampled.append(result.value.sampled)
+                done.update(shares[node])
+            else:
+                job.refuse_changed(node, result)
+                job.lost[node] = result.reason
+                job.pool.lose(node, result.reason)
+        left = [number for number in left if number not in done]
+    return sampled
+
+
+def _resume(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
+    """Resumes what is on file of an earlier command, as far as nodes still have it."""
+    everybody = tuple(sorted({*job.plan["weights"], *nodes}))
     splits = [
         replace(split, holders=everybody) if is_url(split.path) else split
-        for split in job.asked.splits(job.holders)
+        for split in job.spec.splits(job.holders)
     ]
     schedule = job.schedule = _schedule(job, splits)
     job.dir.append({"event": "command"})
-    heirs: dict[int, tuple[str, Sequence[Finished]]] = {}
+    new_owners: dict[int, tuple[str, Sequence[Finished]]] = {}
     for event in job.dir.events:
         try:
             replay(schedule, event)
@@ -136,22 +186,12 @@ def _go_on(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
                 setting="job_dir",
             ) from why
         if event["event"] == "lost":
-            heirs |= new_owners_from_json(event)
+            new_owners |= new_owners_from_json(event)
             job.lost.pop(event["node"], None)
             if not event["joins"]:
                 job.lost[event["node"]] = event["why"]
-    for node, look in looks.items():
-        there = set(look.files)
-        for each, nodes in job.holders.items():
-            if node in nodes and each not in there and not is_url(each.path):
-                raise FatalJobError(
-                    f"input {each.path} on {node} is not what it was when the job began: "
-                    "begin again with another --job-dir"
-                )
-        for line in look.finished:
-            # Of nothing there is no object.
-            if not is_url(line["path"]) or job.stored.get(line["path"], 0) == line["bytes"]:
-                job.finish(node, line)
+    for node, inventory in nodes.items():
+        _note_finished(job, node, inventory)
     job.vanished = {
         file.path
         for files in schedule.finished.values()
@@ -162,28 +202,41 @@ def _go_on(job: JobRun, looks: Mapping[str, NodeInventory]) -> None:
     job.adopt_copies(
         {
             place: (node, files)
-            for place, (node, files) in heirs.items()
-            if node in looks
+            for place, (node, files) in new_owners.items()
+            if node in nodes
             and schedule.owner[place] == node
             and schedule.finished.get(place) == files
         }
     )
-    for node in sorted(schedule.readers | set(looks)):
-        if node not in looks:
+    for node in sorted(schedule.readers | {*nodes}):
+        if node not in nodes:
             if node in schedule.readers or node in schedule.keepers:
-                job.lose(node, job.why_gone(node))
+                job.lose(node, job.why_lost(node))
             continue
-        still = job.intact_files(node)
-        rounds = {*schedule.scratch.get(node, ())}  # A spare has none.
-        has_all = rounds <= {*looks[node].rounds} and len(still) == len(job.files_of(node))
+        intact = job.intact_files(node)
+        rounds = {*schedule.scratch.get(node, ())}  # A node that is new has none.
+        has_all = rounds <= {*nodes[node].rounds} and len(intact) == len(job.files_of(node))
         if node not in schedule.keepers or not has_all:
-            job.lose(node, "had lost what it held", joins=True, there=still)
+            job.lose(node, "had lost what it held", joins=True, intact=intact)
     for node in sorted(job.lost):
         job.find_surviving_reader(node)
 
 
+def _note_finished(job: JobRun, node: str, inventory: NodeInventory) -> None:
+    """Notes what a node has finished, if its input is as it was."""
+    files = {*inventory.files}
+    for each, holders in job.holders.items():
+        if node in holders and each not in files and not is_url(each.path):
+            raise FatalJobError(
+                f"input {each.path} on {node} is not what it was when the job began: "
+                "begin again with another job directory"
+            )
+    for file in inventory.finished:
+        # A part without rows has no object.
+        if not is_url(file.path) or job.stored.get(file.path, 0) == file.bytes:
+            job.note_finished(node, file)
+
+
 def _schedule(job: JobRun, splits: Sequence[Split]) -> Schedule:
-    plan = job.dir.plan
-    assert plan is not None
-    copies = job.asked.durability == REPLICATED
-    return Schedule(splits, plan["partitions"], plan["weights"], copies=copies)
+    copies = job.spec.durability == "replicated"
+    return Schedule(splits, job.plan["partitions"], job.plan["weights"], copies=copies)

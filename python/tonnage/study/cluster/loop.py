@@ -241,8 +241,11 @@ class _Loop:
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
                     f"{formatting.listing(names)}: have these back, or give another --output"
                 )
-            with data_generator(cluster, first) as all_of, core.Progress("generating", size) as progress:
-                all_of.lay_out(shares, directories, progress)
+            with (
+                data_generator(cluster, first) as generator,
+                core.Progress("generating", size) as progress,
+            ):
+                generator.generate(shares, directories, progress)
 
     def _remove(self, names: Sequence[str]) -> None:
         """Removes the study's data wherever that can be, and says where it stays."""
@@ -251,8 +254,8 @@ class _Loop:
                 there = [each for each in cluster.machines if each.name in names]
                 gone = {*names} - {each.name for each in there}
                 stays = dict.fromkeys(gone, "it left the cluster")
-                with data_generator(cluster, there) as all_of:
-                    stays |= all_of.remove(self._places)
+                with data_generator(cluster, there) as generator:
+                    stays |= generator.remove(self._places)
         except (core.UsageError, core.RunError) as failed:
             # A warning, and no end: what ended the step counts for more, if anything did.
             stays = dict.fromkeys(names, str(failed))

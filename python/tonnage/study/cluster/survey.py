@@ -33,8 +33,10 @@ def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
         kinds = _kinds(cluster.machines, settings)
         _refuse_few(settings, kinds)
         count = max(Counter(kinds.values()).values())
-        with data_generator(cluster, [each for each in cluster.machines if each.name in kinds]) as all_of:
-            free = all_of.room([str(path) for path in settings.directories])
+        with data_generator(
+            cluster, [each for each in cluster.machines if each.name in kinds]
+        ) as generator:
+            free = generator.space([str(path) for path in settings.directories])
     size = settings.size_bytes or BYTES_A_MACHINE * count
     machines = [
         SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
@@ -65,7 +67,9 @@ def lack(settings: ClusterStudySettings, machine: SurveyedMachine, share: int) -
     return ""
 
 
-def _kinds(machines: Sequence[Machine], settings: ClusterStudySettings) -> dict[str, tuple[str, str]]:
+def _kinds(
+    machines: Sequence[Machine], settings: ClusterStudySettings
+) -> dict[str, tuple[str, str]]:
     """Provider and type of each machine; refused if one does not say, or no catalog has it."""
     try:
         catalogs = list(map(catalog.load_catalog, settings.catalogs)) or catalog.newest_catalogs()

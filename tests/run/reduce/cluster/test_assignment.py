@@ -6,17 +6,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from tonnage.cluster.step_worker import Heartbeat, StepResult
+from tonnage.cluster.protocol import Heartbeat, StepResult
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.chunk_pool import SELECTIVE
 from tonnage.run.reduce.cluster.assignment import IN_TRANSIT, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
-from tonnage.run.reduce.local_round import NumberedChunk
+from tonnage.run.reduce.cluster.messages import (
+    ChunkRetrieved,
+    ChunksArrived,
+    ChunksReturned,
+    MoreChunks,
+    News,
+    Notice,
+    NumberedChunk,
+)
 
 ROW_BYTES, MIB = 64, 1 << 20
 TICK = 0.05
@@ -33,38 +41,37 @@ class Node:
     has: list[NumberedChunk] = field(default_factory=list)
     left: dict[int, float] = field(default_factory=dict)
     done: list[int] = field(default_factory=list)
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    heard: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
+    news: list[News] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     received: float = 0.0
     is_last: bool = False
     ended_at: float | None = None
-    gone: str | None = None
-
-    def ask(self, method: str, *arguments: Any) -> None:
-        """Is asked by the driver, and hears it a tick later."""
-        self.heard.append((method, arguments))
+    lost: str | None = None
 
     def hears(self) -> None:
-        """What it was asked."""
-        heard, self.heard = self.heard, []
-        for method, arguments in heard:
-            getattr(self, method)(*arguments)
+        """Takes what the driver said, a tick later."""
+        notices, self.notices = self.notices, []
+        for notice in notices:
+            if isinstance(notice, MoreChunks):
+                self.more(notice.start, notice.chunks, notice.last)
+            else:
+                self.give_back(notice.count)
 
-    def more(self, _: int, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
+    def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Takes what it does not have."""
         assert start <= len(self.has)
         for number, chunk in chunks[len(self.has) - start :]:
             self.has.append((number, chunk))
             self.left[number] = chunk.bytes
         self.is_last = last
-        self.lines.append({"given": len(self.has), "last": last})
+        self.news.append(ChunksArrived(len(self.has), last))
 
-    def give_back(self, _: int, count: int) -> None:
+    def give_back(self, count: int) -> None:
         """Gives chunks back, the last first."""
         numbers = [*self.left][::-1][:count]
         for number in numbers:
             del self.left[number]
-        self.lines.append({"back": numbers})
+        self.news.append(ChunksReturned(numbers))
 
     def goes_on(self, now: float) -> None:
         """What it does in a tick."""
@@ -79,15 +86,15 @@ class Node:
                 if self.left[number] < 1:
                     del self.left[number]
                     self.done.append(number)
-                    self.lines.append({"came": number, "ahead": self.at_once + WAITING})
+                    self.news.append(ChunkRetrieved(number, self.at_once + WAITING))
         if self.is_last and not self.left:
             self.ended_at = now
 
     def tells(self) -> Heartbeat:
         """How far it is."""
-        lines, self.lines = self.lines, []
-        ended = None if self.ended_at is None else StepResult(value={})
-        return Heartbeat(0, int(self.received), 0.0, tuple(lines), ended)
+        news, self.news = self.news, []
+        result = None if self.ended_at is None else StepResult()
+        return Heartbeat(0, int(self.received), 0.0, tuple(news), result)
 
 
 def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> list[Node]:
@@ -105,10 +112,15 @@ def ended(rates: Sequence[Rate], at_once: int = 8, total: int = 1024 * MIB) -> l
 
     ledger = ChunkLedger(chunks, [None] * objects, SELECTIVE, len(rates), beginning)
     nodes = {f"node-{place}": Node(rate, at_once) for place, rate in enumerate(rates)}
-    crew, now = cast("WorkerPool", SimpleNamespace(workers=nodes)), [0.0]
-    dealing = ChunkAssignment(crew, ledger, [*nodes], IN_TRANSIT, lambda: None, lambda: now[0])
+    pool = SimpleNamespace(
+        workers=nodes, notify=lambda node, notice: nodes[node].notices.append(notice)
+    )
+    now = [0.0]
+    dealing = ChunkAssignment(
+        cast("WorkerPool", pool), ledger, [*nodes], IN_TRANSIT, lambda: None, lambda: now[0]
+    )
     for name, asked in dealing.first_steps(0, b"").items():
-        nodes[name].more(0, 0, list(asked["chunks"]), asked["last"])
+        nodes[name].more(0, list(asked.chunks), asked.last)
     while any(node.ended_at is None for node in nodes.values()):
         now[0] += TICK
         assert now[0] < 1000, "it does not end"

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from support.checksums import SEEDS, Checksum, Rows, put, rows_of, total
 from support.machines import Machines
-from support.reducers import ReduceMachines, asked
+from support.reducers import TRANSFERS, ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from support.sorters import Killed, killed
 from tonnage.base import core
-from tonnage.cluster.step_worker import Part, StepResult, Steps
+from tonnage.cluster import protocol
+from tonnage.cluster.protocol import StepResult
 from tonnage.run.formats.fixed_width import FixedWidth
 from tonnage.run.formats.format import Chunk, ChunkFormat
 from tonnage.run.reduce.builtin.kmeans import KMeans
@@ -29,9 +30,15 @@ from tonnage.run.reduce.cluster import driver
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.cluster.job_dir import ReduceJobDir
+from tonnage.run.reduce.cluster.messages import (
+    ChunksReturned,
+    Learn,
+    News,
+    Reduced,
+    ThreadReport,
+)
 from tonnage.run.reduce.cluster.run_record import NodeReports
 from tonnage.run.reduce.cluster.worker import ReduceConfig, ReduceWorker
-from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
 from tonnage.run.reduce.sampling import FromSample
 from tonnage.run.two_pass.job_dir import FatalJobError
 
@@ -186,26 +193,18 @@ class SlowSite(ReduceWorker):
         self._has_given = threading.Event()
         super().__init__(place)
 
-    def _note(self, line: Mapping[str, Any]) -> None:
-        super()._note(line)
-        if line.get("back"):
-            self.gave.extend(line["back"])
+    def _note(self, news: News) -> None:
+        super()._note(news)
+        if isinstance(news, ChunksReturned) and news.numbers:
+            self.gave.extend(news.numbers)
             self._has_given.set()
 
-    def learn(self, asked: Mapping[str, Any], on_progress: core.OnProgress) -> None:
-        super().learn(asked, on_progress)
+    def learn(self, request: Learn, on_progress: core.OnProgress) -> None:
+        super().learn(request, on_progress)
         assert self._reducer is not None
         self._reducer.format = SlowFormat(  # type: ignore[assignment]
             self._reducer.format, 2, self._has_given
         )
-
-
-class SomeSlow(ReduceStepWorker):
-    """Agents of which b's does not get on."""
-
-    def settle(self, place: Part) -> Steps:
-        assert isinstance(place, ReduceConfig)
-        return SlowSite(place) if place.node == "b" else place.site()
 
 
 class Slowly(Checksum):
@@ -216,11 +215,17 @@ class Slowly(Checksum):
         return super().local(rows, into)
 
 
-def test_who_does_not_get_on_gives_its_chunks_back(tmp_path: Path, s3: Bucket) -> None:
+def test_who_does_not_get_on_gives_its_chunks_back(
+    tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def steps(config: ReduceConfig) -> ReduceWorker:
+        return (SlowSite if config.node == "b" else ReduceWorker)(config)
+
+    monkeypatch.setattr(ReduceConfig, "steps", steps)
     SlowSite.gave.clear()
     rows = put(s3)
     job = asked(Slowly(), [f"s3://{BUCKET}/in/"], s3)
-    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job, kind=SomeSlow)
+    result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows)
     assert record.lost == {}
     assert SlowSite.gave
@@ -283,15 +288,16 @@ class InTurn(ReduceMachines):
         super().__init__("a", "b")
         self._ended = False
 
-    def _dies(self, name: str, method: str, answer: Any) -> bool:
-        at_work = method == "tell" and bool(answer.finished) and answer.ended is None
+    def _dies(self, name: str, message: protocol.Message, reply: Any) -> bool:
+        polled = isinstance(message, protocol.Poll)
+        at_work = polled and bool(reply.news) and reply.result is None
         with self._lock:
-            if method == "tell" and name == "a" and self.died == ["b"] and answer.ended:
+            if polled and name == "a" and self.died == ["b"] and reply.result:
                 self._ended = True
             dies = (
                 (self.died == [] and name == "b" and at_work)
                 or (self.died == ["b"] and name == "a" and at_work and self._ended)
-                or (self.died == ["b", "a"] and name == "a" and method in ("held", "join"))
+                or (self.died == ["b", "a"] and name == "a" and isinstance(message, TRANSFERS))
             )
             if dies:
                 self.died.append(name)
@@ -310,10 +316,10 @@ def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     told = NodeReports()
-    worker = {"chunks": 1, "bytes": 1, "synchronisation_seconds": 0.0}
-    answer = {"workers": [worker], "phases": [], "requests": {}, "threads": 1, "why": ""}
+    thread = ThreadReport(1, 1, 1, 0.0, 0.0, 0.0)
+    reduced = Reduced([1], [thread], {}, [], 1, "")
     for node in "ab":
-        told.note_step(node, StepResult(kind=None, reason="", value=answer), clock[0])
+        told.note_step(node, StepResult(reduced), clock[0])
     clock[0] = 1.0
     told.note_waits()
     told.note_lost("a")

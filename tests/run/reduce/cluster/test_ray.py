@@ -108,7 +108,7 @@ def test_one_of_ones_own_comes_to_the_same_although_agents_are_killed_and_it_is_
     run_it = command(f"{disk}/means.py:Means", disk / "job", cluster, s3)
     with started([tonnage.path, *run_it], env=cluster.env) as run:
         run.until((disk / "job" / "round.msgpack").exists)
-        os.kill(cluster.agent("beta", "Reducer"), signal.SIGKILL)
+        os.kill(cluster.agent("beta", "ReduceWorker"), signal.SIGKILL)
         before = (disk / "job" / "round.msgpack").stat().st_mtime_ns
         run.until(lambda: (disk / "job" / "round.msgpack").stat().st_mtime_ns != before)
         code, _, stderr = run.end(signal.SIGINT)

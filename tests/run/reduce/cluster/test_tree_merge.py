@@ -17,15 +17,17 @@ from support.machines import Machines
 from support.reducers import ReduceMachines, asked
 from support.s3 import BUCKET, Bucket
 from tonnage.base import core
-from tonnage.cluster.step_worker import Heartbeat
+from tonnage.cluster import protocol
+from tonnage.cluster.protocol import FetchObject, Heartbeat
+from tonnage.cluster.step_worker import StepWorker
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.formats import chunk_format
 from tonnage.run.reduce import index_store
 from tonnage.run.reduce.cluster import tree_merge
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.cluster.messages import LEARN, REDUCE, FindChunks, Learn, Reduce
 from tonnage.run.reduce.cluster.tree_merge import ATTEMPTS_SECONDS, MAX_ATTEMPTS, MergeAttempts
-from tonnage.run.reduce.cluster.worker import ReduceConfig
-from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
+from tonnage.run.reduce.cluster.worker import ReduceConfig, ReduceWorker
 from tonnage.run.reduce.index import build_index, to_bytes
 from tonnage.run.reduce.local_round import ComputeFlag
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -37,13 +39,13 @@ NODES = ("a", "b", "c")
 class Dying(ReduceMachines):
     """Machines of which one dies where it is said."""
 
-    def __init__(self, dies: Callable[[str, str, Any], bool]) -> None:
+    def __init__(self, dies: Callable[[str, protocol.Message, Any], bool]) -> None:
         super().__init__(*NODES)
         self._when = dies
 
-    def _dies(self, name: str, method: str, answer: Any) -> bool:
+    def _dies(self, name: str, message: protocol.Message, reply: Any) -> bool:
         with self._lock:
-            dies = self._when(name, method, answer)
+            dies = self._when(name, message, reply)
             if dies:
                 self.died.append(name)
             return dies
@@ -55,10 +57,10 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     lose = WorkerPool.lose
 
-    def noted(crew: WorkerPool, node: str, why: str) -> None:
-        if crew.workers[node].gone is None:
+    def noted(pool: WorkerPool, node: str, why: str, **more: Any) -> None:
+        if pool.workers[node].lost is None:
             found.append(node)
-        lose(crew, node, why)
+        lose(pool, node, why, **more)
 
     monkeypatch.setattr(WorkerPool, "lose", noted)
     return found
@@ -69,7 +71,7 @@ def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
 ) -> None:
     """Only what the giver had is reduced again; the taker was lost with it."""
     rows = put(s3)
-    cluster = Dying(lambda name, method, _: method == "held" and not cluster.died)
+    cluster = Dying(lambda name, message, _: isinstance(message, FetchObject) and not cluster.died)
     job = asked(Checksum(2), [f"s3://{BUCKET}/in/"], s3)
     result, record = reduce_on_cluster(cluster, tmp_path / "job", job)
     assert result == total(rows, 2)
@@ -80,15 +82,15 @@ def test_who_was_to_be_given_an_object_is_there_although_the_giver_died(
 def test_an_agent_that_cannot_give_what_it_has_is_lost_and_not_the_other(
     tmp_path: Path, s3: Bucket, lost: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, held, failed = put(s3), ReduceStepWorker.held, threading.Event()
+    rows, held, failed = put(s3), ReduceWorker.fetch_object, threading.Event()
 
-    def fails(self: ReduceStepWorker, attempt: int) -> bytes:
+    def fails(self: ReduceWorker, attempt: int) -> bytes:
         if not failed.is_set():
             failed.set()
             raise MemoryError
         return held(self, attempt)
 
-    monkeypatch.setattr(ReduceStepWorker, "held", fails)
+    monkeypatch.setattr(ReduceWorker, "fetch_object", fails)
     result, _ = reduce_on_cluster(
         Machines(*NODES), tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
     )
@@ -102,7 +104,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     """It says what stays, and what to do; it began anew for ever."""
     monkeypatch.setattr(tree_merge, "MERGINGS_SECONDS", 0.0)
     rows, second = put(s3), tmp_path / "job" / "round.msgpack"
-    cluster = Dying(lambda _, method, __: method == "held" and second.exists())
+    cluster = Dying(lambda _, message, __: isinstance(message, FetchObject) and second.exists())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=60.0)
     with pytest.raises(core.RunError) as raised:
         reduce_on_cluster(cluster, tmp_path / "job", job)
@@ -140,21 +142,23 @@ class Unhurried(Checksum):
         return super().merge(one, other)
 
 
-class Answering(ReduceStepWorker):
-    """Agents that say how far they are while somebody is held up."""
+def test_who_merges_answers_meanwhile(
+    tmp_path: Path, s3: Bucket, lost: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up.clear()
+    heartbeat = StepWorker._heartbeat
 
-    def tell(self, known: int, seconds: float) -> Heartbeat:
-        told = super().tell(known, seconds)
+    def answering(self: StepWorker, known: int, seconds: float) -> Heartbeat:
+        """How far a worker is while somebody is held up."""
+        told = heartbeat(self, known, seconds)
         if held_up.BEGUN.is_set() and told.result is None:
             held_up.GOES_ON.set()
         return told
 
-
-def test_who_merges_answers_meanwhile(tmp_path: Path, s3: Bucket, lost: list[str]) -> None:
-    held_up.clear()
+    monkeypatch.setattr(StepWorker, "_heartbeat", answering)
     rows = put(s3)
     job = asked(Unhurried(), [f"s3://{BUCKET}/in/"], s3, workers=1)
-    result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job, kind=Answering)
+    result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows)
     assert lost == []
     assert held_up.BEGUN.is_set()
@@ -173,38 +177,32 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     held_up.clear()
     rows_of(1, 10).tofile(tmp_path / "rows")
     job = asked(Busy(), [str(tmp_path / "rows")], workers=1)
-    place = job.place("a")
+    place = job.worker_config("a")
     assert isinstance(place, ReduceConfig)
     sources = Sources(ObjectStoreOptions(), 1)
     files = list(sources.find(str(tmp_path / "rows")))
     index = build_index(files, chunk_format("rows", f"{COLUMNS}f8"), 4096, sources)
-    reducer = ReduceStepWorker()
-    reducer.take(place)
-    learnt = {
-        "reduction": job.code.packed(job.reduction),
-        "index": to_bytes(index),
-        "chunk_bytes": index.bytes,
-        "keep_bytes": 1 << 20,
-    }
-    chunks = {
-        "round": 0,
-        "known": job.code.packed(None),
-        "chunks": [*enumerate(index.chunks)],
-        "last": True,
-    }
-    for number, (step, what) in enumerate((("learn", learnt), ("reduce", chunks))):
-        reducer.begin(number, step, what)
-        while step == "learn" and not reducer.tell(0, 1.0).result:
-            pass
-    assert held_up.BEGUN.wait(held_up.PATIENCE_SECONDS)
-    reducer._moved = time.monotonic() - 1000
-    assert reducer.tell(0, 0.0).idle_seconds < 1000
-    held_up.GOES_ON.set()
-    while (ended := reducer.tell(0, 1.0).result) is None:
+    worker = StepWorker(place, "a")
+    learn = Learn(
+        reduction=job.code.pickled(job.reduction),
+        index=to_bytes(index),
+        chunk_bytes=index.bytes,
+        checkpoint_bytes=1 << 20,
+    )
+    chunks = Reduce(0, job.code.pickled(None), [*enumerate(index.chunks)], True)
+    worker.handle(protocol.encode(protocol.Begin(0, LEARN.name, learn)))
+    while not worker._heartbeat(0, 1.0).result:
         pass
-    assert ended.kind is None, ended.reason
-    reducer._moved = time.monotonic() - 1000
-    assert reducer.tell(0, 0.0).idle_seconds < 1000  # So long ago it was at it.
+    worker.handle(protocol.encode(protocol.Begin(1, REDUCE.name, chunks)))
+    assert held_up.BEGUN.wait(held_up.PATIENCE_SECONDS)
+    worker._progress_at = time.monotonic() - 1000
+    assert worker._heartbeat(0, 0.0).idle_seconds < 1000
+    held_up.GOES_ON.set()
+    while (ended := worker._heartbeat(0, 1.0).result) is None:
+        pass
+    assert ended.failure is None, ended.reason
+    worker._progress_at = time.monotonic() - 1000
+    assert worker._heartbeat(0, 0.0).idle_seconds < 1000  # So long ago it was at it.
 
 
 def test_at_work_is_who_computes_and_was_until_then() -> None:
@@ -226,7 +224,7 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
 ) -> None:
     """Each chunk that is found is progress; a file was, which can take long."""
     (tmp_path / "text.csv").write_text("a,b\n" + "1,2\n" * 1000)
-    place = asked(Checksum(), [str(tmp_path)], chunk_bytes=100, dtype=None).place("a")
+    place = asked(Checksum(), [str(tmp_path)], chunk_bytes=100, dtype=None).worker_config("a")
     seen: list[int] = []
     found, more = threading.Event(), threading.Event()
     from tonnage.run.formats.csv import Csv
@@ -246,8 +244,8 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
             more.set()
 
     monkeypatch.setattr(Csv, "cut", slowly)
-    answer = place.site().index({"urls": [], "nodes": 1}, told)
-    assert [each.path for each in answer["files"]] == [str(tmp_path / "text.csv")]
+    answer = place.steps().index(FindChunks([], 1), told)
+    assert [each.path for each in answer.files] == [str(tmp_path / "text.csv")]
 
 
 def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +259,7 @@ def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(index_store, "indexed", indexed)
     url = f"s3://{BUCKET}/in/"
-    site = asked(Checksum(), [__file__, url]).place("a").site()
+    site = asked(Checksum(), [__file__, url]).worker_config("a").steps()
     for urls in ([url], []):
-        site.index({"urls": urls, "nodes": 1}, lambda _: None)
+        site.index(FindChunks(urls, 1), lambda _: None)
     assert at_it == [True, False]

@@ -15,11 +15,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from tonnage.cluster.step_worker import Heartbeat
+from tonnage.cluster.protocol import Heartbeat
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
+from tonnage.run.reduce.cluster.messages import (
+    ChunkRetrieved,
+    ChunksArrived,
+    ChunksReturned,
+    MoreChunks,
+    Reduce,
+    ReturnChunks,
+)
 from tonnage.run.reduce.local_round import NumberedChunk
 
 IN_TRANSIT = 4
@@ -149,7 +156,7 @@ class ChunkAssignment:
         self._is_ending = False
         self.ended_at: dict[str, float] = {}
 
-    def first_steps(self, number: int, known: bytes) -> dict[str, dict[str, Any]]:
+    def first_steps(self, number: int, known: bytes) -> dict[str, Reduce]:
         """What nodes are asked: the first chunks go along, dealt one by one, so that all have some.
 
         Args:
@@ -160,12 +167,7 @@ class ChunkAssignment:
             for node in self._queues:
                 self._assign(node)
         return {
-            node: {
-                "round": number,
-                "known": known,
-                "chunks": share.assigned,
-                "last": self._update_is_last(node),
-            }
+            node: Reduce(number, known, share.assigned, self._update_is_last(node))
             for node, share in self._queues.items()
         }
 
@@ -174,19 +176,21 @@ class ChunkAssignment:
         share, now = self._queues[node], self._clock()
         share.note_received(now, told.done_bytes)
         before = len(share.returned)
-        for line in told.news:
-            if "came" in line:
-                self._ledger.note_retrieved(line["came"])
-                share.retrieved += 1
-                share.retrieved_bytes += self._ledger.handed_out[line["came"]].chunk.bytes
-                share.ahead = line["ahead"] + IN_TRANSIT
-            elif "given" in line:
-                share.arrived, share.knows_last = line["given"], line["last"]
-            elif "back" in line:
-                self._note_returned(share, line["back"])
-            else:
-                _, numbers = self._checkpoints.setdefault(node, {}).get(line["worker"], (b"", []))
-                self._checkpoints[node][line["worker"]] = line["kept"], [*numbers, *line["chunks"]]
+        for news in told.news:
+            match news:
+                case ChunkRetrieved(number, ahead):
+                    self._ledger.note_retrieved(number)
+                    share.retrieved += 1
+                    share.retrieved_bytes += self._ledger.handed_out[number].chunk.bytes
+                    share.ahead = ahead + IN_TRANSIT
+                case ChunksArrived(count, last):
+                    share.arrived, share.knows_last = count, last
+                case ChunksReturned(numbers):
+                    self._note_returned(share, numbers)
+                case _:
+                    of_node = self._checkpoints.setdefault(node, {})
+                    _, before_it = of_node.get(news.worker, (b"", []))
+                    of_node[news.worker] = news.content, [*before_it, *news.chunks]
         self._on_came()
         if told.result:
             self.ended_at[node] = now
@@ -194,13 +198,13 @@ class ChunkAssignment:
         # Who is lost can take part again, if all come to an end first.
         members = self._pool.workers
         self._is_ending = self._is_ending or any(
-            members[each].gone is not None for each in self._queues
+            members[each].lost is not None for each in self._queues
         )
-        self._serve(node, told.number, now)
+        self._serve(node, now)
         if len(share.returned) > before:  # Others wait for these.
             for other in self._queues.keys() - {node} - self.ended_at.keys():
-                if members[other].gone is None:
-                    self._serve(other, told.number, now)
+                if members[other].lost is None:
+                    self._serve(other, now)
 
     def numbers(self, node: str) -> set[int]:
         """The numbers of all chunks that a node was dealt, and has not given back."""
@@ -214,17 +218,17 @@ class ChunkAssignment:
             self._ledger.note_checkpointed(numbers)
         return [whole for whole, _ in found]
 
-    def _serve(self, node: str, number: int, now: float) -> None:
+    def _serve(self, node: str, now: float) -> None:
         """Sends a node what it needs."""
         share = self._queues[node]
         while self._wants(node) and self._assign(node):
             pass
         if self._wants(node):
-            self._rebalance(node, number, now)
+            self._rebalance(node, now)
         last = self._update_is_last(node)
         if share.arrived < len(share.assigned) or last != share.knows_last:
             more = share.assigned[share.arrived :]
-            self._pool.workers[node].ask("more", number, share.arrived, more, last)
+            self._pool.notify(node, MoreChunks(share.arrived, more, last))
 
     def _wants(self, node: str) -> bool:
         """Whether it has fewer chunks than it is to have."""
@@ -247,12 +251,12 @@ class ChunkAssignment:
         share.assigned_bytes += dealt[1].bytes
         return True
 
-    def _rebalance(self, node: str, number: int, now: float) -> None:
+    def _rebalance(self, node: str, now: float) -> None:
         """Asks who will take longest to give half of that back, if this one is much faster."""
         others = {
             each: share.seconds_left(now)
             for each, share in self._queues.items()
-            if each != node and share.can_return(now) and self._pool.workers[each].gone is None
+            if each != node and share.can_return(now) and self._pool.workers[each].lost is None
         }
         slowest = max(others, key=lambda each: others[each], default=node)
         share = self._queues[slowest]
@@ -261,7 +265,7 @@ class ChunkAssignment:
         own = self._queues[node].seconds_for(share.assigned[-1][1].bytes)
         if others[slowest] > max(SOON_SECONDS, RETURN_FACTOR * own):
             share.is_returning, share.return_asked_at = True, now
-            self._pool.workers[slowest].ask("give_back", number, (share.pending + 1) // 2)
+            self._pool.notify(slowest, ReturnChunks((share.pending + 1) // 2))
 
     def _note_returned(self, share: NodeQueue, numbers: Sequence[int]) -> None:
         """A node has given chunks back: others may have them."""

@@ -25,18 +25,25 @@ from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ReductionRecord
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import StepResult
 from tonnage.cluster.ray_adapter import Cluster
-from tonnage.cluster.step_worker import CHANGED, DETERMINISTIC, REFUSED, StepResult, StepWorker
-from tonnage.cluster.worker_pool import LOST, WorkerPool, raise_refusal
+from tonnage.cluster.worker_pool import WorkerPool, raise_refusal
 from tonnage.run.reduce.cluster.assignment import IN_TRANSIT, ChunkAssignment
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.inputs import ClusterInput, find_input, input_from_json
 from tonnage.run.reduce.cluster.job_dir import INDEX, ROUND, SAMPLE, ReduceJobDir, open_job_dir
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.messages import (
+    LEARN,
+    REDUCE,
+    Learn,
+    SampleRows,
+)
+from tonnage.run.reduce.cluster.messages import SAMPLE as SAMPLE_ROWS
 from tonnage.run.reduce.cluster.round_state import RoundStateCodec
 from tonnage.run.reduce.cluster.run_record import NodeReports, make_record
 from tonnage.run.reduce.cluster.tree_merge import MergeAttempts, tree_merge
-from tonnage.run.reduce.cluster.worker_actor import ReduceStepWorker
 from tonnage.run.reduce.index import to_bytes
 from tonnage.run.reduce.local import OnRound
 from tonnage.run.reduce.reduction import Reduction
@@ -56,7 +63,6 @@ def reduce_on_cluster(
     out: Path,
     asked: ReduceJob,
     on_round: OnRound = lambda *_: None,
-    kind: type[StepWorker] = ReduceStepWorker,
 ) -> tuple[Any, ReductionRecord]:
     """Reduces on all machines of a cluster, or goes on with what an earlier command began.
 
@@ -67,7 +73,6 @@ def reduce_on_cluster(
         out: Where what rounds came to is kept.
         asked: What to reduce, and how.
         on_round: Called with the number of a round, bytes reduced in it, and those there are.
-        kind: What agents are.
 
     Raises:
         UsageError: Arguments, a machine, or the input cannot be used.
@@ -83,7 +88,7 @@ def reduce_on_cluster(
                 return done[1], ReductionRecord.read(kept.record)
         try:
             machines = admission.machines(cluster, asked.instances)
-            with WorkerPool(cluster, machines, asked.patience_seconds, kind) as crew:
+            with WorkerPool(cluster, machines, asked.patience_seconds, "ReduceWorker") as crew:
                 return _Driver(kept, crew, asked, on_round).run()
         except core.UsageError:
             if kept.read(ROUND) is None:
@@ -116,7 +121,7 @@ class _Driver:
 
     def run(self) -> tuple[Any, ReductionRecord]:
         """Does what there is left to do."""
-        self._pool.ready(self._job.place)
+        self._pool.ready(self._job.worker_config)
         self._input = self._load_input()
         self._reduction = self._load_reduction()
         self._learn(self._pool.nodes)
@@ -175,28 +180,28 @@ class _Driver:
         rows = self._job_dir.read_state(SAMPLE, codec)
         if rows is None:
             node, index = self._input.node_with_most(self._pool.nodes)
-            ended = self._pool.run_step(
-                "sample", {node: {"index": to_bytes(index), "rows": made.rows}}
-            )
-            raise_refusal(ended, REFUSED)
-            if (kind := ended[node].kind) is not None:
-                failed = FatalJobError if kind == DETERMINISTIC else core.RunError
-                raise failed(f"{node}: {ended[node].reason}")
-            rows = ended[node].value
+            ended = self._pool.run_step(SAMPLE_ROWS, {node: SampleRows(to_bytes(index), made.rows)})
+            raise_refusal(ended)
+            result = ended[node]
+            if result.value is None:
+                is_fatal = result.failure == Failure.DETERMINISTIC
+                failed = FatalJobError if is_fatal else core.RunError
+                raise failed(f"{node}: {result.reason}")
+            rows = pickle.loads(result.value.rows)
             self._job_dir.write_state(SAMPLE, codec, rows)
         with _fatal("sample", "the rows that are looked at first"):
             return made.make(rows)
 
     def _learn(self, nodes: Collection[str]) -> None:
         """Tells nodes what stays the same in all rounds."""
-        asked = {
-            "reduction": self._code.pickled(self._reduction),
-            "index": to_bytes(self._input.index),
-            "chunk_bytes": self._input.chunk_bytes,
-            "keep_bytes": CHECKPOINT_BYTES // max(self._input.workers, 1),
-        }
-        for node, end in self._pool.run_step("learn", dict.fromkeys(nodes, asked)).items():
-            if end.kind is not None:
+        learn = Learn(
+            reduction=self._code.pickled(self._reduction),
+            index=to_bytes(self._input.index),
+            chunk_bytes=self._input.chunk_bytes,
+            checkpoint_bytes=CHECKPOINT_BYTES // max(self._input.workers, 1),
+        )
+        for node, end in self._pool.run_step(LEARN, dict.fromkeys(nodes, learn)).items():
+            if end.failure is not None:
                 self._lose(node, end, None)
 
     def _round(self, number: int, known: Any) -> Any:
@@ -237,10 +242,10 @@ class _Driver:
             on_came=lambda: self._on_round(number + 1, ledger.retrieved_bytes, found.index.bytes),
         )
         self._assignments.append(dealing)
-        ended = crew.run_step("reduce", dealing.first_steps(number, known), dealing.on_heartbeat)
+        ended = crew.run_step(REDUCE, dealing.first_steps(number, known), dealing.on_heartbeat)
         for node, end in sorted(ended.items()):
-            if end.kind is None:
-                if {*end.value["chunks"]} != dealing.numbers(node):
+            if end.value is not None:
+                if {*end.value.chunks} != dealing.numbers(node):
                     raise core.RunError(
                         f"{node} has reduced other chunks than it was given: nothing is called done"
                     )
@@ -278,22 +283,22 @@ class _Driver:
                 whole = call_reduction(self._reduction.merge, whole, pickle.loads(each))
         return whole
 
-    def _lose(self, node: str, end: StepResult, ledger: ChunkLedger | None) -> None:
+    def _lose(self, node: str, end: StepResult[Any], ledger: ChunkLedger | None) -> None:
         """Takes a node for lost: what it had is handed out again, but what it has sent.
 
         Raises:
             Over: What it met all others would meet, too.
         """
-        if end.kind == CHANGED:
+        if end.failure == Failure.CHANGED:
             raise FatalJobError(f"{node}: {end.reason}: begin again with another --job-dir")
-        if end.kind == DETERMINISTIC:
+        if end.failure == Failure.DETERMINISTIC:
             raise FatalJobError(f"{node}: {end.reason}")
-        if end.kind == REFUSED:
-            raise core.UsageError(f"{node}: {end.reason}")
+        if end.failure == Failure.REFUSED:
+            raise core.UsageError(f"{node}: {end.reason}", setting=end.setting)
         self._pool.lose(node, end.reason)
         self._reports.note_lost(node)
         self._lost[node] = end.reason
-        if end.kind != LOST:
+        if end.failure != Failure.LOST:
             self._renewed[node] = -1  # Its machine is there, and it failed.
         if ledger is not None:
             # In the steps before, too: it may have done others of this round to their ends.
@@ -310,7 +315,7 @@ class _Driver:
         nodes = [node for node in sorted(self._lost) if self._renewed.get(node) not in (-1, done)]
         for node in nodes:
             self._renewed[node] = done
-        there = self._pool.restart(nodes, self._job.place)
+        there = self._pool.restart(nodes, self._job.worker_config)
         for node in nodes:
             if node in there:
                 del self._lost[node]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.step_worker import DISK, FAILED, REFUSED
-from tonnage.cluster.worker_pool import LOST, WorkerPool, first_failure, raise_refusal
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.worker_pool import WorkerPool, first_failure, raise_refusal
 from tonnage.run.formats import ChunkFormat
 from tonnage.run.formats.format import Chunk
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.messages import INDEX, ChunksFound, FindChunks
 from tonnage.run.reduce.index import Index, from_bytes, to_bytes
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile
@@ -79,34 +80,34 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     nodes = crew.nodes
     if not nodes:
         first = next(iter(crew.workers.values()))
-        raise core.UsageError(f"{first.node} {first.gone}: mend it, or take it out of the cluster")
+        raise core.UsageError(f"{first.node} {first.lost}: mend it, or take it out of the cluster")
     config = {
-        node: {"urls": asked.urls if node == nodes[0] else [], "nodes": len(nodes)}
-        for node in nodes
+        node: FindChunks(asked.urls if node == nodes[0] else [], len(nodes)) for node in nodes
     }
-    ended = crew.run_step("index", config)
-    raise_refusal(ended, REFUSED)
-    if found := first_failure(ended, LOST, DISK, FAILED):
+    ended = crew.run_step(INDEX, config)
+    raise_refusal(ended)
+    if found := first_failure(ended, Failure.LOST, Failure.DISK, Failure.FAILED):
         node, why = found
         raise core.UsageError(
             f"{node} {why.reason}: mend it, or take it out of the cluster, before its input is missed"
         )
-    absent = {node: end.value["absent"] for node, end in ended.items()}
+    chunks = {node: end.value for node, end in ended.items() if end.value}
+    absent = {node: each.absent for node, each in chunks.items()}
     admission.refuse_absent([each for each in asked.inputs if not is_url(each)], absent)
-    return _merge_indexes({node: end.value for node, end in ended.items()})
+    return _merge_indexes(chunks)
 
 
-def _merge_indexes(answers: Mapping[str, Mapping[str, Any]]) -> ClusterInput:
+def _merge_indexes(answers: Mapping[str, ChunksFound]) -> ClusterInput:
     """The indexes of all nodes in one, of files that are the same once."""
     chunks: dict[FileId, list[Chunk]] = {}
     holders: dict[FileId, list[str]] = {}
     files: dict[FileId, InputFile] = {}
     formats: dict[ChunkFormat, str] = {}
     for node, answer in sorted(answers.items()):
-        seen = {each.path: each for each in answer["files"]}
-        if answer["index"] is None:
+        seen = {each.path: each for each in answer.files}
+        if answer.index is None:
             continue
-        index = from_bytes(answer["index"], "the index")
+        index = from_bytes(answer.index, "the index")
         formats.setdefault(index.format, node)
         own: dict[int, FileId] = {place: seen[file.name] for place, file in enumerate(index.files)}
         new = {place for place, each in own.items() if each not in files}
@@ -132,5 +133,5 @@ def _merge_indexes(answers: Mapping[str, Mapping[str, Any]]) -> ClusterInput:
     # As those have it that are sent it.
     index = from_bytes(to_bytes(index), "the index")
     able = [None if is_url(each.path) else holders[each] for each in order]
-    workers = sum(answer["workers"] for answer in answers.values())
+    workers = sum(answer.workers for answer in answers.values())
     return ClusterInput(index, order, able, workers)

@@ -70,8 +70,8 @@ class ReduceJob(ReduceSpec):
         """Objects, and folders of them, among the inputs."""
         return [each for each in self.inputs if is_url(each)]
 
-    def place(self, node: str) -> ReduceConfig:
-        """A node's place."""
+    def worker_config(self, node: str) -> ReduceConfig:
+        """The reduction on a node."""
         own = [each.replace(NODE_PLACEHOLDER, node) for each in self.inputs if not is_url(each)]
         return ReduceConfig(
             node=node,

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tonnage.base.core import stage_stats
-from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
-from tonnage.cluster.step_worker import StepResult
+import msgspec
+
+from tonnage.base.records import Phase, ReductionRecord, Tuning, WorkerRun
+from tonnage.cluster.protocol import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.reduce import tuning
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
+from tonnage.run.reduce.cluster.messages import Reduced
 from tonnage.run.reduce.index import Index
 from tonnage.run.storage.object_store import sum_requests
 
@@ -24,24 +26,26 @@ class NodeReports:
     """What nodes told of their steps, added up."""
 
     workers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
-    phases: list[dict[str, Any]] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
     requests: list[Mapping[str, Any]] = field(default_factory=list)
     cpu_seconds: float = 0.0
     peak_memory_bytes: int = 0
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
 
-    def note_step(self, node: str, end: StepResult, ended_at: float | None) -> None:
+    def note_step(self, node: str, end: StepResult[Reduced], ended_at: float | None) -> None:
         """A node has done a step, at some moment."""
-        for place, worker in enumerate(end.value["workers"]):
+        assert end.value is not None
+        for place, thread in enumerate(end.value.workers):
+            worker = msgspec.structs.asdict(thread)
             before = self.workers.setdefault((node, place), dict.fromkeys(worker, 0))
             for name, value in worker.items():
                 before[name] += value
-        self.phases += end.value["phases"]
-        self.requests.append(end.value["requests"])
+        self.phases += end.value.phases
+        self.requests.append(end.value.requests)
         self.cpu_seconds += end.cpu_seconds
         self.peak_memory_bytes = max(self.peak_memory_bytes, end.peak_memory_bytes)
-        self.tuned[node] = end.value["threads"], end.value["why"]
+        self.tuned[node] = end.value.threads, end.value.why
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
     def note_lost(self, node: str) -> None:
@@ -133,7 +137,7 @@ def make_record(
             why=f"{tuning.explain_chunk_bytes(largest, asked.chunk_bytes)}; {first}: {why}",
         ),
         requests=sum_requests(told.requests),
-        phases=[stage_stats.phase_record(phase) for phase in told.phases],
+        phases=told.phases,
         lost=dict(lost),
         labels=labels,
     )

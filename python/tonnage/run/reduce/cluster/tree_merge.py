@@ -15,10 +15,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tonnage.base import core, formatting
-from tonnage.cluster.step_worker import StepResult
-from tonnage.cluster.worker_pool import LOST, WorkerPool
+from tonnage.cluster.failures import Failure
+from tonnage.cluster.protocol import FetchObject, StepResult, StoreObject
+from tonnage.cluster.worker_pool import WorkerPool
+from tonnage.run.reduce.cluster.messages import MERGE, Merge
 
 MAX_ATTEMPTS = 5
 """A machine that dies whenever it likes seldom does while objects are merged, which takes moments.
@@ -29,7 +32,7 @@ ATTEMPTS_SECONDS = 120.0
 
 def tree_merge(
     crew: WorkerPool, nodes: Sequence[str], more: Sequence[bytes], attempt: int
-) -> bytes | dict[str, StepResult]:
+) -> bytes | dict[str, StepResult[Any]]:
     """The objects of these nodes, and more of them, in one; or who was lost meanwhile, and why.
 
     Args:
@@ -39,31 +42,33 @@ def tree_merge(
         attempt: Which merging of all it is.
     """
     for place, each in enumerate(more):
-        crew.ask("join", {nodes[place % len(nodes)]: [attempt, each]}, len(each))
+        node = nodes[place % len(nodes)]
+        crew.ask({node: StoreObject(attempt)}, len(each), {node: each})
     left = list(nodes)
     while not (lost := _gone(crew, nodes)):
-        ended = crew.run_step("merge", {node: {"attempt": attempt} for node in left})
-        if failed := {node: end for node, end in ended.items() if end.kind is not None}:
+        ended = crew.run_step(MERGE, {node: Merge(attempt) for node in left})
+        if failed := {node: end for node, end in ended.items() if end.failure is not None}:
             return failed | _gone(crew, nodes)
-        longest = max(end.value["bytes"] for end in ended.values())
+        longest = max(end.value.bytes for end in ended.values() if end.value)
         if len(left) == 1:
-            answer = crew.ask("held", {left[0]: [attempt]}, longest)
+            answer = crew.ask({left[0]: FetchObject(attempt)}, longest)
             if left[0] in answer:
                 whole: bytes = answer[left[0]]
                 return whole
             continue
         half = (len(left) + 1) // 2
-        givers = dict(zip(left, left[half:], strict=False))
-        crew.hand(givers, "held", "join", [attempt], longest)
+        crew.transfer(dict(zip(left, left[half:], strict=False)), attempt, longest)
         left = left[:half]
     return lost
 
 
-def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult]:
+def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
     """Those who are not there any more."""
-    gone = {node: crew.workers[node].gone for node in nodes}
+    gone = {node: crew.workers[node].lost for node in nodes}
     return {
-        node: StepResult(kind=LOST, reason=why) for node, why in gone.items() if why is not None
+        node: StepResult(failure=Failure.LOST, reason=why)
+        for node, why in gone.items()
+        if why is not None
     }
 
 

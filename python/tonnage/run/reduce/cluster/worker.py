@@ -12,14 +12,37 @@ import pickle
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tonnage.base import core
+from tonnage.base.core.stage_stats import phase_record
+from tonnage.cluster.failures import DeterministicError, InputChanged
 from tonnage.cluster.ray_adapter import pickle_with_modules
+from tonnage.cluster.step_worker import Handler, WorkerSteps
 from tonnage.run.reduce import index_store, tuning
+from tonnage.run.reduce.cluster import messages
+from tonnage.run.reduce.cluster.messages import (
+    Checkpoint,
+    ChunkRetrieved,
+    ChunksArrived,
+    ChunksFound,
+    ChunksReturned,
+    FindChunks,
+    Learn,
+    Merge,
+    Merged,
+    MoreChunks,
+    News,
+    Notice,
+    Reduce,
+    Reduced,
+    RowsSampled,
+    SampleRows,
+    ThreadReport,
+)
 from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.local_round import (
     ComputeFlag,
@@ -38,12 +61,10 @@ from tonnage.run.storage.object_store import (
     sum_requests,
 )
 from tonnage.run.storage.sources import InputFile
-from tonnage.run.two_pass.output.object_store import InputChanged
 from tonnage.run.two_pass.splits import FileId, file_id, object_id
-from tonnage.run.two_pass.worker import DeterministicError, is_system_error
+from tonnage.run.two_pass.worker import is_system_error
 from tonnage.run.user_errors import CHANGED, USER_STAGES, call_reduction, user_code
 
-STEPS = ("index", "sample", "learn", "reduce", "merge")
 CHECKPOINT_SHARE = 0.05
 """Of their time workers spend no more than this on sending what they have so far."""
 
@@ -68,19 +89,16 @@ class ReduceConfig:
     measured: int | None = None
     """Requests at once that were enough when the store was measured."""
 
-    def site(self) -> ReduceWorker:
-        """The machine's part."""
+    def steps(self) -> ReduceWorker:
+        """The node's worker."""
         return ReduceWorker(self)
 
 
-class ReduceWorker:
-    """A machine's part in a reduction."""
-
-    STEPS = STEPS
+class ReduceWorker(WorkerSteps):
+    """A node's part in a reduction."""
 
     def __init__(self, place: ReduceConfig) -> None:
         self._place = place
-        self.on_news: Callable[[], None] = lambda: None
         self._workers = place.workers or core.workers()
         self._reducer: LocalReducer | None = None
         self._round = -1
@@ -91,39 +109,58 @@ class ReduceWorker:
         """What it came to have in this attempt."""
         self.compute_flag = ComputeFlag()
         self._lock = threading.Lock()
-        self.begin()
+        self.begin_step()
 
-    def begin(self) -> None:
-        """A step begins: nothing is given yet."""
+    def handlers(self) -> Sequence[Handler[Any, Any]]:
+        """All steps of a reduction."""
+        return (
+            Handler(messages.INDEX, self.index),
+            Handler(messages.SAMPLE, self.sample),
+            Handler(messages.LEARN, self.learn),
+            Handler(messages.REDUCE, self.reduce),
+            Handler(messages.MERGE, self.merge),
+        )
+
+    @property
+    def last_progress(self) -> float:
+        """When it was last seen computing, which `on_progress` does not see."""
+        return self.compute_flag.last_active
+
+    def begin_step(self) -> None:
+        """Begins a step, to which no chunks were given yet."""
         self._queue = _ChunkQueue(
             self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0
         )
         self._running: LocalRound | None = None
-        self._lines: list[Mapping[str, Any]] = []
-        self._told = 0
+        self._news: list[News] = []
+        self._known = 0
 
-    def finished(self, known: int) -> list[Mapping[str, Any]]:
-        """What befell in the step, after so many lines: ``given``, ``came``, ``kept``."""
+    def news(self, known: int) -> list[News]:
+        """What happened in the step, after so many of these."""
         with self._lock:
-            del self._lines[: known - self._told]  # They are known: objects take memory.
-            self._told = known
-            return list(self._lines)
+            del self._news[: known - self._known]  # The driver has them: objects take memory.
+            self._known = known
+            return list(self._news)
 
-    def index(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """The chunks of what is here, and of object storage if it is asked for that.
+    def notify(self, notice: Notice) -> None:
+        """Takes chunks for the step that is under way, or gives some back."""
+        if isinstance(notice, MoreChunks):
+            self.more(notice.start, notice.chunks, notice.last)
+        else:
+            self.give_back(notice.count)
 
-        Args:
-            asked: ``urls``, and how many ``nodes`` there are.
-            on_progress: Called with how many files were looked at, and chunks found: a long text is
-                one file.
+    def index(self, request: FindChunks, on_progress: OnProgress) -> ChunksFound:
+        """Finds the chunks of what is here, and of object storage if it is asked for that.
+
+        Progress is how many files were looked at, and chunks found: a long text is one file.
         """
-        place, nodes = self._place, asked["nodes"]
+        place, nodes = self._place, request.nodes
         here = [each for each in place.inputs if os.path.exists(each)]
         memory, workers = place.memory_bytes * nodes, self._workers * nodes
         index = None
-        if inputs := [*here, *asked["urls"]]:
+        if inputs := [*here, *request.urls]:
             # What is asked of a store comes to its end by itself, as the list of a large folder.
-            with self.compute_flag.computing() if asked["urls"] else nullcontext():
+            with self.compute_flag.computing() if request.urls else nullcontext():
                 index = index_store.find_chunks(
                     inputs,
                     place.object_store,
@@ -133,39 +170,29 @@ class ReduceWorker:
                     lambda total: tuning.chunk_bytes(total, memory, workers),
                     lambda files, chunks: on_progress(files + chunks),
                 )
-        return {
-            "index": None if index is None else to_bytes(index),
-            "files": [] if index is None else [_seen(file) for file in index.files],
-            "absent": [each for each in place.inputs if each not in here],
-            "workers": self._workers,
-        }
+        return ChunksFound(
+            index=None if index is None else to_bytes(index),
+            files=[] if index is None else [_seen(file) for file in index.files],
+            absent=[each for each in place.inputs if each not in here],
+            workers=self._workers,
+        )
 
-    def sample(self, asked: Mapping[str, Any], on_progress: OnProgress) -> Any:
-        """Some rows.
-
-        Args:
-            asked: The ``index``, and how many ``rows``.
-            on_progress: Called with how many chunks gave some.
-        """
-        index = from_bytes(asked["index"], "the index")
+    def sample(self, request: SampleRows, on_progress: OnProgress) -> RowsSampled:
+        """Samples rows; progress is how many chunks gave some."""
+        index = from_bytes(request.index, "the index")
         with _of_user():
-            return sample_rows(index, self._place.object_store, asked["rows"], on_progress)
+            rows = sample_rows(index, self._place.object_store, request.rows, on_progress)
+        return RowsSampled(pickle.dumps(rows))
 
-    def learn(self, asked: Mapping[str, Any], on_progress: OnProgress) -> None:
-        """Takes what stays the same in all rounds.
-
-        Args:
-            asked: The ``reduction``, packed; the ``index``; ``chunk_bytes``, of the largest chunk;
-                ``keep_bytes``, of an object that is sent before the end, at most.
-            on_progress: Not called.
-        """
+    def learn(self, request: Learn, on_progress: OnProgress) -> None:
+        """Takes what stays the same in all rounds."""
         place = self._place
         with self.compute_flag.computing():
-            reduction: Reduction[Any] = pickle.loads(asked["reduction"])
-        index = from_bytes(asked["index"], "the index")
+            reduction: Reduction[Any] = pickle.loads(request.reduction)
+        index = from_bytes(request.index, "the index")
         settings = ReduceSettings(
-            chunk_bytes=asked["chunk_bytes"],
-            range_bytes=tuning.range_bytes(asked["chunk_bytes"]),
+            chunk_bytes=request.chunk_bytes,
+            range_bytes=tuning.range_bytes(request.chunk_bytes),
             memory_bytes=place.memory_bytes,
             workers=self._workers,
             object_store=place.object_store,
@@ -176,20 +203,14 @@ class ReduceWorker:
                 reduction, index.files, index.format, settings, self.compute_flag
             )
         self._round, self._objects = -1, []
-        self._checkpoint_bytes = asked["keep_bytes"]
+        self._checkpoint_bytes = request.checkpoint_bytes
 
-    def reduce(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Reduces the chunks that it is given while it does so (`more`).
-
-        Args:
-            asked: The number of the ``round``, what is ``known``, packed, the first ``chunks``, and
-                whether they are the ``last``.
-            on_progress: Called with bytes received.
-        """
+    def reduce(self, request: Reduce, on_progress: OnProgress) -> Reduced:
+        """Reduces the chunks that it is given, and those that come meanwhile."""
         assert self._reducer is not None
         machine = self._reducer
-        if asked["round"] != self._round:
-            self._round, self._objects = asked["round"], []
+        if request.round != self._round:
+            self._round, self._objects = request.round, []
         self._begin_attempt(-1)
         machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
@@ -199,9 +220,9 @@ class ReduceWorker:
         )
         with _of_user():
             dealt = self._queue
-            dealt.more(0, asked["chunks"], asked["last"])
+            dealt.more(0, request.chunks, request.last)
             self._running = one = LocalRound(
-                machine, pickle.loads(asked["known"]), dealt, keeping.reduced
+                machine, pickle.loads(request.known), dealt, keeping.reduced
             )
             whole = one.run(lambda: on_progress(one.received_bytes))
         with (
@@ -211,14 +232,14 @@ class ReduceWorker:
         ):
             self._objects.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
-        return {
-            "chunks": done,
-            "workers": [asdict(worker) for worker in machine.workers],
-            "requests": sum_requests(machine.requests),
-            "phases": machine.phases,
-            "threads": at_once,
-            "why": why,
-        }
+        return Reduced(
+            chunks=done,
+            workers=[ThreadReport(**asdict(worker)) for worker in machine.workers],
+            requests=sum_requests(machine.requests),
+            phases=[phase_record(phase) for phase in machine.phases],
+            threads=at_once,
+            why=why,
+        )
 
     def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Takes chunks for the step that is under way; twice is as good as once.
@@ -236,22 +257,20 @@ class ReduceWorker:
         numbers = self._queue.give_back(chunks)
         if self._running is not None:
             numbers += self._running.return_chunks(chunks - len(numbers))
-        self._note({"back": numbers})
+        self._note(ChunksReturned(numbers))
 
-    def join(self, attempt: int, other: bytes) -> None:
+    def store_object(self, attempt: int, content: bytes) -> None:
         """Takes another's object, to be merged in this attempt."""
         self._begin_attempt(attempt)
-        self._joined.append(other)
+        self._joined.append(content)
 
-    def merge(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
+    def merge(self, request: Merge, on_progress: OnProgress) -> Merged:
         """Merges its own objects, or what these came to, and those that it was given since.
 
-        Args:
-            asked: Which ``attempt`` it is; its first step is of its own objects.
-            on_progress: Not called.
+        The first step of an attempt is of its own objects.
         """
         assert self._reducer is not None
-        self._begin_attempt(asked["attempt"])
+        self._begin_attempt(request.attempt)
         own = self._objects if self._merged is None else [self._merged]
         packs, self._joined = [*own, *self._joined], []
         with self.compute_flag.computing():
@@ -262,9 +281,9 @@ class ReduceWorker:
                         whole = call_reduction(merge, whole, pickle.loads(other))
                     packs = [pickle_with_modules(whole, ())]
         (self._merged,) = packs
-        return {"bytes": len(self._merged)}
+        return Merged(len(self._merged))
 
-    def held(self, attempt: int) -> bytes:
+    def fetch_object(self, attempt: int) -> bytes:
         """What `merge` came to in this attempt."""
         assert attempt == self._attempt and self._merged is not None
         return self._merged
@@ -273,16 +292,16 @@ class ReduceWorker:
         if attempt != self._attempt:
             self._attempt, self._joined, self._merged = attempt, [], None
 
-    def _note(self, line: Mapping[str, Any]) -> None:
+    def _note(self, news: News) -> None:
         with self._lock:
-            self._lines.append(line)
-        self.on_news()
+            self._news.append(news)
+        self.context.note_news()
 
 
 class _ChunkQueue:
     """The chunks that the driver deals; those that got lost on the way are sent again."""
 
-    def __init__(self, note: Callable[[Mapping[str, Any]], None], ahead: Callable[[], int]) -> None:
+    def __init__(self, note: Callable[[News], None], ahead: Callable[[], int]) -> None:
         self._note, self._ahead, self._lock = note, ahead, threading.Lock()
         self._chunks: deque[NumberedChunk] = deque()
         self._count, self._is_last = 0, False
@@ -296,7 +315,7 @@ class _ChunkQueue:
             self._chunks += new
             self._count += len(new)
             self._is_last = last
-            self._note({"given": self._count, "last": last})
+            self._note(ChunksArrived(self._count, last))
             return True
 
     def next(self) -> NumberedChunk | None:
@@ -310,7 +329,7 @@ class _ChunkQueue:
             return [self._chunks.pop()[0] for _ in range(count)]
 
     def retrieved(self, number: int) -> None:
-        self._note({"came": number, "ahead": self._ahead()})
+        self._note(ChunkRetrieved(number, self._ahead()))
 
     @property
     def is_over(self) -> bool:
@@ -346,7 +365,7 @@ class _Checkpoints:
         with user_code("local", "the object, to be sent"):
             content = pickle_with_modules(whole, ())
         if len(content) <= self._most_bytes:
-            self._site._note({"worker": place, "kept": content, "chunks": tuple(since)})
+            self._site._note(Checkpoint(place, content, list(since)))
             since.clear()
         now = time.monotonic()
         self._due[place] = now + max(self._seconds, (now - began) / CHECKPOINT_SHARE)

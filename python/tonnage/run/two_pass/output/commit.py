@@ -1,4 +1,4 @@
-"""How a job on a fleet ends: manifests, when the sums agree; the record; nothing else stays."""
+"""How a job on a cluster ends: manifests when the totals agree, the record, and nothing else stays."""
 
 from __future__ import annotations
 
@@ -12,67 +12,84 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass.job_dir import files_to_json
+from tonnage.run.two_pass.job_files import Manifest
 from tonnage.run.two_pass.job_state import JobRun
+from tonnage.run.two_pass.messages import (
+    CLEAR,
+    DROP,
+    LEAVE,
+    PUBLISH,
+    RELEASE,
+    SEAL,
+    Clear,
+    Drop,
+    Leave,
+    Publish,
+    Seal,
+)
 from tonnage.run.two_pass.run_record import build_run_record
 from tonnage.run.two_pass.schedule import NoNodeLeft, Schedule
 
 
-def sealed(job: JobRun) -> bool:
-    """Whether all directories have their manifest; who could not write it is lost."""
+def seal(job: JobRun) -> bool:
+    """Has all directories get their manifest; whether they have. A node that fails is lost."""
     schedule = job.schedule
-    job.asked.check_totals(schedule)
-    written = schedule.written
+    job.spec.check_totals(schedule)
     files = _files_in_order(job)
-    manifest = {
-        "format": "tonnage.output/1",
-        "records": written.records,
-        "bytes": written.bytes,
-        "checksum": f"{written.checksum:x}",
-        "parts": [Path(each["path"]).name for each in files],
-    }
+    manifest = Manifest(
+        format="tonnage.output/1",
+        records=schedule.written.records,
+        bytes=schedule.written.bytes,
+        checksum=f"{schedule.written.checksum:x}",
+        parts=[Path(each["path"]).name for each in files],
+    )
+    if job.spec.output_url is not None:
+        sizes = {each["path"]: each["bytes"] for each in files}
+        job.run_on_one(PUBLISH, Publish(manifest, sizes))
+        job.dir.append({"event": "publish", "told": job.take_reports()})
+        for node in sorted(schedule.keepers - {*job.pool.nodes}):
+            job.lose(node, job.why_lost(node))  # What it had put stays.
+        job.dir.list_files(files)
+        return True
+    return _seal_directories(job, manifest, files)
+
+
+def _seal_directories(job: JobRun, manifest: Manifest, files: Sequence[Mapping[str, Any]]) -> bool:
+    schedule, names = job.schedule, _names(files)
     copies = [
         (copy.node, Path(path).name)
         for copy in (schedule.copies or {}).values()
         for path in copy.paths
     ]
-    if job.asked.output_url is not None:
-        sizes = {each["path"]: each["bytes"] for each in files}
-        job.run_on_one("publish", {"manifest": manifest, "sizes": sizes})
-        job.dir.append({"event": "publish", "told": job.take_reports()})
-        for node in sorted(schedule.keepers - {*job.pool.nodes}):
-            job.lose(node, job.why_gone(node))  # What it had put stays.
-        job.dir.list_files(files)
-        return True
-    names = _names(files)
-    asked = {
-        node: {
-            "manifest": manifest,
-            "output": [*job.parts(node, names)],
-            "copies": [name for each, name in copies if each == node],
-        }
+    requests = {
+        node: Seal(
+            manifest=manifest,
+            output=[*job.parts(node, names)],
+            copies=[name for keeper, name in copies if keeper == node],
+        )
         for node in job.pool.nodes
         if node in schedule.keepers or node in names
     }
-    ended = job.pool.run_step("seal", asked)
-    for node, end in sorted(ended.items()):
-        if end.kind is not None:
-            job.pool.lose(node, end.reason)
-            job.lose(node, end.reason)
-    if unsealed := [node for node in names if node not in {*asked, *job.surviving_readers}]:
-        job.lose(unsealed[0], job.why_gone(unsealed[0]))
+    results = job.pool.run_step(SEAL, requests)
+    for node, result in sorted(results.items()):
+        if result.failure is not None:
+            job.pool.lose(node, result.reason)
+            job.lose(node, result.reason)
+    if unsealed := [node for node in names if node not in {*requests, *job.surviving_readers}]:
+        job.lose(unsealed[0], job.why_lost(unsealed[0]))
         return False
     job.dir.list_files(files)
-    return all(end.kind is None for end in ended.values())
+    return all(result.failure is None for result in results.values())
 
 
-def whole(job: JobRun) -> RunRecord:
+def complete(job: JobRun) -> RunRecord:
     """Writes the record, and has nodes remove the rest."""
     record = build_run_record(
         job.dir,
         job.schedule,
-        job.asked.command,
-        {"job": job.asked.JOB} | job.asked.record_fields(job),
-        job.asked.settings | {"connections": job.asked.connections},
+        job.spec.command,
+        {"job": job.spec.JOB} | job.spec.record_fields(job.schedule, job.dir.events),
+        job.spec.settings | {"connections": job.spec.connections},
         time.monotonic() - job.began,
         job.lost,
         job.pool.labels,
@@ -83,42 +100,44 @@ def whole(job: JobRun) -> RunRecord:
 
 
 def leave(job: JobRun) -> None:
-    """Has nodes remove all but the output; for one that is gone, who sees its output does."""
+    """Has nodes remove all but the output; for a lost node, its surviving reader does."""
     if job.dir.is_left:
         return
-    crew, files = job.pool, job.dir.files
+    pool, files = job.pool, job.dir.files
     sizes: dict[str, dict[str, int]] = {}
     for each in files:
         if not is_url(each["path"]):
             sizes.setdefault(each["node"], {})[each["path"]] = each["bytes"]
-    names, going = _names(files), True
-    while going:
-        there = {*crew.nodes}
-        job.surviving_readers = {node: other for node, other in job.surviving_readers.items() if other in there}
+    names, again = _names(files), True
+    while again:
+        there = {*pool.nodes}
+        job.surviving_readers = {
+            node: reader for node, reader in job.surviving_readers.items() if reader in there
+        }
         for node in sizes:
             if node not in there and node not in job.surviving_readers:
                 job.has_surviving_reader(node, sizes[node])
-        ended = crew.run_step("leave", {node: job.parts(node, names) for node in there})
-        for node, end in ended.items():
-            if end.kind is not None:
-                crew.lose(node, end.reason)
-        going = there > {*crew.nodes}
+        requests = {node: Leave(job.parts(node, names)) for node in there}
+        for node, result in pool.run_step(LEAVE, requests).items():
+            if result.failure is not None:
+                pool.lose(node, result.reason)
+        again = there > {*pool.nodes}
     keepers = {each["copy"]["node"] for each in files if each["copy"]}
-    if job.asked.output_url is not None:
-        job.run_on_one("release", None)
-    if {*sizes} | keepers <= {*crew.nodes, *job.surviving_readers}:
-        job.dir.leave(crew.nodes)  # Else the same command does it, when they are back.
+    if job.spec.output_url is not None:
+        job.run_on_one(RELEASE, None)
+    if {*sizes} | keepers <= {*pool.nodes, *job.surviving_readers}:
+        job.dir.leave(pool.nodes)  # Else the same command does it, when they are back.
 
 
 def abandon(job: JobRun) -> None:
     """Has nodes remove all of a job that cannot be done, and forgets it."""
     nodes = job.pool.nodes
-    job.pool.run_step("drop", {node: {"keeps": []} for node in nodes})
-    job.pool.run_step("leave", {node: {} for node in nodes})
-    if job.asked.output_url is not None:
+    job.pool.run_step(DROP, {node: Drop([]) for node in nodes})
+    job.pool.run_step(LEAVE, {node: Leave() for node in nodes})
+    if job.spec.output_url is not None:
         with suppress(core.UsageError, core.RunError, NoNodeLeft):  # Why it ends says more.
-            job.run_on_one("clear", None)
-            job.run_on_one("release", None)
+            job.run_on_one(CLEAR, Clear(None))
+            job.run_on_one(RELEASE, None)
     job.dir.forget()
 
 
@@ -131,7 +150,7 @@ def _files_in_order(job: JobRun) -> list[dict[str, Any]]:
             "records": records,
             "bytes": size,
             "checksum": f"{checksum:x}",
-            **job.asked.listing_fields(job, place),
+            **job.spec.listing_fields(job.plan, place),
             "copy": _copy(schedule, place, number),
         }
         for place in sorted(schedule.finished)

@@ -1,4 +1,4 @@
-"""What a machine does with objects: it finds those of the input, and sees to the output's folder.
+"""A node's steps in object storage: it finds the input's objects, and manages the output's folder.
 
 ::
 
@@ -6,19 +6,22 @@
     s3://BUCKET/PREFIX/part-00012                a partition, as its owner's upload was completed
     s3://BUCKET/PREFIX/_tonnage.json             the manifest, last
 
-All machines see the same objects, so one of them does this for all. Keys are of its environment.
+All nodes see the same objects, so one of them does this for all. It takes keys from its environment.
 """
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from tonnage.base import core
+from tonnage.cluster.failures import InputChanged
+from tonnage.cluster.step_worker import Handler, WorkerSteps
 from tonnage.run.storage.object_store import (
     ObjectFolder,
     find_and_count,
@@ -26,53 +29,67 @@ from tonnage.run.storage.object_store import (
     split_url,
     sum_requests,
 )
+from tonnage.run.two_pass import messages
+from tonnage.run.two_pass.job_files import Manifest
+from tonnage.run.two_pass.job_spec import WorkerConfig
+from tonnage.run.two_pass.messages import (
+    Clear,
+    FolderClaimed,
+    ObjectsFound,
+    Paths,
+    Publish,
+    RequestCounts,
+    SplitToRead,
+    StoreRequests,
+)
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.splits import FileId, object_id
 
-if TYPE_CHECKING:
-    from tonnage.run.two_pass.worker import WorkerConfig
-
 OnProgress = core.OnProgress
 
-STEPS = ("find", "reach", "claim", "clear", "publish", "release")
-"""What is asked of a store in them ends by itself, after so many tries; until then none is told."""
+OTHER_JOB = (
+    "another job writes there, or was interrupted: wait for it, resume it (the same command with "
+    "its job directory)"
+)
 
 
-class InputChanged(Exception):
-    """An input is not what it was: nothing that was sorted of it can be used."""
+class ObjectStoreSteps(WorkerSteps):
+    """A node's steps in object storage."""
 
+    _config: WorkerConfig
 
-class ObjectStoreSteps(ABC):
-    """A machine's part in a job, as far as objects are concerned.
+    def store_handlers(self) -> Sequence[Handler[Any, Any]]:
+        """These steps."""
+        return (
+            Handler(messages.FIND, self.find),
+            Handler(messages.REACH, self.reach),
+            Handler(messages.CLAIM, self.claim),
+            Handler(messages.CLEAR, self.clear),
+            Handler(messages.PUBLISH, self.publish),
+            Handler(messages.RELEASE, self.release),
+        )
 
-    What it tells has ``requests``: what was asked of the store.
-    """
-
-    _place: WorkerConfig
-
-    def find(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
-        """The objects that these mean, as ``objects``.
+    def find(self, request: Paths, on_progress: OnProgress) -> ObjectsFound:
+        """Finds the objects that urls mean.
 
         Raises:
             UsageError: They mean none, or one cannot be used.
         """
-        found, requests = find_and_count(urls, self._place.volumes)
+        found, requests = find_and_count(request.paths, self._config.object_store)
         objects = [object_id(each.url, each.bytes, each.etag) for each in found]
         more = self._refuse_inputs(objects, on_progress)
-        return {"objects": objects, "requests": sum_requests([requests, more])}
+        return ObjectsFound(objects, sum_requests([requests, more]))
 
-    def reach(self, urls: Sequence[str], on_progress: OnProgress) -> dict[str, Any]:
-        """Looks at these objects: it is let in.
+    def reach(self, request: Paths, on_progress: OnProgress) -> StoreRequests:
+        """Looks at objects, to see that this node may.
 
         Raises:
-            UsageError: It is not.
+            UsageError: It may not.
         """
-        return {"requests": find_and_count(urls, self._place.volumes)[1]}
+        return StoreRequests(find_and_count(request.paths, self._config.object_store)[1])
 
-    def claim(self, _: None, on_progress: OnProgress) -> dict[str, Any]:
-        """Makes the output's folder the job's own; tells the sizes of parts that are ``there``.
-
-        It is by the object ``marker``.
+    def claim(self, _: None, on_progress: OnProgress) -> FolderClaimed:
+        """Makes the output's folder the job's own, by an object there.
 
         Raises:
             UsageError: It holds something else.
@@ -87,30 +104,25 @@ class ObjectStoreSteps(ABC):
                 if name != self._marker:
                     self._folder.clear([self._marker])
                     self._refuse_folder(name)
-        there = {self._url(name): size for name, size in sizes.items() if is_part(name)}
-        marker = self._url(self._marker)
-        return {"there": there, "marker": marker, "requests": requests}
+        parts = {self._url(name): size for name, size in sizes.items() if is_part(name)}
+        return FolderClaimed(parts, self._url(self._marker), requests)
 
-    def clear(self, places: Collection[int] | None, on_progress: OnProgress) -> dict[str, Any]:
-        """Removes partitions that are done again, or all, and uploads that somebody has left."""
-        only = None if places is None else {*places}
+    def clear(self, request: Clear, on_progress: OnProgress) -> StoreRequests:
+        """Removes partitions, and uploads that were not completed."""
+        only = None if request.partitions is None else {*request.partitions}
         names = [name for name in self._folder.objects()[0] if is_part(name, only=only)]
-        return self._folder.clear(names, uploads=True)
+        return self._clear(names, uploads=True)
 
-    def publish(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Writes the manifest: from then on the output is whole.
-
-        Args:
-            asked: ``manifest``, and ``sizes``: of all parts, by their urls.
-            on_progress: Not called.
+    def publish(self, request: Publish, on_progress: OnProgress) -> StoreRequests:
+        """Writes the manifest.
 
         Raises:
             RunError: A part is not there, or not as it was put.
         """
         # First, so that nothing comes after it was looked for.
-        cleared = self._folder.clear([], uploads=True)
+        cleared = self._clear([], uploads=True)
         listed, _ = self._folder.objects()
-        wanted = {self._name(url): size for url, size in asked["sizes"].items()}
+        wanted = {self._name(url): size for url, size in request.sizes.items()}
         for name, size in wanted.items():
             if listed.get(name) != size:
                 raise core.RunError(
@@ -118,60 +130,63 @@ class ObjectStoreSteps(ABC):
                 )
         left = [name for name in listed if is_part(name) and name not in wanted]
         if left:
-            self._folder.clear(left)
-        text = json.dumps(asked["manifest"], indent=1) + "\n"
+            self._clear(left, uploads=False)
+        text = manifest_json(request.manifest).decode()
         self._folder.put(MANIFEST, text)
         return cleared
 
-    def release(self, _: None, on_progress: OnProgress) -> dict[str, Any]:
-        """Has the folder be nobody's any more."""
-        return self._folder.clear([self._marker])
+    def release(self, _: None, on_progress: OnProgress) -> StoreRequests:
+        """Removes the object that makes the folder the job's."""
+        return self._clear([self._marker], uploads=False)
+
+    def _clear(self, names: Sequence[str], *, uploads: bool) -> StoreRequests:
+        return StoreRequests(self._folder.clear(names, uploads)["requests"])
 
     @abstractmethod
     def _refuse_input(self, file: FileId) -> None:
         """Refuses a file or an object that this kind of job cannot read."""
 
-    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> dict[str, Any]:
-        """Refuses if one cannot be read; what was asked of stores for that."""
+    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> RequestCounts:
+        """Refuses if one cannot be read; gives the requests that this took."""
         for each in files:
             self._refuse_input(each)
         return {}
 
     @contextmanager
-    def _unchanged(self, splits: Iterable[Mapping[str, Any]]) -> Iterator[None]:
+    def _unchanged(self, splits: Iterable[SplitToRead]) -> Iterator[None]:
         """While these are read: tells an object that was changed from other failures."""
         try:
             yield
         except core.RunError as why:
             # The core names files by paths, and a url as if it were one.
-            if {Path(each["path"]) for each in splits if is_url(each["path"])} & {*why.args[1:]}:
-                raise InputChanged(why.args[0]) from why
+            if {Path(each.path) for each in splits if is_url(each.path)} & {*why.args[1:]}:
+                raise InputChanged(why.why) from why
             raise
 
-    def _split(self, split: Mapping[str, Any]) -> dict[str, Any]:
+    def _split_config(self, split: SplitToRead) -> dict[str, Any]:
         """A part of the input as the core takes it."""
-        if not is_url(split["path"]):
-            return {name: split[name] for name in ("path", "offset", "bytes")}
-        bucket, key = split_url(split["path"])
-        store = self._place.volumes.store(bucket)
-        of_object = {name: split[name] for name in ("etag", "offset", "bytes")}
-        return {"store": store, "key": key} | of_object
+        span: dict[str, Any] = {"offset": split.offset, "bytes": split.bytes}
+        if not is_url(split.path):
+            return {"path": split.path} | span
+        bucket, key = split_url(split.path)
+        store = self._config.object_store.store(bucket)
+        return {"store": store, "key": key, "etag": split.etag} | span
 
     @property
     def _output(self) -> list[str] | dict[str, Any]:
         """Where the output goes, as the core takes it."""
-        if self._place.folder is None:
-            return list(self._place.output)
+        if self._config.output_url is None:
+            return list(self._config.output)
         return self._folder.as_output()
 
     @property
     def _folder(self) -> ObjectFolder:
-        assert self._place.folder is not None
-        return ObjectFolder(self._place.folder, self._place.volumes)
+        assert self._config.output_url is not None
+        return ObjectFolder(self._config.output_url, self._config.object_store)
 
     @property
     def _marker(self) -> str:
-        return f"{UNFINISHED_PREFIX}{self._place.job}"
+        return f"{UNFINISHED_PREFIX}{self._config.job}"
 
     def _url(self, name: str) -> str:
         return self._folder.url(name)
@@ -180,13 +195,17 @@ class ObjectStoreSteps(ABC):
         return url.rpartition("/")[2]
 
     def _refuse_folder(self, name: str) -> None:
-        place = f"--output {self._place.folder}"
+        url = self._config.output_url
         if name.startswith(UNFINISHED_PREFIX):
             raise core.UsageError(
-                f"{place}: another job writes there, or was interrupted: wait for it, go on "
-                "with it (the same command with --job-dir of the first), or remove "
-                f"{name} and the parts"
+                f"{url}: {OTHER_JOB}, or remove {name} and the parts", setting="output"
             )
         raise core.UsageError(
-            f"{place} is not empty (it holds {name}): give a url under which nothing is"
+            f"{url} is not empty (it holds {name}): give a url under which nothing is",
+            setting="output",
         )
+
+
+def manifest_json(manifest: Manifest) -> bytes:
+    """A manifest as it is written."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"

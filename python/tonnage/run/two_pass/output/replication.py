@@ -1,12 +1,12 @@
-"""What a machine does with copies of files that are whole: its own for others, and others' here.
+"""A node's steps with copies of finished files: its own for other nodes, and others' here.
 
 ::
 
-    OUTPUT/_copies/part-00007      a copy of another machine's
+    OUTPUT/_copies/part-00007      a copy of another node's file
 
-A sort has its copies made while partitions are sorted (`Asked.COPIED_AS_WRITTEN`); what lacks one
-afterwards, since a machine was lost, and all that a MapReduce writes, is read from disk once more.
-When an owner is lost who keeps the copy takes its place: it only renames it.
+A sort has its copies made while partitions are sorted (`TwoPassJob.COPIED_AS_WRITTEN`). A file that
+lacks one afterwards, since a node was lost, is read from disk once more; so is all that a MapReduce
+writes. When an owner is lost, the node with the copy takes its place: it only renames the copy.
 """
 
 from __future__ import annotations
@@ -16,69 +16,60 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tonnage.base import core
-from tonnage.base.core.stage_stats import without_samples
 from tonnage.base.records import fsync_directory
+from tonnage.run.two_pass.job_spec import WorkerConfig
+from tonnage.run.two_pass.messages import AdoptCopies, CopyFiles, Mesh, WorkReport
 from tonnage.run.two_pass.output.names import COPIES
-
-if TYPE_CHECKING:
-    from tonnage.run.two_pass.worker import WorkerConfig
 
 OnProgress = core.OnProgress
 
 
 class ReplicationSteps(ABC):
-    """A machine's part in a job, as far as copies are concerned."""
+    """A node's steps with copies."""
 
-    _place: WorkerConfig
+    _config: WorkerConfig
     _list: Path
 
-    def copy(self, asked: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
-        """Copies finished files to other machines, and keeps theirs: what the core tells of it.
-
-        Args:
-            asked: ``files``, of each its ``path`` and ``keeper``, an endpoint's number; ``keeps``,
-                the partitions of which copies come; ``mesh``, who takes part.
-            on_progress: Called with bytes done.
-        """
-        self._forget(only={*asked["keeps"]})
+    def copy(self, request: CopyFiles, on_progress: OnProgress) -> WorkReport:
+        """Copies finished files to other nodes, and keeps theirs."""
+        self._forget(only={*request.keeps})
         self._note_listed()
         config = {
-            "files": asked["files"],
-            "copies": self._copies(asked["mesh"]),
-            "memory_bytes": self._place.memory_bytes,
+            "files": [{"path": each.path, "keeper": each.keeper} for each in request.files],
+            "copies": self._copies(request.mesh),
+            "memory_bytes": self._config.memory_bytes,
         }
-        return without_samples(core.run("fleet_copy", config, on_progress))
+        return WorkReport.of(core.run("fleet_copy", config, on_progress))
 
-    def inherit(self, files: Sequence[Sequence[Any]], on_progress: OnProgress) -> None:
-        """Has copies be its own output; those that are so already stay.
-
-        Args:
-            files: Path, records, bytes and checksum of each, as its own.
-            on_progress: Called after each.
-        """
+    def adopt_copies(self, request: AdoptCopies, on_progress: OnProgress) -> None:
+        """Makes copies the node's own output; those that are so already stay."""
         self._note_listed()
-        for number, (path, records, size, checksum) in enumerate(files):
-            own = Path(path)
+        for number, file in enumerate(request.files):
+            own = Path(file.path)
             if (copy := own.parent / COPIES / own.name).exists():
                 copy.rename(own)
                 fsync_directory(own.parent)
-            about = {"records": records, "bytes": size, "checksum": f"{checksum:x}"}
-            if os.stat(own).st_size != size:
-                raise OSError(errno.EIO, "it is not whole", path)
-            self._add_lines([{"path": path} | about])
+            if os.stat(own).st_size != file.sum.bytes:
+                raise OSError(errno.EIO, "it is not whole", file.path)
+            about = {"records": file.sum.records, "bytes": file.sum.bytes}
+            self._add_lines([{"path": file.path, **about, "checksum": file.sum.checksum}])
             on_progress(number)
 
-    def _copies(self, mesh: Mapping[str, Any]) -> dict[str, Any]:
-        """Where it keeps copies, as the core is told."""
+    def _copies(self, mesh: Mesh) -> dict[str, Any]:
+        """Where the node keeps copies, as the core takes it."""
         output = [str(directory) for directory in self._copied_to]
-        return {"mesh": mesh, "output": output, "finished": str(self._list)}
+        return {"mesh": self._mesh_config(mesh), "output": output, "finished": str(self._list)}
 
     @property
     def _copied_to(self) -> list[Path]:
-        return [Path(directory) / COPIES for directory in self._place.output]
+        return [Path(directory) / COPIES for directory in self._config.output]
+
+    @abstractmethod
+    def _mesh_config(self, mesh: Mesh) -> dict[str, Any]:
+        """A mesh as the core takes it."""
 
     @abstractmethod
     def _note_listed(self) -> None:

@@ -1,0 +1,160 @@
+"""What the driver of a reduction asks of its workers, and what they answer: its steps.
+
+Indexes, reductions and their objects are bytes: an index as it is on file, the others pickled.
+"""
+
+from __future__ import annotations
+
+from types import NoneType
+
+from tonnage.base.records import Phase
+from tonnage.cluster.protocol import Message, Step
+from tonnage.run.formats.format import Chunk
+from tonnage.run.two_pass.messages import RequestCounts
+from tonnage.run.two_pass.splits import FileId
+
+NumberedChunk = tuple[int, Chunk]
+
+
+class FindChunks(Message, frozen=True):
+    """Find the chunks of the node's input, and of these urls."""
+
+    urls: list[str]
+    nodes: int
+    """How many nodes the cluster has."""
+
+
+class ChunksFound(Message, frozen=True):
+    """The chunks of a node's input."""
+
+    index: bytes | None
+    """None without input."""
+    files: list[FileId]
+    absent: list[str]
+    """Inputs that are not there."""
+    workers: int
+    """Threads."""
+
+
+class SampleRows(Message, frozen=True):
+    """Give so many rows of these chunks."""
+
+    index: bytes
+    rows: int
+
+
+class RowsSampled(Message, frozen=True):
+    """Rows, pickled."""
+
+    rows: bytes
+
+
+class Learn(Message, frozen=True):
+    """Take what stays the same in all rounds."""
+
+    reduction: bytes
+    index: bytes
+    chunk_bytes: int
+    """Of the largest chunk."""
+    checkpoint_bytes: int
+    """The longest object that is sent before the end of a step."""
+
+
+class Reduce(Message, frozen=True):
+    """Reduce chunks of a round: these, and those that come while it does (`MoreChunks`)."""
+
+    round: int
+    known: bytes
+    """The last round's result."""
+    chunks: list[NumberedChunk]
+    last: bool
+    """Whether no more come."""
+
+
+class ThreadReport(Message, frozen=True):
+    """What a thread did (`local_round.WorkerStats`)."""
+
+    chunks: int
+    bytes: int
+    rows: int
+    retrieval_seconds: float
+    processing_seconds: float
+    synchronisation_seconds: float
+
+
+class Reduced(Message, frozen=True):
+    """What a node reduced in a step."""
+
+    chunks: list[int]
+    """Their numbers."""
+    workers: list[ThreadReport]
+    requests: RequestCounts
+    phases: list[Phase]
+    threads: int
+    """Requests at once."""
+    why: str
+    """Why so many."""
+
+
+class Merge(Message, frozen=True):
+    """Merge the node's own objects, or what they came to, with those it was given since."""
+
+    attempt: int
+
+
+class Merged(Message, frozen=True):
+    """The length of the merged object."""
+
+    bytes: int
+
+
+class ChunksArrived(Message, frozen=True, tag=True):
+    """How many chunks have arrived at the node, and whether it knows that no more come."""
+
+    count: int
+    last: bool
+
+
+class ChunkRetrieved(Message, frozen=True, tag=True):
+    """A chunk was retrieved; so many should wait at the node."""
+
+    number: int
+    ahead: int
+
+
+class ChunksReturned(Message, frozen=True, tag=True):
+    """The node gives chunks back."""
+
+    numbers: list[int]
+
+
+class Checkpoint(Message, frozen=True, tag=True):
+    """A thread's object so far, with the chunks that came to it since its last one."""
+
+    worker: int
+    content: bytes
+    chunks: list[int]
+
+
+class MoreChunks(Message, frozen=True, tag=True):
+    """Take chunks, which come after so many others."""
+
+    start: int
+    chunks: list[NumberedChunk]
+    last: bool
+
+
+class ReturnChunks(Message, frozen=True, tag=True):
+    """Give back so many chunks, at most, that are not retrieved yet."""
+
+    count: int
+
+
+News = ChunksArrived | ChunkRetrieved | ChunksReturned | Checkpoint
+Notice = MoreChunks | ReturnChunks
+
+INDEX = Step("index", FindChunks, ChunksFound)
+SAMPLE = Step("sample", SampleRows, RowsSampled)
+LEARN = Step("learn", Learn, NoneType)
+REDUCE = Step("reduce", Reduce, Reduced, news=News, notice=Notice)
+MERGE = Step("merge", Merge, Merged)
