@@ -79,8 +79,26 @@ class MetricDetails(KnownKeys, frozen=True, kw_only=True):
     nodes: Count | UnsetType = UNSET
     began_late_seconds: float | None | UnsetType = UNSET
     retries: Count | UnsetType = UNSET
-    errors: dict[str, Count] | UnsetType = UNSET
+    errors: dict[str, Count] | Count | UnsetType = UNSET
     first_byte_seconds: dict[str, Amount | Count | None] | UnsetType = UNSET
+
+
+class DiskMode(KnownKeys, frozen=True, kw_only=True):
+    """How a disk was really used."""
+
+    engine: str | UnsetType = UNSET
+    registered: bool | UnsetType = UNSET
+    direct: bool | UnsetType = UNSET
+    why: str | None | UnsetType = UNSET
+
+
+class RequestCounts(KnownKeys, frozen=True, kw_only=True):
+    """How many requests object storage answered."""
+
+    requests: Count | UnsetType = UNSET
+    retries: Count | UnsetType = UNSET
+    hedged: Count | UnsetType = UNSET
+    errors: dict[str, Count] | UnsetType = UNSET
 
 
 def check_known_keys(values: Mapping[str, Any], kind: type[KnownKeys], field: str) -> None:

@@ -64,9 +64,11 @@ def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> It
             yield from _mistakes(field.type, value[name], member(path, name))
         elif field.required:
             yield f"{member(path, name)}: missing"
+    if not hasattr(kind.cls, "__post_init__"):
+        return
     try:
         msgspec.convert(value, kind.cls)
-    except msgspec.ValidationError as why:  # What ``__post_init__`` demands.
+    except msgspec.ValidationError as why:
         text = str(why).partition(" - at `")[0]
         yield f"{path}{text}" if text.startswith(".") else f"{path}: {text}"
 

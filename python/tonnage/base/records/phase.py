@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tonnage.base.records.base import Count, Seconds, Struct
+from tonnage.base.records.known_keys import DiskMode, check_known_keys
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -34,3 +35,7 @@ class Phase(Struct, frozen=True, kw_only=True):
     memory_bytes: Count
     disk_modes: list[dict[str, Any]]
     stages: list[Stage]
+
+    def __post_init__(self) -> None:
+        for at, mode in enumerate(self.disk_modes):
+            check_known_keys(mode, DiskMode, f"disk_modes[{at}]")

@@ -6,7 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from tonnage.base.records import Phase, Stage
 from tonnage.base.records.base import Count, Level, PositiveCount, Seconds, StoredFile, Struct
+from tonnage.base.records.known_keys import RequestCounts
 
 SCHEMA: Literal["tonnage.fleet-job/1"] = "tonnage.fleet-job/1"
 _JobName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
@@ -66,19 +68,32 @@ class PlanFile(InputFiles, frozen=True, kw_only=True):
             raise ValueError("there are not as many partitions as bounds make")
 
 
+class ReportedStage(Stage, frozen=True, kw_only=True):
+    """A stage as the core reports it."""
+
+    depth: Count
+
+
+class ReportedPhase(Phase, frozen=True, kw_only=True):
+    """A phase as the core reports it."""
+
+    stages: list[ReportedStage]
+    timeline: list[Any]
+
+
 class StepReport(Struct, frozen=True):
     """What a step did on a node."""
 
     seconds: Seconds
     cpu_seconds: Seconds
     peak_memory_bytes: Count
-    phases: list[dict[str, Any]]
+    phases: list[ReportedPhase]
     read_bytes: Count
     written_bytes: Count
     sent_bytes: Count
     received_bytes: Count
     repartitioned_bytes: Count
-    requests: dict[str, Any]
+    requests: RequestCounts
 
 
 _Reports = dict[str, dict[str, StepReport]]
