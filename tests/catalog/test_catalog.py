@@ -375,12 +375,12 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
     file = table(tmp_path, [{}])
 
     def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
-        def told(path: object, *args: Any, **options: Any) -> Any:
+        def wrapped(path: object, *args: Any, **options: Any) -> Any:
             if path == file:
                 raise PermissionError(13, "Permission denied")
             return real(path, *args, **options)
 
-        return told
+        return wrapped
 
     # The file itself, and the directory that it is in.
     for what, name in ((Path, "open"), (os, "stat")):
@@ -513,7 +513,7 @@ def test_offers_are_chosen_and_the_undecided_counted() -> None:
 def test_a_catalog_differs_from_a_later_one() -> None:
     found = compare_catalogs(load_catalog(AWS_2014), load_catalog(AWS))
     assert found.gone == ("cc2.8xlarge", "cg1.4xlarge", "hi1.4xlarge", "hs1.8xlarge")
-    assert len(found.new) == 1402 - 33 and found.dearer == ()
+    assert len(found.new) == 1402 - 33 and found.costlier == ()
     large = next(each for each in found.cheaper if each.type == "m3.large")
     assert (large.before_usd_per_hour, large.after_usd_per_hour) == (0.140, 0.133)
     assert large.by_share == pytest.approx(-0.05)
@@ -524,7 +524,7 @@ def test_a_catalog_differs_from_a_later_one() -> None:
 def test_a_catalog_does_not_differ_from_itself() -> None:
     for catalog in map(load_catalog, catalog_names()):
         same = compare_catalogs(catalog, catalog)
-        assert not any((same.new, same.gone, same.dearer, same.cheaper, same.changed))
+        assert not any((same.new, same.gone, same.costlier, same.cheaper, same.changed))
 
 
 def test_what_changed_is_told_by_name() -> None:
@@ -542,46 +542,46 @@ def test_what_changed_is_told_by_name() -> None:
 # The command.
 
 
-def said(tonnage: Tonnage, *arguments: str) -> str:
-    """What the command says."""
+def output_of(tonnage: Tonnage, *arguments: str) -> str:
+    """The output of ``tonnage catalog``."""
     return tonnage.run("catalog", *arguments, check=True).stdout
 
 
 def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
-    assert [line.split()[0] for line in said(tonnage, "ls").splitlines()[1:]] == catalog_names()
-    *lines, last = said(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
+    assert [line.split()[0] for line in output_of(tonnage, "ls").splitlines()[1:]] == catalog_names()
+    *lines, last = output_of(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
     assert [line.split()[0] for line in lines] == ["TYPE", "hs1.8xlarge", "i2.8xlarge"]
     assert last == "2 of 37 offers."
-    document = json.loads(said(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json"))
+    document = json.loads(output_of(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json"))
     assert document["undecided"] == {"on-demand price": 41}
     prices = [each["on_demand"]["usd_per_hour"] for each in document["offers"]]
     assert prices == sorted(prices) and prices[-1] <= 9
-    catalogs = json.loads(said(tonnage, "ls", "--json"))["catalogs"]
+    catalogs = json.loads(output_of(tonnage, "ls", "--json"))["catalogs"]
     assert [each["offers"] for each in catalogs] == [37, 1402, 922, 522]
 
 
 def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
-    shown = said(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
+    shown = output_of(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
     for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
         assert told in shown
     assert "Unknown:               spot price, baseline network bandwidth" in shown
     assert "Object storage:        ?, the catalog has none" in shown
-    document = json.loads(said(tonnage, "show", "n2-standard-80", "--json"))
+    document = json.loads(output_of(tonnage, "show", "n2-standard-80", "--json"))
     assert document["offer"]["network"]["baseline_bytes_per_second"] is None
     assert document["catalog"]["name"] == GCP and document["catalog"]["volume_kinds"] == []
     assert "placement groups" in document["offer"]["missing"]
 
 
 def test_diff_tells_what_moved(tonnage: Tonnage) -> None:
-    shown = said(tonnage, "diff", AWS_2014, AWS)
-    assert "cheaper  m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
+    shown = output_of(tonnage, "diff", AWS_2014, AWS)
+    assert "cheaper   m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
     assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
-    assert json.loads(said(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
+    assert json.loads(output_of(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
 
 
 def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
-    lines = dict(line.split(":", 1) for line in said(tonnage, "show", "m5.large").splitlines())
-    assert "for 30 min, once in 24 h at least (AWS, Amazon EBS-opt" in lines["All volumes"]
+    lines = dict(line.split(":", 1) for line in output_of(tonnage, "show", "m5.large").splitlines())
+    assert "for 30 min, at least once in 24 h (AWS, Amazon EBS-opt" in lines["All volumes"]
     assert "bursts to 3,000 operations/s of 134 MB/s together" in lines["Volume gp2"]
     assert "on a credit of 5,400,000 operations" in lines["Volume gp2"]
     assert "bursts to 262 MB/s for each TiB on a credit of 1,024 GiB" in lines["Volume st1"]
@@ -618,18 +618,18 @@ def test_the_command_refuses_in_a_line(tonnage: Tonnage, arguments: list[str], t
 
 def test_filters_together_and_catalogs_given_twice(tonnage: Tonnage) -> None:
     wanted = ("--min-vcpus", "4", "--min-memory", "16GiB", "--max-price", "0.6USD")
-    found = json.loads(said(tonnage, "ls", AWS, AWS, *wanted, "--arch", "arm64", "--json"))
+    found = json.loads(output_of(tonnage, "ls", AWS, AWS, *wanted, "--arch", "arm64", "--json"))
     types = [each["type"] for each in found["offers"]]
     assert len(types) == len({*types}) > 10
     for each in found["offers"]:
         assert each["vcpus"] >= 4 and each["memory_bytes"] >= 16 * GIB
         assert each["arch"] == "arm64" and each["on_demand"]["usd_per_hour"] <= 0.6
-    nothing = said(tonnage, "ls", "--min-vcpus", "100000")
+    nothing = output_of(tonnage, "ls", "--min-vcpus", "100000")
     assert nothing == "0 of 2,846 offers.\n"
 
 
 def on_a_terminal(tonnage: Tonnage, columns: int, *arguments: str) -> str:
-    """What the command says where somebody looks on."""
+    """The output of ``tonnage catalog`` on a terminal."""
     ours, its = os.openpty()
     told = []
     environment = os.environ | {"COLUMNS": str(columns)}
@@ -645,7 +645,7 @@ def on_a_terminal(tonnage: Tonnage, columns: int, *arguments: str) -> str:
 @pytest.mark.parametrize("columns", [80, 120])
 def test_lines_fit_a_terminal(tonnage: Tonnage, columns: int) -> None:
     listed = ("ls", "--min-local-disk", "1TB", "--arch", "arm64", "--max-price", "1")
-    piped = said(tonnage, *listed).splitlines()
+    piped = output_of(tonnage, *listed).splitlines()
     assert len(piped[0]) > 120 and "SPOT USD/H" in piped[0]
     *table, left_out, count = on_a_terminal(tonnage, columns, *listed).splitlines()
     assert max(map(len, table)) <= columns and len(table) == len(piped) - 1
@@ -653,13 +653,13 @@ def test_lines_fit_a_terminal(tonnage: Tonnage, columns: int) -> None:
     assert count == piped[-1]
     shown = on_a_terminal(tonnage, columns, "show", "m5.large")
     assert max(map(len, shown.splitlines())) <= columns
-    assert shown.split() == said(tonnage, "show", "m5.large").split(), "nothing is lost"
+    assert shown.split() == output_of(tonnage, "show", "m5.large").split(), "nothing is lost"
     assert max(map(len, on_a_terminal(tonnage, columns, "ls").splitlines())) <= columns
 
 
 def test_a_catalog_of_ones_own_is_read(tonnage: Tonnage, tmp_path: Path) -> None:
     file = table(tmp_path, [{"price_od_hour": 0.5, "price_od_source": "a bill"}])
-    assert "$0.50" in said(tonnage, "ls", str(file))
+    assert "$0.50" in output_of(tonnage, "ls", str(file))
     bad = table(tmp_path, [{"price_od_hour": -1}], "bad.csv")
     done = tonnage.run("catalog", "ls", bad)
     assert (done.returncode, done.stdout) == (2, "")

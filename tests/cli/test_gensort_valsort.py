@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.records import blob, checksum, content, cut, key_of
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
@@ -165,7 +165,7 @@ def test_valsort_agrees_with_a_loop_over_the_records(
     records = cut(blob(seed, sum(counts) * record_bytes, alphabet), record_bytes)
     if in_order:
         records.sort(key=lambda record: key_of(record, layout))
-    with room() as disk:
+    with disk_dir() as disk:
         rest = iter(records)
         paths = []
         for number, count in enumerate(counts):

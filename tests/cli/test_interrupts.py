@@ -53,10 +53,10 @@ class Sort:
         args = self.args(stall("write", WHERE[where], milliseconds=250))
         with started([self.tonnage.path, *args]) as running:
             if where == "pass one":
-                running.until(lambda: self.scratch.is_dir())
-                running.until(lambda: _blocks(running.open_files(self.scratch)) > 0)
+                running.wait_until(lambda: self.scratch.is_dir())
+                running.wait_until(lambda: _blocks(running.open_files(self.scratch)) > 0)
             else:
-                running.until(lambda: bool(list(self.output.glob(f"{UNFINISHED}/part-*"))))
+                running.wait_until(lambda: bool(list(self.output.glob(f"{UNFINISHED}/part-*"))))
             yield running
 
     def assert_nothing_is_kept(self) -> None:
@@ -256,7 +256,7 @@ def test_gensort_leaves_no_part_of_a_file(
     unfinished = disk / ".in.unfinished"
     # Some seconds' worth of writing.
     with started([tonnage.path, "gensort", "30000000", disk / "in"]) as running:
-        running.until(unfinished.exists)
+        running.wait_until(unfinished.exists)
         code, out, err = running.end(number)
     assert (code, out) == (CODES[number], "")
     assert (disk / "in").read_bytes() == b"old"
@@ -275,7 +275,7 @@ def test_measuring_leaves_nothing(
     command = [tonnage.path, "measure", "disk", "--dir", disk, "--size", "20MB", "--seconds", "60"]
     command += ["--output", tmp_path / "out"]
     with started(command) as running:
-        running.until(lambda: bool(running.open_files(disk)))
+        running.wait_until(lambda: bool(running.open_files(disk)))
         assert {about.st_nlink for about in running.open_files(disk)} == {0}
         code, out, _ = running.end(number)
     assert (code, out) == (CODES[number], "")

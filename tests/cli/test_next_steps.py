@@ -31,8 +31,8 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
     assert plan["bytes"] == 20 * 10**12 and plan["candidates"]
     assert (plan["profiles"] == ["themis-2014"]) != told
     assert len(more) == (0 if told else 1)
-    if more:  # Once it is said what the machine was, its own rates are planned with.
-        words = more[0].partition("If you know: ")[2].partition(", which")[0]
+    if more:  # With the machine type, its own measurements are used.
+        words = more[0].partition("If you know it: ")[2].partition(", then")[0]
         command = words.replace("PROVIDER/TYPE", "aws/m5d.large")
         command = command.replace("mine.json", str(tmp_path / "mine.json"))
         tonnage.run(*shlex.split(command)[1:], check=True)

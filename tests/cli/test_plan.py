@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from support.command import Tonnage
-from support.offers import law, profile
+from support.offers import distribution, profile
 from tonnage.base.records.plan import Explanation, Plan
 from tonnage.model.jobs.mapreduce import sort_job
 
@@ -86,7 +86,7 @@ def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> Non
     before = json.loads(tonnage.run(*arguments, check=True).stdout)
     row = next(each for each in before["survey"] if each["offer"] == "i2.xlarge")
     for factor, wins in ((0.99, False), (1.01, True)):
-        carried = law("local both", row["least_bytes_per_second"] * factor, spread=0.0)
+        carried = distribution("local both", row["least_bytes_per_second"] * factor, spread=0.0)
         directory = tmp_path / str(wins)
         directory.mkdir()
         profile({"i2.xlarge": [carried]}).write(directory / "p.json")
@@ -194,9 +194,9 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
-            "--explain i2.8xlarge: too slow: ",
+            "i2.8xlarge is not a candidate: too slow: ",
         ),
-        (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: it takes 47"),
+        (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: storing the job needs 47"),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "--survey shows what to measure first"),
@@ -206,7 +206,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: give one of aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
-        (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 no volumes"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 has no volumes"),
         (
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
             "gcp-us-central1-2026 has no volumes (522 of 522",
@@ -216,7 +216,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("reduce", *STUDY, "--durability", "volumes"),
             "--durability describes a sort or mapreduce",
         ),
-        (("sort", "--data", "100TB", "--all"), "--all: "),
+        (("sort", "--data", "100TB", "--all"), "candidates are too many"),
     ],
 )
 def test_refuses_and_says_how_to_fix_it(
@@ -229,7 +229,7 @@ def test_refuses_and_says_how_to_fix_it(
 
 
 def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) -> None:
-    profile({"my-laptop": [law("local both", 1e9)]}).write(tmp_path / "p.json")
+    profile({"my-laptop": [distribution("local both", 1e9)]}).write(tmp_path / "p.json")
     done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
     assert "it has my-laptop, which is in none of these catalogs" in done.stderr

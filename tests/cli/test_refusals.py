@@ -174,7 +174,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("measure", "stream", "--transfer", "0"), r"'--transfer': '0': give a multiple of 4096"),
     (("measure", "stream", "--transfer", "1000"), r"'--transfer': '1000': give a multiple of"),
     (("measure", "stream", "--block", "0"), r"--block 0 is no multiple of --transfer"),
-    (("import", "none"), r"none: expected a file that can be read \(No such file"),
+    (("import", "none"), r"none: expected a readable file \(No such file"),
     (("import", "in"), r"in: expected "),
     (("measure", "disk", "--memory", "10kB"), r"--memory .*10000 bytes is too small"),
     (("study", "--data", "1kB"), r"'--data': '1kB': give at least 1MB"),

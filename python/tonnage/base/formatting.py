@@ -1,6 +1,6 @@
-"""Figures and names as a reader wants them: with units, and as many digits as say something.
+"""Numbers and names for readers: with units, and with as many digits as mean something.
 
-All text is made with these, the page's and the terminal's.
+Pages and terminal use the same functions.
 Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-# What a prediction's terms are about, in words that can follow "limited by".
+# Resources of a prediction, as words that can follow "limited by".
 RESOURCES = {
     "disk: read": "the disk, reading",
     "disk: write": "the disk, writing",
@@ -35,12 +35,9 @@ TRIALS = {
     "sort": "sort, without disks",
 }
 
-ABOVE_LIMIT = (
-    "it can be above 100 %, since the disks were measured before and after the sort and their speed"
-    " swings"
-)
+ABOVE_LIMIT = "it can exceed 100 %, since disks were measured before and after the sort, and their speed varies"
 
-KINDS = {"disk": "What the disks carry", "cpu": "What the CPU carries"}
+KINDS = {"disk": "Disk capacity", "cpu": "CPU capacity"}
 
 
 UNITS = {
@@ -54,14 +51,14 @@ UNITS = {
 
 def bytes_of(text: str) -> int | None:
     """``4GB`` or ``4G`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` if it is no size."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in UNITS:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if match is None or match[2] not in UNITS:
         return None
-    return int(Decimal(found[1]) * UNITS[found[2]])
+    return int(Decimal(match[1]) * UNITS[match[2]])
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """A figure with at least ``digits`` digits that count, never with an exponent."""
+    """A number with at least ``digits`` significant digits, never with an exponent."""
     if value == 0:
         return "0"
     size = abs(value)
@@ -83,9 +80,9 @@ def seconds_between(low: float, high: float) -> str:
 
 
 def seconds_like(largest: float, more: int = 0) -> Callable[[float], str]:
-    """Writes the times of one table, with decimals alike in all, as its largest has them.
+    """A formatter of times with the same number of decimals, chosen by the largest.
 
-    With ``more`` of them where times are to be added up.
+    ``more`` adds decimals where times are summed.
     """
     decimals = 0 if largest >= 1000 else 1 if largest >= 100 else 2 if largest >= 0.5 else 3
     decimals += more
@@ -93,7 +90,7 @@ def seconds_like(largest: float, more: int = 0) -> Callable[[float], str]:
 
 
 def latency(value: float) -> str:
-    """A time that may be short."""
+    """A time, in s, ms or µs."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3)):
         if value >= factor:
             return f"{significant(value / factor)} {unit}"
@@ -101,17 +98,17 @@ def latency(value: float) -> str:
 
 
 def duration(value: float) -> str:
-    """A time that may be long."""
+    """A time, in s, min, h or days."""
     for unit, factor in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if value >= 2 * factor:
             return f"{significant(value / factor, 2)} {unit}"
     return f"{significant(value, 2)} s"
 
 
-def sentence(said: str) -> str:
-    """What was said, with a capital and a full stop."""
-    said = said.strip()
-    return said[:1].upper() + said[1:] + ("" if said.endswith((".", "!", "?")) else ".")
+def sentence(text: str) -> str:
+    """A text with a capital and a full stop."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def size(count: float) -> str:
@@ -132,14 +129,14 @@ def memory(count: float) -> str:
 
 
 class Unit(NamedTuple):
-    """A unit's name, and how many of the base unit it is."""
+    """A unit: its name, and its size in base units."""
 
     name: str
     factor: float
 
 
 def rate_unit(largest: float) -> Unit:
-    """The unit of rates that stand at one axis, of which the largest is known."""
+    """The unit of all rates on one axis."""
     return Unit("GB/s", 1e9) if largest >= 1e10 else Unit("MB/s", 1e6)
 
 
@@ -154,34 +151,34 @@ def rate(value: float) -> str:
 
 
 def per_second(value: float, unit: str) -> str:
-    """A rate of bytes or of operations, as the unit says."""
+    """A rate of bytes, or of operations."""
     return rate(value) if unit == "bytes" else f"{significant(value)} operations/s"
 
 
 def gigabits(bytes_per_second: float) -> str:
-    """A network's rate, as it is advertised."""
+    """A network's bandwidth, as providers state it."""
     return f"{bytes_per_second * 8 / 1e9:.6g} Gbit/s"
 
 
 def usd(value: float) -> str:
-    """A price, with cents at least and every digit that a price list has."""
+    """A price, with cents at least, and every digit of a price list."""
     whole, _, cents = f"{value:,.6f}".rstrip("0").partition(".")
     return f"${whole}.{cents:0<2}"
 
 
 def cents(value: float) -> str:
-    """An amount that is paid, in whole cents."""
+    """An amount of money, in whole cents."""
     return usd(round(value, 2))
 
 
 def count(value: int) -> str:
-    """How many."""
+    """A count."""
     return f"{value:,}"
 
 
-def several(number: int, what: str) -> str:
-    """So many of something that takes an s: 1 trial, 2 trials."""
-    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+def several(number: int, noun: str) -> str:
+    """A count with its noun: 1 trial, 2 trials."""
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def percent(fraction: float) -> str:
@@ -196,16 +193,16 @@ def phase(name: str) -> str:
 
 
 def resource(name: str) -> str:
-    """A resource of a prediction; what is not known stands as it is."""
+    """A resource of a prediction; an unknown one as it is."""
     return RESOURCES.get(name, name.replace("_", " "))
 
 
-def bottleneck(stage: str, beside: Iterable[str]) -> str:
-    """What a stage that limits its phase stands for, given the names of all stages of the phase.
+def bottleneck(stage: str, stages: Iterable[str]) -> str:
+    """The resource behind the stage that limits a phase with these stages.
 
-    A disk that is read and written at once is one resource, whichever of the two waits for it.
+    A disk that is read and written at once is one resource, whichever stage waits for it.
     """
-    both = {"read", "write"} <= {*beside}
+    both = {"read", "write"} <= {*stages}
     if stage in ("read", "write"):
         return RESOURCES["disk: read and write at once" if both else f"disk: {stage}"]
     work = WORK.get(stage, stage.replace("_", " "))
@@ -218,12 +215,12 @@ def trial(name: str) -> str:
 
 
 def demand(value: float, unit: str) -> str:
-    """What a term asks of its resource."""
+    """What a term demands of its resource."""
     return size(value) if unit == "bytes" else f"{significant(value)} {_plain(unit)}"
 
 
 def capacity(low: float, middle: float, high: float, unit: str) -> str:
-    """What a resource gives in a second, with its interval."""
+    """What a resource gives per second, with its interval."""
     scale, name = (1e6, "MB/s") if unit == "bytes" else (1.0, f"{_plain(unit)}/s")
     if unit == "core seconds":
         name = "cores"  # Core seconds in a second.
@@ -234,7 +231,7 @@ def capacity(low: float, middle: float, high: float, unit: str) -> str:
 
 
 def mode(values: dict[str, Any]) -> str:
-    """How the disks were really used."""
+    """How disks were used."""
     parts = [
         str(values.get("engine", "unknown engine")),
         "registered memory" if values.get("registered") else "unregistered memory",
@@ -245,7 +242,7 @@ def mode(values: dict[str, Any]) -> str:
 
 
 def command(line: Sequence[str]) -> str:
-    """A command as a shell takes it."""
+    """A command as a shell reads it."""
     return shlex.join(line)
 
 
@@ -263,14 +260,14 @@ def listing(items: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """What is closest to a name, to be said after it; empty if nothing is close."""
+    """A suggestion of the closest known name, to append to a message; empty if none is close."""
     lower = {each.lower(): each for each in sorted(known)}
     close = difflib.get_close_matches(name.lower(), lower, n=1)
     return f" (did you mean {lower[close[0]]}?)" if close else ""
 
 
 def setting(name: str, value: Any) -> str:
-    """A setting's value, with the unit that its name tells."""
+    """A setting's value, with the unit in its name."""
     last = name.rpartition(".")[2]
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -281,7 +278,7 @@ def setting(name: str, value: Any) -> str:
     if isinstance(value, dict):
         return " ".join(f"{key} {setting(key, each)}" for key, each in value.items()) or "none"
     if isinstance(value, int):
-        # Exactly, and as it is easily read.
+        # Exact, and readable.
         if last.endswith("bytes") and value >= 1000:
             is_memory = any(
                 kind in last for kind in ("memory", "buffer", "block", "slot", "extent")

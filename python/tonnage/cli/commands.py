@@ -29,7 +29,7 @@ Exit codes: 0 done; 1 failed, if only on one node, or not sorted; 2 unusable arg
 """
 
 
-class Place(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is implemented, and what it does in a line."""
 
     module: str
@@ -41,99 +41,119 @@ class Family(NamedTuple):
     """Commands under one name."""
 
     summary: str
-    commands: Mapping[str, Place]
+    commands: Mapping[str, CommandEntry]
 
 
 MEASURE = Family(
     "Measure disks, networks and object stores.",
     {
-        "disk": Place("measure.disk", "measure_disk", "Disks, read and written as a sort does."),
-        "ops": Place("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
-        "net": Place("measure.net", "measure_net", "The network, all to all as in a shuffle."),
-        "object": Place("measure.object", "measure_object", "An object store."),
-        "stream": Place("measure.stream", "measure_stream", "Sequential files, as IOR does."),
-        "layouts": Place("measure.layouts", "measure_layouts", "File systems over several disks."),
-        "over-time": Place(
+        "disk": CommandEntry(
+            "measure.disk", "measure_disk", "Disks, read and written as a sort does."
+        ),
+        "ops": CommandEntry("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
+        "net": CommandEntry(
+            "measure.net", "measure_net", "The network, all to all as in a shuffle."
+        ),
+        "object": CommandEntry("measure.object", "measure_object", "An object store."),
+        "stream": CommandEntry(
+            "measure.stream", "measure_stream", "Sequential files, as IOR does."
+        ),
+        "layouts": CommandEntry(
+            "measure.layouts", "measure_layouts", "File systems over several disks."
+        ),
+        "over-time": CommandEntry(
             "measure.over_time", "measure_over_time", "The same trials at intervals, for days."
         ),
-        "screen": Place("measure.screen", "measure_screen", "A cluster, for slow nodes."),
+        "screen": CommandEntry("measure.screen", "measure_screen", "A cluster, for slow nodes."),
     },
 )
 CATALOG = Family(
     "List what can be rented, and at what price.",
     {
-        "ls": Place("catalog.catalog", "ls", "List catalogs, or their offers."),
-        "show": Place("catalog.catalog", "show", "Show an offer."),
-        "diff": Place("catalog.catalog", "diff", "Compare two catalogs."),
-        "refresh": Place("catalog.catalog", "refresh", "Fetch a provider's current prices."),
+        "ls": CommandEntry("catalog.catalog", "ls", "List catalogs, or their offers."),
+        "show": CommandEntry("catalog.catalog", "show", "Show an offer."),
+        "diff": CommandEntry("catalog.catalog", "diff", "Compare two catalogs."),
+        "refresh": CommandEntry("catalog.catalog", "refresh", "Fetch a provider's current prices."),
     },
 )
 RUN = Family(
     "Run a job, here or on a cluster.",
     {
-        "sort": Place("run.sort", "run_sort", "Sort fixed-length records."),
-        "mapreduce": Place("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
-        "reduce": Place("run.reduce", "run_reduce", "Reduce rows to something small."),
+        "sort": CommandEntry("run.sort", "run_sort", "Sort fixed-length records."),
+        "mapreduce": CommandEntry("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
+        "reduce": CommandEntry("run.reduce", "run_reduce", "Reduce rows to something small."),
     },
 )
 SIMULATE = Family(
     "Simulate a job on a large cluster.",
-    {"sort": Place("simulate", "simulate_sort", "Simulate a sort.")},
+    {"sort": CommandEntry("simulate", "simulate_sort", "Simulate a sort.")},
 )
 CLUSTER = Family(
     "Show or end launched clusters.",
     {
-        "status": Place("provision.cluster", "status", "Show what is rented, and its cost."),
-        "down": Place("provision.cluster", "down", "End a launched cluster."),
+        "status": CommandEntry("provision.cluster", "status", "Show what is rented, and its cost."),
+        "down": CommandEntry("provision.cluster", "down", "End a launched cluster."),
     },
 )
 LAB = Family(
     "Emulate a small cluster on this machine.",
     {
-        "up": Place("provision.lab", "up", "Start a lab."),
-        "status": Place("provision.lab", "status", "Show a running lab."),
-        "exec": Place("provision.lab", "execute", "Run a command on a node."),
-        "ray": Place("provision.lab", "ray", "Start Ray on all nodes."),
-        "fault": Place("provision.lab", "fault", "Inject a fault into a node."),
-        "heal": Place("provision.lab", "heal", "Repair a node."),
-        "down": Place("provision.lab", "down", "Stop a lab and remove what it made."),
+        "up": CommandEntry("provision.lab", "up", "Start a lab."),
+        "status": CommandEntry("provision.lab", "status", "Show a running lab."),
+        "exec": CommandEntry("provision.lab", "execute", "Run a command on a node."),
+        "ray": CommandEntry("provision.lab", "ray", "Start Ray on all nodes."),
+        "fault": CommandEntry("provision.lab", "fault", "Inject a fault into a node."),
+        "heal": CommandEntry("provision.lab", "heal", "Repair a node."),
+        "down": CommandEntry("provision.lab", "down", "Stop a lab and remove what it made."),
     },
 )
-SECTIONS: dict[str, dict[str, Family | Place]] = {
+SECTIONS: dict[str, dict[str, Family | CommandEntry]] = {
     "Measure": {
         "measure": MEASURE,
-        "observe": Place("measure.observe", "observe", "Watch a command's use of this machine."),
-        "import": Place(
+        "observe": CommandEntry(
+            "measure.observe", "observe", "Watch a command's use of this machine."
+        ),
+        "import": CommandEntry(
             "measure.importing", "import_files", "Read results of fio, IOR and others."
         ),
     },
     "Model": {
-        "profile": Place("plan.profile", "profile", "Make a profile of offers from measurements."),
+        "profile": CommandEntry(
+            "plan.profile", "profile", "Make a profile of offers from measurements."
+        ),
     },
     "Plan": {
         "catalog": CATALOG,
-        "plan": Place("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
-        "explore": Place("plan.explore", "explore", "Write a page that plans interactively."),
+        "plan": CommandEntry("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
+        "explore": CommandEntry(
+            "plan.explore", "explore", "Write a page that plans interactively."
+        ),
     },
     "Run": {"run": RUN, "simulate": SIMULATE},
     "Report": {
-        "report": Place("report", "report", "Analyse measurements or jobs; write a page."),
-        "study": Place("study.local", "study", "Measure, predict, sort and report in one go."),
+        "report": CommandEntry("report", "report", "Analyse measurements or jobs; write a page."),
+        "study": CommandEntry(
+            "study.local", "study", "Measure, predict, sort and report in one go."
+        ),
     },
     "Clusters": {
-        "launch": Place("provision.launch", "launch", "Rent a planned cluster."),
+        "launch": CommandEntry("provision.launch", "launch", "Rent a planned cluster."),
         "cluster": CLUSTER,
         "lab": LAB,
     },
     "Data": {
-        "gensort": Place("data.gensort", "gensort", "Generate records of the sort benchmark."),
-        "valsort": Place("data.valsort", "valsort", "Check that records are sorted."),
-        "index": Place("data.index", "index", "Index data in chunks for run reduce."),
-        "split": Place("data.split", "split", "Split a file into parts of whole rows."),
+        "gensort": CommandEntry(
+            "data.gensort", "gensort", "Generate records of the sort benchmark."
+        ),
+        "valsort": CommandEntry("data.valsort", "valsort", "Check that records are sorted."),
+        "index": CommandEntry("data.index", "index", "Index data in chunks for run reduce."),
+        "split": CommandEntry("data.split", "split", "Split a file into parts of whole rows."),
     },
     "Setup": {
-        "doctor": Place("setup.doctor", "doctor", "Check what works on this machine."),
-        "completion": Place("setup.completion", "completion", "Print a shell completion script."),
+        "doctor": CommandEntry("setup.doctor", "doctor", "Check what works on this machine."),
+        "completion": CommandEntry(
+            "setup.completion", "completion", "Print a shell completion script."
+        ),
     },
 }
 """All commands, in the order in which they are used."""
@@ -149,8 +169,8 @@ class _Interrupted(Exception):
 class _Group(TyperGroup):
     """Commands that are imported when they are called, or when their own help is shown."""
 
-    places: ClassVar[Mapping[str, Place]]
-    sections: ClassVar[Mapping[str, Mapping[str, Family | Place]]]
+    places: ClassVar[Mapping[str, CommandEntry]]
+    sections: ClassVar[Mapping[str, Mapping[str, Family | CommandEntry]]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for entries in self.sections.values() for name in entries]
@@ -195,11 +215,11 @@ def _interrupts() -> Iterator[None]:
 
 
 def _typer(
-    kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | Place]]
+    kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | CommandEntry]]
 ) -> typer.Typer:
     """A group of commands, some of which are groups."""
     entries = {name: entry for each in sections.values() for name, entry in each.items()}
-    places = {name: entry for name, entry in entries.items() if isinstance(entry, Place)}
+    places = {name: entry for name, entry in entries.items() if isinstance(entry, CommandEntry)}
     made = typer.Typer(
         cls=type(kind.__name__, (kind,), {"places": places, "sections": sections}),
         add_completion=False,

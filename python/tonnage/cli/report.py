@@ -140,10 +140,10 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
 
     if others := [path for path in paths if path not in plans]:
         raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is not: give only plans")
-    beside = out.with_suffix(".json")
-    if beside.resolve() in {path.resolve() for path in plans}:
+    figures = out.with_suffix(".json")
+    if figures.resolve() in {path.resolve() for path in plans}:
         raise core.UsageError(
-            f"--output {out}: {beside} is a plan and would be overwritten: give another"
+            f"--output {out}: {figures} is a plan and would be overwritten: give another"
         )
     if len(plans) > MOST_PLANS:
         raise core.UsageError(

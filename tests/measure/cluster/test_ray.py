@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.measurements import ENVIRONMENT, PHASE, measurement
 from support.processes import started
 from support.rays import Rays, rays
@@ -48,7 +48,7 @@ LATE = 1.0
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
     """A directory on a disk that stays for the file's tests."""
-    with room("test-fleet-") as directory:
+    with disk_dir("test-fleet-") as directory:
         yield directory
 
 
@@ -173,7 +173,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     out = disk / "out"
     command = asked(cluster, shared, out, *short(4, 0.4), "--timeout", "3s")
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: all(begun(out, name, 2) for name in ALL))
+        run.wait_until(lambda: all(begun(out, name, 2) for name in ALL))
         hung = cluster.agent("gamma")
         os.kill(hung, signal.SIGSTOP)
         before = sorted((out / "beta").glob("trial-*.json"))[:2]
@@ -217,13 +217,13 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
     out = disk / "out"
     command = asked(cluster, shared, out, *short(2, 0.4), "--one-at-a-time")
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
+        run.wait_until(lambda: (out / "beta" / "node.json").exists() and begun(out, "gamma", 1))
         run.end(signal.SIGKILL)
     first = load_measurement(out / "beta")
     assert not (out / "fleet.json").exists() and not (out / "head" / "begun.json").exists()
     assert len(find_measurements(out)) == 2
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: begun(out, "gamma", 2))
+        run.wait_until(lambda: begun(out, "gamma", 2))
         code, _, stderr = run.end(signal.SIGTERM)
     assert (code, stderr.splitlines()[-1]) == (
         143,
@@ -478,7 +478,7 @@ def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
     common.mkdir()
     command = streamed(cluster, str(common), out, "--repetitions", "4")
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: begun(out, "beta", 2))
+        run.wait_until(lambda: begun(out, "beta", 2))
         os.kill(cluster.agent("beta"), signal.SIGKILL)  # The first by name, which made the files.
         stdout, stderr = run.process.communicate(timeout=60)
     assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr
@@ -550,7 +550,7 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
     out = disk / "out"
     command = network(cluster, out, "--repetitions", "1")
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: begun(out, "beta", 3))
+        run.wait_until(lambda: begun(out, "beta", 3))
         os.kill(cluster.agent("beta", "NetworkWorker"), signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr

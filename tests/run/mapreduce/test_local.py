@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import tonnage
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.processes import started
 from tonnage import Input, MapReduce, counts, groups, per_record, sums
 from tonnage.base import core
@@ -170,7 +170,7 @@ def test_groups_are_those_of_a_dict(
     expected: dict[Any, list[int]] = {}
     for key, n in (row for batch in drawn for row in batch):
         expected.setdefault(alike(key), []).append(n)
-    with room() as disk:
+    with disk_dir() as disk:
         path = disk / "in.arrow"
         schema = pa.schema({"key": of_type, "n": pa.int64()})
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -541,13 +541,13 @@ def test_an_end_that_nobody_wished_for_leaves_nothing(
     args = ["run", "mapreduce", f"{disk / 'slow.py'}:SLEEPS", path, "--output", disk / "out"]
     args += ["--scratch", disk / "scratch", "--memory", "16MiB"]
     with started([tonnage.path, *args]) as running:
-        running.until(lambda: bool(list((disk / "scratch").glob("*/round-1"))))
+        running.wait_until(lambda: bool(list((disk / "scratch").glob("*/round-1"))))
         code, _, said = running.end(number)
     if number == signal.SIGKILL:
         assert list((disk / "scratch").iterdir()) != []
     else:
         assert code == 130 if number == signal.SIGINT else 143
-        assert "interrupted: what was unfinished is removed" in said
+        assert "interrupted: unfinished output is removed" in said
         assert not (disk / "out").exists() and list((disk / "scratch").iterdir()) == []
     # What a killed one left the next one removes.
     _, found = done(disk, WORDS, text(disk / "other.txt", ["a"]))

@@ -167,14 +167,14 @@ def show(
     """
     from tonnage.catalog import catalogs_with, find_offer
     from tonnage.cli.options.planning import load_catalogs
-    from tonnage.cli.output.offers import print_offer, told
+    from tonnage.cli.output.offers import offer_values, print_offer
 
     with _catalog_errors():
         where, offer = find_offer(load_catalogs([] if catalog is None else [catalog]), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
         del about["offers"]
-        print(json.dumps({"offer": told(offer), "catalog": about}))
+        print(json.dumps({"offer": offer_values(offer), "catalog": about}))
         return
     others = [each.name for each in catalogs_with(offer.type) if each.name != where.name]
     print_offer(where, offer, others)
@@ -281,7 +281,7 @@ def _catalogs(names: list[str]) -> list[Catalog]:
 
 
 def _reporter() -> Callable[[str, int], None]:
-    """Reports the progress of a refresh on standard error, now and then."""
+    """Reports the progress of a refresh on standard error, periodically."""
     due = time.monotonic() + FIRST_AFTER_SECONDS
 
     def report(what: str, count: int) -> None:

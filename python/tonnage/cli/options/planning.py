@@ -124,7 +124,7 @@ class JobDescription:
     ] = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def given_flags(self) -> dict[str, Any]:
         """Flags that were given, with their values."""
         values = {
             f"--{field.name.replace('_', '-')}": getattr(self, field.name)

@@ -27,7 +27,7 @@ def document(
 ) -> dict[str, Any]:
     """The measurement as JSON values: a row for each node."""
     values = measurement.to_json()
-    values["nodes"] = [_row(node, details) for node in measurement.nodes]
+    values["nodes"] = [_node_values(node, details) for node in measurement.nodes]
     return values
 
 
@@ -37,7 +37,7 @@ def summary(
     details: Callable[[Measurement], Details] = no_details,
 ) -> list[str]:
     """All nodes together, in lines; nodes without results come last."""
-    lines = [_across(each) for each in measurement.across]
+    lines = [_summary_line(each) for each in measurement.across]
     if measurement.skew_seconds is not None:
         error = formatting.latency(measurement.clock_error_seconds or 0.0)
         lines.append(
@@ -107,7 +107,7 @@ def _missing(row: ClusterNode, out: Path) -> str:
     return f"Missing: {row.node}: {row.why}{details}"
 
 
-def _row(node: ClusterNode, details: Callable[[Measurement], Details]) -> dict[str, Any]:
+def _node_values(node: ClusterNode, details: Callable[[Measurement], Details]) -> dict[str, Any]:
     single = node.measurement
     values: Mapping[str, Any] = single.to_json() | details(single)[0] if single else {}
     row = {"node": node.node, "type": node.machine_type, **node.status}
@@ -130,7 +130,7 @@ def _low_priority(measurement: ClusterMeasurement) -> list[str]:
     ]
 
 
-def _across(each: ClusterSummary) -> str:
+def _summary_line(each: ClusterSummary) -> str:
     parts = [f"median node {formatting.rate(each.median_bytes_per_second)}"]
     if len(types := each.medians_of_types) > 1:
         # Of unlike machines the middle one is like none of them.

@@ -1,4 +1,4 @@
-"""Offers and catalogs on the terminal: tables, all of one offer, and what differs."""
+"""Offers and catalogs on the terminal: tables, one offer in full, differences."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tonnage.catalog import (
 )
 
 UNKNOWN = "?"
-"""What stands for a figure that is unknown."""
+"""Printed for an unknown figure."""
 DOUBTFUL = "!"
-"""What stands behind a price that has a caution."""
+"""Printed after a price with a caution."""
 LABEL = 23
-"""How wide the labels of an offer's lines are."""
+"""Width of the labels of an offer's lines."""
 
 
 def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
-    """Prints what catalogs there are."""
+    """Prints a table of catalogs."""
     rows = [
         {
             "name": each.name,
@@ -71,7 +71,7 @@ def print_offers(
     by: Callable[[Offer], tuple[bool, float | str]],
     as_json: bool,
 ) -> None:
-    """Prints the offers that are as wanted, sorted, and counts those that cannot be decided."""
+    """Prints the offers that pass the filter, sorted, and counts those with unknown figures."""
     chosen: list[tuple[Catalog, Offer]] = []
     undecided: dict[str, int] = {}
     for each in catalogs:
@@ -81,13 +81,13 @@ def print_offers(
             undecided[what] = undecided.get(what, 0) + how_many
     chosen.sort(key=lambda pair: by(pair[1]))
     if as_json:
-        offers = [{"catalog": each.name} | told(offer) for each, offer in chosen]
+        offers = [{"catalog": each.name} | offer_values(offer) for each, offer in chosen]
         print(json.dumps({"offers": offers, "undecided": undecided}))
         return
     several = len(catalogs) > 1
     header = [
         *("TYPE", "USD/H", "SPOT USD/H", "ARCH", "VCPUS", "MEMORY", "LOCAL DISKS"),
-        *("NETWORK LASTS", "AT MOST", "VOLUMES"),
+        *("NETWORK", "BURST", "VOLUMES"),
     ]
     rows = [_line(offer) for _, offer in chosen]
     if several:
@@ -97,27 +97,27 @@ def print_offers(
         _print_table(
             header,
             rows,
-            right=("VCPUS", "MEMORY", "NETWORK LASTS", "AT MOST", "VOLUMES"),
-            first_to_go=("SPOT USD/H", "VOLUMES", "AT MOST", "CATALOG", "ARCH", "NETWORK LASTS"),
+            right=("VCPUS", "MEMORY", "NETWORK", "BURST", "VOLUMES"),
+            first_to_go=("SPOT USD/H", "VOLUMES", "BURST", "CATALOG", "ARCH", "NETWORK"),
         )
     total = sum(len(each.offers) for each in catalogs)
-    said = f"{formatting.count(len(chosen))} of {formatting.several(total, 'offer')}."
+    summary = f"{formatting.count(len(chosen))} of {formatting.several(total, 'offer')}."
     if undecided:
         left = (f"{what} ({formatting.count(how_many)})" for what, how_many in undecided.items())
-        said += f" Left out because it is unknown: {formatting.listing(left)}."
+        summary += f" Left out because of unknown figures: {formatting.listing(left)}."
     if any(offer.on_demand and offer.on_demand.caution for _, offer in chosen):
-        said += f" {DOUBTFUL} is a price to mind: tonnage catalog show says why."
-    print(said)
+        summary += f" {DOUBTFUL} marks a price with a caution: see tonnage catalog show."
+    print(summary)
 
 
 def print_difference(found: Difference) -> None:
-    """Prints what differs, a type a line, and at last how many there are of each."""
-    longest = max((len(each.type) for each in (*found.dearer, *found.cheaper)), default=0)
-    for each in (*found.dearer, *found.cheaper):
-        how, sign = ("dearer", "+") if each.by_share > 0 else ("cheaper", "")
+    """Prints the differences, a type a line, and a summary."""
+    longest = max((len(each.type) for each in (*found.costlier, *found.cheaper)), default=0)
+    for each in (*found.costlier, *found.cheaper):
+        change, sign = ("costlier", "+") if each.by_share > 0 else ("cheaper", "")
         was, now = formatting.usd(each.before_usd_per_hour), formatting.usd(each.after_usd_per_hour)
         print(
-            f"{how:<7}  {each.type:<{longest}}  {was} -> {now} an hour "
+            f"{change:<8}  {each.type:<{longest}}  {was} -> {now} an hour "
             f"({sign}{formatting.percent(each.by_share)})"
         )
     for changed in found.changed:
@@ -130,9 +130,9 @@ def print_difference(found: Difference) -> None:
     half = sum(bool(each.known_in_one) for each in found.changed)
     print(
         f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
-        f"{formatting.count(len(found.gone))} gone, {formatting.count(len(found.dearer))} dearer, "
-        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(others)} changed in other "
-        f"figures. Of {formatting.count(half)} a figure is known in one catalog only."
+        f"{formatting.count(len(found.gone))} gone, {formatting.count(len(found.costlier))} costlier, "
+        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(others)} with other "
+        f"changes. {formatting.count(half)} have a figure that only one catalog knows."
     )
 
 
@@ -157,7 +157,7 @@ def _line(offer: Offer) -> list[str]:
 
 
 def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
-    """Prints all that is known of an offer, a line each; on a terminal they are folded.
+    """Prints everything known about an offer; on a terminal long lines are folded.
 
     ``elsewhere`` names other catalogs that have the type.
     """
@@ -177,7 +177,7 @@ def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
 
 
 def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[tuple[str, str]]:
-    """All that is known of an offer: labels, and what is said."""
+    """Everything known about an offer: labels and values."""
     network, link, spot, price = offer.network, offer.volume_link, offer.spot, offer.on_demand
     yield "Offer", f"{offer.type}, {offer.provider} {offer.region or 'in an unknown region'}"
     yield "Catalog", f"{where.name}, prices of {where.date or UNKNOWN}"
@@ -195,17 +195,17 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         usually = "" if low == high else f", typically {typical}"
         yield "Spot", f"{_between(low, high)} an hour{usually} ({_source(spot)})"
         often = spot.interrupted
-        yield "Taken back", f"{often} of spot machines within a month" if often else UNKNOWN
+        yield "Interrupted", f"{often} of spot machines within a month" if often else UNKNOWN
     yield "Architecture", offer.arch or UNKNOWN
     cores = _or_unknown(offer.cores, lambda value: f"{value:g}")
     yield "vCPUs", f"{_or_unknown(offer.vcpus, lambda value: f'{value:g}')}, cores: {cores}"
     yield "Memory", _or_unknown(offer.memory_bytes, formatting.memory)
     yield "Local disks", _disks(offer)
     if offer.disks:
-        yield "Local disks carry", "no catalog tells what lasts: measure it"
+        yield "Disk throughput", f"{UNKNOWN}, no catalog has it: measure it"
     yield (
         "Network",
-        f"{_or_unknown(network.baseline_bytes_per_second, formatting.gigabits)} lasts, at most "
+        f"{_or_unknown(network.baseline_bytes_per_second, formatting.gigabits)} sustained, at most "
         f"{_or_unknown(network.peak_bytes_per_second, formatting.gigabits)}; advertised: "
         f"{network.words or UNKNOWN}",
     )
@@ -243,11 +243,11 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
     yield "Figures from", offer.spec_source
     yield "Unknown", formatting.listing(offered.unknown_figures(offer)) or "nothing"
     for caution in offered.cautions(offer):
-        yield "Mind", caution
+        yield "Caution", caution
 
 
 def _link(link: VolumeLink) -> str:
-    """What a machine carries to all its volumes together."""
+    """Throughput of a machine to all its volumes."""
     lasts, at_most = (
         (link.baseline_bytes_per_second, link.baseline_iops),
         (link.most_bytes_per_second, link.most_iops),
@@ -260,12 +260,12 @@ def _link(link: VolumeLink) -> str:
         return f"{_or_unknown(size, formatting.rate)} and {_or_unknown(operations, _operations)}"
 
     if lasts == at_most:
-        return f"{both(lasts)} last"
-    return f"{both(lasts)} last, at most {both(at_most)}{_for_how_long(link.burst)}"
+        return f"{both(lasts)} sustained"
+    return f"{both(lasts)} sustained, at most {both(at_most)}{_for_how_long(link.burst)}"
 
 
 def _volume(kind: VolumeKind) -> str:
-    """What a kind of volume costs and carries."""
+    """Price and throughput of a kind of volume."""
     each, faster = kind.operations, kind.throughput
     parts = [f"{_or_unknown(kind.usd_per_gib_month, formatting.usd)} a GiB and month"]
     if each.included is not None:
@@ -290,7 +290,7 @@ def _volume(kind: VolumeKind) -> str:
 
 
 def _bursts(kind: VolumeKind) -> Iterator[str]:
-    """How far a kind of volume goes beyond what lasts, and what its full bucket pays for."""
+    """Bursts of a kind of volume, and the credit of its full bucket."""
     each, faster = kind.operations, kind.throughput
     if each.burst is not None:
         credit = _or_unknown(each.credit, lambda value: f"{value:,.0f}")
@@ -302,8 +302,8 @@ def _bursts(kind: VolumeKind) -> Iterator[str]:
         yield f"bursts to {burst} for each TiB on a credit of {credit} for each TiB"
 
 
-def told(offer: Offer) -> dict[str, object]:
-    """An offer as JSON values, with what is unknown of it and to be minded."""
+def offer_values(offer: Offer) -> dict[str, object]:
+    """An offer as JSON values, with its unknown figures and cautions."""
     return dataclasses.asdict(offer) | {
         "missing": offered.unknown_figures(offer),
         "cautions": offered.cautions(offer),
@@ -335,7 +335,7 @@ def _for_how_long(burst: Burst | None) -> str:
         formatting.duration(burst.lasts_seconds),
         formatting.duration(burst.every_seconds),
     )
-    return f" for {lasts}, once in {every} at least ({burst.source})"
+    return f" for {lasts}, at least once in {every} ({burst.source})"
 
 
 def _operations(value: float) -> str:
@@ -346,32 +346,32 @@ def _between(low: str, high: str) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _or_unknown(value: float | None, said: Callable[[float], str]) -> str:
-    return UNKNOWN if value is None else said(value)
+def _or_unknown(value: float | None, text: Callable[[float], str]) -> str:
+    return UNKNOWN if value is None else text(value)
 
 
 def _print_table(
     header: list[str], rows: list[list[str]], right: Container[str], first_to_go: Sequence[str]
 ) -> None:
-    """Prints columns; on a terminal that is too narrow without those that are first to go."""
+    """Prints columns; on a narrow terminal without those that are ``first_to_go``."""
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     widths = {name: max(map(len, (name, *cells))) for name, cells in columns.items()}
     room = _terminal_width()
-    gone = []
+    hidden = []
     for name in first_to_go:
         if room is None or sum(widths.values()) + 2 * (len(widths) - 1) <= room:
             break
         if widths.pop(name, None) is not None:
-            gone.append(name)
-    shown = {name: (name, *columns[name]) for name in widths}
-    for line in zip(*shown.values(), strict=True):
+            hidden.append(name)
+    visible = {name: (name, *columns[name]) for name in widths}
+    for line in zip(*visible.values(), strict=True):
         cells = (
             cell.rjust(width) if name in right else cell.ljust(width)
             for cell, (name, width) in zip(line, widths.items(), strict=True)
         )
         print("  ".join(cells).rstrip())
-    if gone:
-        print(f"No room here for {formatting.listing(gone)}; piped, all is shown.")
+    if hidden:
+        print(f"No room here for {formatting.listing(hidden)}; piped, all is shown.")
 
 
 def _terminal_width() -> int | None:

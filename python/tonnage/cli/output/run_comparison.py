@@ -46,8 +46,8 @@ def _phase(phase: PhaseComparison) -> str:
             f"limit {formatting.seconds(phase.limit_seconds)} ({formatting.resource(phase.limit)}), "
             f"{formatting.percent(phase.efficiency)}"
         )
-    foreseen = {None: "", True: ", as expected", False: ", unexpectedly"}
-    parts.append(f"limited by {formatting.resource(phase.bottleneck)}{foreseen[phase.as_limited]}")
+    expected = {None: "", True: ", as expected", False: ", unexpectedly"}
+    parts.append(f"limited by {formatting.resource(phase.bottleneck)}{expected[phase.as_limited]}")
     if phase.planned_seconds is not None and phase.planned_bottleneck:
         found = "the same bottleneck" if phase.as_planned else "another bottleneck"
         if phase.came_seconds is not None and phase.came_seconds > phase.seconds:

@@ -32,7 +32,7 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
     if result.warning:
         lines.append(formatting.sentence(result.warning))
     if result.disturbed:
-        lines += _lost(result, result.disturbed)
+        lines += _loss_lines(result, result.disturbed)
     driver = (result.disturbed or sort).driver_cpu_seconds
     lines += [
         f"The driver's schedule took {formatting.seconds(driver)} of a core here; the simulation "
@@ -42,7 +42,7 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
         *_limits(result.here),
         "",
         "What breaks, by cluster size",
-        *(_row(each) for each in result.rows),
+        *(_cluster_row(each) for each in result.rows),
     ]
     if result.first:
         nodes, names = result.first
@@ -61,7 +61,7 @@ def _steps(sort: SimulatedSort) -> Iterator[str]:
         yield f"  {formatting.phase(step.name)}: {formatting.seconds(step.seconds)}, {what}{lost}"
 
 
-def _lost(result: ScenarioResult, sort: SimulatedSort) -> list[str]:
+def _loss_lines(result: ScenarioResult, sort: SimulatedSort) -> list[str]:
     undisturbed = result.undisturbed
     died = [formatting.seconds(at) for at in sorted(result.deaths.values())]
     more = sort.carried_bytes - undisturbed.carried_bytes
@@ -86,7 +86,7 @@ def _limits(row: ClusterLimits) -> Iterator[str]:
         yield f"{bound}: EXCEEDED, {each.means}" if each.hit else bound
 
 
-def _row(row: ClusterLimits) -> str:
+def _cluster_row(row: ClusterLimits) -> str:
     hit = "memory" if row.refused else formatting.listing(row.hit) if row.hit else "nothing"
     return (
         f"  {formatting.count(row.nodes)} nodes, {formatting.size(row.data_bytes)}, "

@@ -47,7 +47,7 @@ def explore(
     from tonnage.report.explorer import page_data, write_explorer
 
     refuse_suffix(out, ".html")
-    given = description.given
+    given = description.given_flags
     with core.Progress("collecting offers and profiles") as progress:
         catalogs = load_catalogs(sources.catalog)
         progress(1, 4)

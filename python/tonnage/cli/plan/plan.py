@@ -193,7 +193,7 @@ class PlannedJob(JobDescription):
 
     def job(self, name: str) -> Job:
         """The job of this kind, or in this file."""
-        given = {flag: value for flag, value in self.given.items() if flag != "--egress"}
+        given = {flag: value for flag, value in self.given_flags.items() if flag != "--egress"}
         return job_from(name, given, self.egress)
 
 

@@ -59,7 +59,7 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """End everything that a launch rents, whoever launched it, and say what it has cost.
+    """End everything that a launch rents, also one of others, and print its cost.
 
     Without LAUNCH, end the only one in the region.
 

@@ -48,7 +48,7 @@ class AccountOptions:
     ] = None
     subnet: Annotated[
         str | None,
-        typer.Option("--subnet", metavar="ID", help="Subnet, and thereby zone, of all nodes."),
+        typer.Option("--subnet", metavar="ID", help="Subnet of all nodes, which sets their zone."),
     ] = None
     key: Annotated[
         str | None, typer.Option("--key-pair", metavar="NAME", help="Name of your EC2 key pair.")

@@ -79,8 +79,8 @@ def _plan_notes(
     job: TwoPassJob, selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
 ) -> Iterator[str]:
     yield f"as planned: {selected.summary}"
-    if doubt := refuse_other_cluster(selected, nodes):
-        yield doubt
+    if unchecked := refuse_other_cluster(selected, nodes):
+        yield unchecked
     if (job.output_url is not None) != selected.on_objects:
         yield f"the output goes to {job.output_url or 'directories'}, which was not planned"
 

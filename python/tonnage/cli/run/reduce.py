@@ -129,7 +129,7 @@ def run_reduce(
         tonnage run reduce histogram table.parquet --columns price
     """
     refuse_unknown_reduction(job)
-    given = parameters.given(job)
+    given = parameters.given_options(job)
     refuse_unknown("--assignment", [retrieval.assignment], ASSIGNMENTS)
     refuse_endpoint(endpoint)
     read = locations(inputs)
@@ -218,8 +218,8 @@ def _cluster(options: JobOptions, read: Locations, selected: SelectedPlan | None
     def check(nodes: Sequence[tuple[str, Mapping[str, str]]]) -> None:
         if selected is None or any(job_dir.glob("*")):
             return  # A resumed job keeps its nodes.
-        doubt = refuse_other_cluster(selected, nodes)
-        for note in filter(None, (f"as planned: {selected.summary}", doubt)):
+        unchecked = refuse_other_cluster(selected, nodes)
+        for note in filter(None, (f"as planned: {selected.summary}", unchecked)):
             print(formatting.sentence(note), file=sys.stderr)
 
     assert options.cluster is not None

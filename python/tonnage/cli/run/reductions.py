@@ -117,7 +117,7 @@ class ReductionOptions:
         ),
     ] = None
 
-    def given(self, job: str) -> dict[str, Any]:
+    def given_options(self, job: str) -> dict[str, Any]:
         """The options that were given; refused if they are not of this reduction."""
         values = {
             field.name: value
