@@ -1,11 +1,10 @@
-"""Libraries that users' functions call, while several threads call them at once.
+"""Limits for libraries that users' functions call from several threads at once.
 
-A BLAS begins as many threads as the machine has cores, whoever calls: two workers on two cores are
-four threads that wait for each other actively, and take twice as long. So while workers run, each
-call gets the cores that are left to one. And memory: glibc gives large blocks back to the kernel
-when they are freed, so that each intermediate array of NumPy is made of new pages, which the kernel
-clears one by one. A heap that keeps what is freed spares that
-(docs/decisions/0025-libraries-of-workers.md).
+A BLAS starts a thread for each core, for each caller: two workers on two cores make four threads
+that busy-wait for each other and take twice as long. So while workers run, each call gets one
+worker's share of the cores. And memory: glibc returns large freed blocks to the kernel, so each
+intermediate NumPy array consists of new pages that the kernel clears one by one. A heap that keeps
+freed blocks avoids that (docs/decisions/0025-libraries-of-workers.md).
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-"""Of glibc's ``mallopt``."""
+"""Parameters of glibc's ``mallopt``."""
 HEAP_BYTES = 32 << 20
-"""What is freed stays in the heap up to this; glibc allows no larger threshold."""
+"""Freed blocks up to this size stay in the heap; glibc allows no larger threshold."""
 
 _lock = threading.Lock()
 _sharing = 0
@@ -31,9 +30,9 @@ _limits: Any = None
 
 @contextmanager
 def limit_blas_threads(workers: int) -> Iterator[None]:
-    """So many threads call libraries meanwhile, each with its share of the cores.
+    """Limit each library call to one worker's share of the cores meanwhile.
 
-    Crews may overlap; the first one's share holds until the last one is done.
+    If calls overlap, the first one's limit holds until the last one ends.
     """
     global _sharing, _limits
     with _lock:
@@ -53,7 +52,7 @@ def limit_blas_threads(workers: int) -> Iterator[None]:
 
 
 def _keep_freed() -> None:
-    """Where the heap is glibc's; for good, since it cannot be asked what it did before."""
+    """Set glibc's thresholds, if it is glibc; for good, since it does not tell the old ones."""
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(M_MMAP_THRESHOLD, HEAP_BYTES)
         mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BYTES)

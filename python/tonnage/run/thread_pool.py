@@ -1,4 +1,4 @@
-"""Threads that share work until there is none, or until the first of them fails.
+"""Threads that share work until there is none left, or until one of them fails.
 
 Threads, not processes: docs/decisions/0019-threads-for-functions.md.
 """
@@ -22,50 +22,44 @@ class Cancelled(Exception):
 
 
 class WorkerThreads:
-    """Threads that do the same thing.
+    """Threads that do the same work.
 
-    Args:
-        workers: How many.
-        on_ending: Called when they end early: has whatever they wait for come to its end.
+    ``on_cancel`` is called when they have to end early: it unblocks whatever they wait for.
     """
 
-    def __init__(self, workers: int, on_ending: Callable[[], None] = lambda: None) -> None:
-        self.workers, self._on_ending = workers, on_ending
-        self._ending = threading.Event()
+    def __init__(self, workers: int, on_cancel: Callable[[], None] = lambda: None) -> None:
+        self.workers, self._on_cancel = workers, on_cancel
+        self._cancelled = threading.Event()
         self._failure: BaseException | None = None
-        self._lock, self._failing = threading.Lock(), threading.Lock()
+        self._lock, self._failure_lock = threading.Lock(), threading.Lock()
         self._done = threading.Semaphore(0)
 
     def check(self) -> None:
-        """Ends a thread that has nothing to go on for.
-
-        Raises:
-            Ended: The job ends.
-        """
-        if self._ending.is_set():
+        """Raise `Cancelled` if the work is cancelled."""
+        if self._cancelled.is_set():
             raise Cancelled
 
-    def take_from(self, things: Iterator[T]) -> Iterator[T]:
-        """What a thread gets of ``things``, which all threads take from in turn."""
+    def take_from(self, items: Iterator[T]) -> Iterator[T]:
+        """The items that the calling thread gets; all threads take from ``items`` in turn."""
         while True:
             self.check()
             with self._lock:
-                taken = list(itertools.islice(things, 1))
+                taken = list(itertools.islice(items, 1))
             if not taken:
                 return
-            yield taken.pop()  # Whoever takes it may let go of it.
+            yield taken.pop()  # So that the caller alone refers to it.
 
-    def run(self, work: Callable[[], None], look: Callable[[], None] = lambda: None) -> None:
-        """Has every thread do ``work``, and waits.
+    def run(self, work: Callable[[], None], on_poll: Callable[[], None] = lambda: None) -> None:
+        """Run ``work`` once in each thread, and wait.
 
         Args:
-            work: Done by each thread once; it calls `check` now and then.
-            look: Called twenty times a second; what it raises ends all.
+            work: Calls `check` now and then.
+            on_poll: Called twenty times a second; its exceptions cancel the work.
 
         Raises:
-            BaseException: What the first thread that failed has raised.
+            BaseException: The exception of the first thread that failed.
         """
-        threads = [threading.Thread(target=self._do, args=(work,)) for _ in range(self.workers)]
+        threads = [threading.Thread(target=self._run, args=(work,)) for _ in range(self.workers)]
         left = len(threads)
         with limit_blas_threads(self.workers):
             try:
@@ -73,28 +67,28 @@ class WorkerThreads:
                     thread.start()
                 while left and not self._failure:
                     left -= self._done.acquire(timeout=POLL_SECONDS)
-                    look()
+                    on_poll()
             finally:
                 if left:
-                    self._end()
+                    self._cancel()
                 for thread in threads:
                     if thread.ident is not None:  # It was started.
                         thread.join()
         if self._failure:
             raise self._failure
 
-    def _do(self, work: Callable[[], None]) -> None:
+    def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
         except Cancelled:
             pass
         except BaseException as why:
-            with self._failing:
+            with self._failure_lock:
                 self._failure = self._failure or why
-            self._end()
+            self._cancel()
         finally:
             self._done.release()
 
-    def _end(self) -> None:
-        self._ending.set()
-        self._on_ending()
+    def _cancel(self) -> None:
+        self._cancelled.set()
+        self._on_cancel()

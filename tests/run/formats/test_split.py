@@ -96,7 +96,7 @@ def test_parts_are_the_file(tonnage: Tonnage, disk: Path, suffix: str) -> None:
     assert source.read_bytes() == before
     assert {each.name for each in disk.iterdir()} == {source.name, "out"}
     again = tonnage.run(*args)
-    assert again.returncode == 2 and "is there already: give a new directory" in again.stderr
+    assert again.returncode == 2 and "exists already: give a new directory" in again.stderr
     assert sorted((disk / "out" / "here").iterdir()) == parts
 
 
@@ -128,7 +128,7 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
     [
         ((), "give --parts or --workers"),
         (("--parts", "2", "--workers", "2"), "give --parts or --workers"),
-        (("--parts", "50"), "can be cut in 40 at most"),
+        (("--parts", "50"), "can be cut into 40 at most"),
         (("--parts", "0"), "--parts"),
         (
             ("--parts", "2", "--input-format", "csvs"),
@@ -196,12 +196,12 @@ def test_a_file_that_is_changed_meanwhile_is_told(disk: Path) -> None:
     sources = Sources(ObjectStoreOptions(), 1)
     (file,) = sources.find(str(source))
 
-    def moved(_: int) -> None:
+    def append(_: int) -> None:
         with source.open("ab") as opened:
             opened.write(bytes(16))
 
     with pytest.raises(core.RunError, match="was changed while it was read"):
-        split(file, disk / "out", 3, sources, dtype="2f8", moved=moved)
+        split(file, disk / "out", 3, sources, dtype="2f8", on_progress=append)
     assert [*disk.iterdir()] == [source]
 
 

@@ -29,6 +29,7 @@ from tonnage.base.records import RunRecord
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
 from tonnage.cluster.failures import DeterministicError
+from tonnage.cluster.protocol import Step
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.worker import _classified_errors
 from tonnage.run.two_pass.driver import run_two_pass
@@ -362,14 +363,14 @@ def test_a_function_that_fails_ends_the_job_at_once(
     inputs = texts(disk, 6000)
     do, done = WorkerPool.run_step, list[str]()
 
-    def counting(self: WorkerPool, step: str, *arguments: Any) -> Any:
-        done.append(step)
+    def counting(self: WorkerPool, step: Step[Any, Any], *arguments: Any) -> Any:
+        done.append(step.name)
         return do(self, step, *arguments)
 
     monkeypatch.setattr(WorkerPool, "run_step", counting)
     where = {
         "map": r"in/\d.txt, bytes \d+ to \d+: ZeroDivisionError",
-        "combine": r"what was gathered up to .*in/\d.txt, bytes .*KeyError",
+        "combine": r"the rows buffered up to .*in/\d.txt, bytes .*KeyError",
         "reduce": r"partition \d+, keys from 'word\d+' on: KeyError",
     }
     with pytest.raises(core.RunError, match=rf"^[abc]: {name} \(.*failed for .*{where[name]}"):
@@ -403,10 +404,10 @@ def test_others_do_not_go_on_when_a_function_has_failed(
     first = disk / "in" / "0.txt"
     first.write_text("poison\n" + first.read_text())
 
-    def looking(self: WorkerPool, step: str, *arguments: Any) -> Any:
+    def looking(self: WorkerPool, step: Step[Any, Any], *arguments: Any) -> Any:
         ended = do(self, step, *arguments)
-        if step == "pass_one":
-            ends.update({node: each.kind for node, each in ended.items()})
+        if step.name == "pass_one":
+            ends.update({node: each.failure for node, each in ended.items()})
         return ended
 
     monkeypatch.setattr(WorkerPool, "run_step", looking)
@@ -427,7 +428,7 @@ def test_maps_that_do_not_go_together_are_told(disk: Path) -> None:
     (disk / "1.csv").write_text("key,a\nx,1\n")
     (disk / "2.csv").write_text("key,a\nx,word\n")
     inputs = [Input(str(disk / f"{number}.csv")) for number in (1, 2)]
-    named = r"what map gave for .*csv.* on [abc] and for .*csv.* does not go together"
+    named = r"map returned columns of different types for .*csv.* on [abc] and for .*csv"
     with pytest.raises(core.RunError, match=named):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
@@ -516,7 +517,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
 
     refused("--durability volumes: --output is on machines' own disks", durability="volumes")
     refused("durability: replicated: a copy needs a second", nodes="a", durability="replicated")
-    refused("--output-format xml", format="xml")
+    refused("output_format: xml", format="xml")
     refused("too small for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
     (disk / "in.what").write_text("x")
@@ -530,14 +531,14 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     inputs = texts(disk, 30)
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
-    with pytest.raises(core.UsageError, match="give the same MapReduce to go on with it"):
+    with pytest.raises(core.UsageError, match="was begun with functions .* give the same to resume it"):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
 
 def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tonnage.run.mapreduce.worker import MapReduceWorker
 
-    left = MapReduceWorker._left
+    left = MapReduceWorker._spilled
 
     def other(self: MapReduceWorker, *arguments: Any) -> Any:
         found = left(self, *arguments)
@@ -546,7 +547,7 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
             found.blocks[place] = found.blocks[place]._replace(checksum=0)
         return found
 
-    monkeypatch.setattr(MapReduceWorker, "_left", other)
+    monkeypatch.setattr(MapReduceWorker, "_spilled", other)
     inputs = texts(disk, 3000)
     record, found = on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     # A device of b gives back what was not put there: what b owned others do again.

@@ -245,13 +245,13 @@ def test_one_that_is_changed_before_it_is_sampled_is_named_too(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     s3.put("in/1.csv", b"key,n\n" + b"k,1\n" * 90_000)
-    divided = MapReduceJob.divided
+    divided = MapReduceJob.partitioning
 
     def changing(*arguments: Any) -> Any:
         s3.put("in/1.csv", b"key,n\n" + b"j,1\n" * 90_000)
         return divided(*arguments)
 
-    monkeypatch.setattr(MapReduceJob, "divided", changing)
+    monkeypatch.setattr(MapReduceJob, "partitioning", changing)
     job = MapReduce(reduce=sums("n"), ordered=True)
     with pytest.raises(core.RunError, match=r"s3://tests/in/1.csv was changed while it was read"):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3, job))
@@ -295,7 +295,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
 
     refused(r"s3://tests/in/9.parquet is not a valid parquet file")
     refused("there is no object", inputs=[Input(f"s3://{BUCKET}/nothing/")])
-    refused("its name does not say what it is", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
+    refused("does not tell its format", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
     refused(r"--memory of 33554432 bytes is too small for 2 workers", memory_bytes=32 << 20)
     refused(r"input s3://tests/in/ is given twice", inputs=[Input(IN), Input(IN)])
     refused("is inside the input", output=[f"{IN}x"])
@@ -310,7 +310,7 @@ def test_one_machine_reads_objects(disk: Path, s3: Bucket) -> None:
     found = [tuple(row.values()) for part in parts for row in pq.read_table(part).to_pylist()]
     assert len(found) == len(count) and dict(found) == count
     assert record.requests["requests"] >= 3
-    with pytest.raises(core.UsageError, match="of one machine it goes to a directory"):
+    with pytest.raises(core.UsageError, match="only a cluster writes to object storage"):
         COUNT.run(IN, OUT, disk / "scratch", object_store=reached)
 
 
@@ -330,7 +330,7 @@ def test_the_command_takes_urls(tonnage: Tonnage, disk: Path, s3: Bucket) -> Non
     record = json.loads(done.stdout)
     assert record["written_records"] == len(count) and record["requests"]["requests"] >= 3
     for more, said in (
-        ((IN, "--output", OUT), "of one machine it goes to a directory"),
+        ((IN, "--output", OUT), "on one machine the output goes to a directory"),
         ((IN, IN, "--output", "x"), "is given twice"),
         ((IN, "--output", f"{IN}x"), "is inside the input"),
     ):

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.command import Tonnage
-from support.disk import ROOT, room
+from support.disk import ROOT, disk_dir
 from support.processes import started
 from support.rays import Rays, rays
 
@@ -26,7 +26,7 @@ ALL = ("beta", "gamma", "head")
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
     """A directory on a disk that all nodes see, for the file's tests."""
-    with room("test-map-ray-") as directory:
+    with disk_dir("test-map-ray-") as directory:
         yield directory
 
 
@@ -90,7 +90,7 @@ def test_an_agent_that_is_killed_is_done_without(
 ) -> None:
     with started([tonnage.path, *count(cluster, shared, disk)], env=cluster.env) as run:
         agent = cluster.agent("gamma", "TwoPassWorker")
-        run.until(lambda: any((disk / "gamma").glob(where)))
+        run.wait_until(lambda: any((disk / "gamma").glob(where)))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr

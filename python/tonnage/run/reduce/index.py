@@ -1,9 +1,9 @@
-"""The chunk index: files and objects in chunks of whole rows, kept next to the data.
+"""The chunk index: files and objects in chunks of whole rows, stored next to the data.
 
-A chunk is logical: a span of a file, with how many rows it has (MATE-EC2, "Data Organization").
-What a file's chunks are, its format says (`formats`). The index is a Parquet file with a row a
-chunk; a file that is what it was, by its length and its ETag or the time of its last change, keeps
-its chunks, and the others are cut anew, as are objects whose store says no ETag.
+A chunk is logical: a span of a file, and its number of rows (MATE-EC2, "Data Organization"). The
+format tells how to cut a file (`formats`). The index is a Parquet file with a row for each chunk. A
+file whose length and ETag or time of change are the same keeps its chunks; others are cut again, as
+are objects whose store tells no ETag.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tonnage.run.storage.object_store import is_url
 from tonnage.run.storage.sources import InputFile, Sources
 
 NAME = "_tonnage-index.parquet"
-"""In the directory or folder; who reads that leaves it out."""
+"""In the directory or folder; a hidden name, so it is not read as input."""
 SCHEMA: pa.Schema = pa.schema(
     [  # type: ignore[arg-type]
         ("name", pa.string()),
@@ -51,14 +51,7 @@ class _RowType(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Index:
-    """What there is to reduce.
-
-    Attributes:
-        format: What files are.
-        files: All of them.
-        chunks: Theirs.
-        known: Of how many files the chunks were known before.
-    """
+    """Files and their chunks; the chunks of ``known`` files were taken from an earlier index."""
 
     format: ChunkFormat
     files: Sequence[InputFile]
@@ -67,17 +60,17 @@ class Index:
 
     @property
     def bytes(self) -> int:
-        """Of all chunks."""
+        """The bytes of all chunks."""
         return sum(chunk.bytes for chunk in self.chunks)
 
     @property
     def object_bytes(self) -> int:
-        """Of those of objects."""
+        """The bytes of chunks of objects."""
         return sum(chunk.bytes for chunk in self.chunks if is_url(self.files[chunk.file].name))
 
     @property
     def rows(self) -> int | None:
-        """Of all chunks; ``None`` where that takes reading them."""
+        """The rows of all chunks; ``None`` if counting them takes reading them."""
         counts = [chunk.rows for chunk in self.chunks]
         return None if None in counts else sum(count or 0 for count in counts)
 
@@ -88,20 +81,14 @@ def build_index(
     chunk_bytes: int,
     sources: Sources,
     before: Index | None = None,
-    look: Callable[[int, int], None] = lambda *_: None,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
-    """Cuts files in chunks of about ``chunk_bytes``, those that are not in the index ``before``.
+    """Cut files into chunks of about ``chunk_bytes``, except those in the index ``before``.
 
-    Args:
-        files: All of them.
-        format: What they are.
-        chunk_bytes: About how large chunks are.
-        sources: What opens files.
-        before: What is known.
-        look: Called now and then with how many of the others are cut, and in how many chunks.
+    ``on_progress`` is called with the number of files that were cut, and of their chunks.
 
     Raises:
-        UsageError: A file is none of its format.
+        UsageError: A file is not of the format.
     """
     kept: dict[InputFile, list[Chunk]] = {}
     if before is not None and before.format == format:
@@ -109,7 +96,7 @@ def build_index(
             kept.setdefault(before.files[chunk.file], []).append(chunk)
         for file in before.files:
             kept.setdefault(file, [])
-        # Of an object without an ETag nobody can tell whether it is what it was.
+        # Without an ETag an object may have changed.
         kept = {file: chunks for file, chunks in kept.items() if file.version is not None}
 
     found: dict[int, list[Chunk]] = {}
@@ -120,7 +107,7 @@ def build_index(
         return found[place]
 
     def seen(files: int) -> None:
-        look(files, sum(map(len, [*found.values()])))
+        on_progress(files, sum(map(len, [*found.values()])))
 
     new = [place for place, file in enumerate(files) if file not in kept]
     made = sources.map_parallel(new, cut, seen) if format.READS_TO_CUT else map(cut, new)
@@ -135,7 +122,7 @@ def build_index(
 
 
 def join_indexes(indexes: Sequence[Index]) -> Index | None:
-    """Those that are of one format with the first, as one; ``None`` if there is none."""
+    """The indexes of the first one's format, as one; ``None`` if there are none."""
     if not indexes:
         return None
     files: list[InputFile] = []
@@ -155,7 +142,7 @@ def to_bytes(index: Index) -> bytes:
         (file.name, file.bytes, file.version, chunk.offset, chunk.bytes, chunk.rows, chunk.part)
         for file, chunk in of_chunks
     ]
-    # A file of nothing has no chunk, and is known all the same.
+    # An empty file has no chunks, but is known.
     rows += [
         (file.name, file.bytes, file.version, None, None, None, None)
         for file in (index.files[place] for place in sorted(empty))
@@ -174,7 +161,7 @@ def from_bytes(content: bytes, where: str) -> Index:
     """The index that `to_bytes` wrote.
 
     Raises:
-        UsageError: It is none, or it is damaged.
+        UsageError: It is not an index, or it is damaged.
     """
     try:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
@@ -183,7 +170,7 @@ def from_bytes(content: bytes, where: str) -> Index:
         row_type = decode(metadata[KEY], _RowType, where)
     except (pa.ArrowException, KeyError, OSError, RecordError) as why:
         raise core.UsageError(
-            f"{where} is no index, or of another version: remove it, and index anew"
+            f"{where} is not an index, or of another version: remove it, and index again"
         ) from why
     if not table.schema.equals(SCHEMA):
         raise _damaged(where, f"expected columns {', '.join(SCHEMA.names)} of their types")
@@ -206,4 +193,4 @@ def from_bytes(content: bytes, where: str) -> Index:
 
 
 def _damaged(where: str, why: str) -> core.UsageError:
-    return core.UsageError(f"{where}: {why}: remove it, and index anew")
+    return core.UsageError(f"{where}: {why}: remove it, and index again")

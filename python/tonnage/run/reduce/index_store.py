@@ -1,7 +1,7 @@
-"""Where an index lies: next to the data, in the directory or folder of which it is.
+"""Where an index is stored: next to the data, in the indexed directory or folder.
 
-Of a single file or object it is in its directory or folder, by the file's name. Files have their
-names there as that directory has them, so it is true however the directory is named.
+The index of a single file is beside it, under the file's name. Files in it are named relative to
+their directory, so that the directory can be moved.
 """
 
 from __future__ import annotations
@@ -20,18 +20,13 @@ from tonnage.run.storage.object_store import ObjectFolder, ObjectStoreOptions, f
 from tonnage.run.storage.sources import InputFile, Sources
 
 CHUNK_BYTES = 16 << 20
-"""Of an index, which does not know who will use it."""
+"""Of chunks in an index, whose users are not known."""
 UPLOAD_BYTES = 32 << 20
 """Memory for uploading an index."""
 
 
 def index_path(given: str, files: list[InputFile]) -> str:
-    """Where the index of a file, a directory or a folder is.
-
-    Args:
-        given: What was named.
-        files: What it means.
-    """
+    """The path or url of the index of an input, which consists of these files."""
     is_file = not is_url(given) and Path(given).is_file()
     if is_file or (len(files) == 1 and files[0].name == given):
         above, _, name = given.rpartition("/")
@@ -40,10 +35,10 @@ def index_path(given: str, files: list[InputFile]) -> str:
 
 
 def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -> Index | None:
-    """The index that is there; ``None`` if there is none.
+    """The index at a path or url; ``None`` if there is none.
 
     Raises:
-        UsageError: What is there is no index.
+        UsageError: It is not an index.
     """
     if not is_url(place):
         path = Path(place)
@@ -61,7 +56,7 @@ def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -
 
 
 def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> None:
-    """Writes it, whole or not at all.
+    """Write an index atomically.
 
     Raises:
         RunError: It cannot be written there.
@@ -87,10 +82,10 @@ def choose_format(
     dtype: str | None,
     sources: Sources,
 ) -> ChunkFormat:
-    """What files are: as is said, else as their index says, else as they say themselves.
+    """The format of files: as given, else as their index tells, else as they tell.
 
     Raises:
-        UsageError: They are several things, or what their rows are is not known.
+        UsageError: They are of several formats, or their rows' type is not known.
     """
     if before is None or format is not None or dtype is not None:
         return detect_chunk_format(files, format, dtype, sources)
@@ -106,22 +101,22 @@ def find_chunks(
     format: str | None = None,
     dtype: str | None = None,
     default_chunk_bytes: Callable[[int], int] = lambda _: CHUNK_BYTES,
-    look: Callable[[int, int], None] = lambda *_: None,
+    on_progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Index:
-    """The chunks of what places mean: of the index next to them, as far as that is true.
+    """The chunks of inputs: from the index next to them, as far as it is up to date.
 
     Args:
         places: Files, directories, objects, folders.
-        volumes: How stores are reached.
-        chunk_bytes: About how large chunks are; with it those of the index do not count.
-        format: Of files; by default as the index or their names say.
-        dtype: Of rows of a size.
-        usual: How large chunks are that are in no index, by the bytes of all files.
-        look: Called now and then with how many files were looked at that are in no index, and in
-            how many chunks they are cut.
+        object_store: How to reach object storage.
+        chunk_bytes: Approximate size of chunks; if given, the index's chunks are not used.
+        format: Of the files; by default as the index or their names tell.
+        dtype: Of rows of a fixed width.
+        default_chunk_bytes: The size of chunks that are in no index, by the bytes of all files.
+        on_progress: Called with the numbers of files and chunks that were not in an index.
 
     Raises:
-        UsageError: A file is in two of the places, or none of its format, or not as its index says.
+        UsageError: A file is in two of the places, or not of its format, or its index says that its
+            rows are of another type.
     """
     sources = Sources(object_store, 1)
     found = {place: list(sources.find(place)) for place in places}
@@ -137,35 +132,28 @@ def find_chunks(
     total = sum(file.bytes for file in files)
     chunks = None if chunk_bytes else before
     return build_index(
-        files, wanted, chunk_bytes or default_chunk_bytes(total), sources, chunks, look
+        files, wanted, chunk_bytes or default_chunk_bytes(total), sources, chunks, on_progress
     )
 
 
 def _refuse_otherwise(
     place: str, known: Index | None, files: Sequence[InputFile], wanted: ChunkFormat
 ) -> None:
-    """An index says what rows are; whoever says something else may be wrong, and would not see it.
-
-    Raises:
-        UsageError: The index is of these files, and says something else.
-    """
+    """Refuse a format that contradicts the index of these files: nobody would notice a mistake."""
     if known is None or known.format == wanted or not {*known.files} & {*files}:
         return
-    told, asked = (
+    indexed, given = (
         " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
     )
     raise core.UsageError(
-        f"--dtype, --input-format: {place} says that rows are {told}, and not {asked}: leave the flag "
-        "out, or have tonnage index say it, too"
+        f"{place} says that rows are {indexed}, not {given}: leave the format and the rows' type "
+        "out, or index again with them",
+        setting="input_format",
     )
 
 
 def _refuse_twice(found: Mapping[str, Sequence[InputFile]]) -> None:
-    """Rows that are in two places would count twice.
-
-    Raises:
-        UsageError: A file is, by whatever names.
-    """
+    """Refuse files that are in two of the places, under any names: they would count twice."""
     of: dict[str, str] = {}
     for place, files in found.items():
         for file in files:

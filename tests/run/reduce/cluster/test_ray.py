@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.processes import PATIENCE_SECONDS, started
 from support.rays import Rays, rays
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -88,7 +88,7 @@ def rows(s3: Bucket) -> npt.NDArray[np.float64]:
 @pytest.fixture(scope="module")
 def cluster(s3: Bucket) -> Iterator[Rays]:
     """Three nodes."""
-    with room("test-reduce-ray-") as shared, rays(shared, ALL[:2]) as made:
+    with disk_dir("test-reduce-ray-") as shared, rays(shared, ALL[:2]) as made:
         yield made
 
 
@@ -107,10 +107,10 @@ def test_one_of_ones_own_comes_to_the_same_although_agents_are_killed_and_it_is_
     (disk / "means.py").write_text(SLOW)
     run_it = command(f"{disk}/means.py:Means", disk / "job", cluster, s3)
     with started([tonnage.path, *run_it], env=cluster.env) as run:
-        run.until((disk / "job" / "round.msgpack").exists)
+        run.wait_until((disk / "job" / "round.msgpack").exists)
         os.kill(cluster.agent("beta", "ReduceWorker"), signal.SIGKILL)
         before = (disk / "job" / "round.msgpack").stat().st_mtime_ns
-        run.until(lambda: (disk / "job" / "round.msgpack").stat().st_mtime_ns != before)
+        run.wait_until(lambda: (disk / "job" / "round.msgpack").stat().st_mtime_ns != before)
         code, _, stderr = run.end(signal.SIGINT)
     assert code == 130 and "the same command goes on" in stderr
     done = json.loads(tonnage.run(*run_it, env=cluster.env, check=True).stdout)
@@ -126,7 +126,7 @@ def test_k_means_goes_on_although_a_machine_is_gone(
     flags = ["--k", "5", "--iterations", "60"]
     run_it = command("kmeans", disk / "job", cluster, s3, *flags)
     with started([tonnage.path, *run_it], env=cluster.env) as run:
-        run.until((disk / "job" / "round.msgpack").exists)
+        run.wait_until((disk / "job" / "round.msgpack").exists)
         cluster.kill("gamma")
         stdout, stderr = run.process.communicate(timeout=PATIENCE_SECONDS)
         assert run.process.returncode == 0, stderr

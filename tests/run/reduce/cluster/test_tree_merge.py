@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support import held_up
+from support import user_function_gate
 from support.checksums import COLUMNS, Checksum, Rows, put, rows_of, total
 from support.machines import Machines
 from support.reducers import ReduceMachines, asked
@@ -138,21 +138,21 @@ class Unhurried(Checksum):
     """A reduction of which merging takes as long as it likes."""
 
     def merge(self, one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
-        held_up.wait()
+        user_function_gate.wait()
         return super().merge(one, other)
 
 
 def test_who_merges_answers_meanwhile(
     tmp_path: Path, s3: Bucket, lost: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_up.clear()
+    user_function_gate.clear()
     heartbeat = StepWorker._heartbeat
 
     def answering(self: StepWorker, known: int, seconds: float) -> Heartbeat:
         """How far a worker is while somebody is held up."""
         told = heartbeat(self, known, seconds)
-        if held_up.BEGUN.is_set() and told.result is None:
-            held_up.GOES_ON.set()
+        if user_function_gate.STARTED.is_set() and told.result is None:
+            user_function_gate.RELEASED.set()
         return told
 
     monkeypatch.setattr(StepWorker, "_heartbeat", answering)
@@ -161,20 +161,20 @@ def test_who_merges_answers_meanwhile(
     result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows)
     assert lost == []
-    assert held_up.BEGUN.is_set()
+    assert user_function_gate.STARTED.is_set()
 
 
 class Busy(Checksum):
     """A reduction that computes for long."""
 
     def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
-        held_up.wait()
+        user_function_gate.wait()
         return super().local(rows, into)
 
 
 def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     """It has moved nothing for long, and says that it is at it; it was taken for one that hangs."""
-    held_up.clear()
+    user_function_gate.clear()
     rows_of(1, 10).tofile(tmp_path / "rows")
     job = asked(Busy(), [str(tmp_path / "rows")], workers=1)
     place = job.worker_config("a")
@@ -194,10 +194,10 @@ def test_who_computes_does_not_hang(tmp_path: Path) -> None:
     while not worker._heartbeat(0, 1.0).result:
         pass
     worker.handle(protocol.encode(protocol.Begin(1, REDUCE.name, chunks)))
-    assert held_up.BEGUN.wait(held_up.PATIENCE_SECONDS)
+    assert user_function_gate.STARTED.wait(user_function_gate.PATIENCE_SECONDS)
     worker._progress_at = time.monotonic() - 1000
     assert worker._heartbeat(0, 0.0).idle_seconds < 1000
-    held_up.GOES_ON.set()
+    user_function_gate.RELEASED.set()
     while (ended := worker._heartbeat(0, 1.0).result) is None:
         pass
     assert ended.failure is None, ended.reason
@@ -236,7 +236,7 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
             yield chunk
             if number == 20:
                 found.set()
-                assert more.wait(held_up.PATIENCE_SECONDS), "nothing was told of 20 chunks"
+                assert more.wait(user_function_gate.PATIENCE_SECONDS), "nothing was told of 20 chunks"
 
     def told(done: int) -> None:
         seen.append(done)
