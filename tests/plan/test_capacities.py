@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import law, profile
+from support.offers import distribution, profile
 from support.reductions import record
 from support.replacing import replace
 from tonnage.base.records.profile import Mode, NetworkScaling
@@ -28,7 +28,7 @@ def test_slowest_of_one_kind_is_the_order_statistic() -> None:
     """With a spread that is well known: the median of the least of N is F^-1(1 - 2^(-1/N))."""
     from scipy.stats import norm  # type: ignore[import-untyped]
 
-    of = law("network", 1e9, 0.1, instances=100_000)
+    of = distribution("network", 1e9, 0.1, instances=100_000)
     nodes = np.array([1, 10, 100, 1_000])
     drawn = np.median(ClusterDraws().slowest(of, nodes), axis=0)
     expected = 1e9 * np.exp(0.1 * norm.ppf(1 - 0.5 ** (1 / nodes)))
@@ -36,7 +36,9 @@ def test_slowest_of_one_kind_is_the_order_statistic() -> None:
 
 
 def test_slowest_of_two_kinds_is_of_the_slow_one_as_soon_as_there_is_one() -> None:
-    of = law("volume read", 300e6, 0.01, 9_500, more=[Mode(median=1e8, spread=0.01, instances=500)])
+    of = distribution(
+        "volume read", 300e6, 0.01, 9_500, more=[Mode(median=1e8, spread=0.01, instances=500)]
+    )
     slow = ClusterDraws().slowest(of, [1, 14, 200]) < 150e6
     shares = slow.mean(axis=0)
     # 5 % of nodes are slow: of N, 1 - 0.95^N have one at least.
@@ -44,14 +46,14 @@ def test_slowest_of_two_kinds_is_of_the_slow_one_as_soon_as_there_is_one() -> No
 
 
 def test_more_nodes_are_never_faster_in_any_fleet() -> None:
-    of = law("x", 3e8, 0.2, 290, 0.1, more=[Mode(median=1e8, spread=0.2, instances=10)])
+    of = distribution("x", 3e8, 0.2, 290, 0.1, more=[Mode(median=1e8, spread=0.2, instances=10)])
     drawn = ClusterDraws().slowest(of, np.arange(1, 300))
     assert np.all(np.diff(drawn, axis=1) <= 1e-6 * drawn[:, 1:])
 
 
 def test_laws_that_differ_in_speed_alone_have_the_same_factors() -> None:
     rates = CapacitySamples(50)
-    one, two = (rates.medians(law("x", median, 0.1)) for median in (1e8, 2e8))
+    one, two = (rates.medians(distribution("x", median, 0.1)) for median in (1e8, 2e8))
     assert two == pytest.approx(2 * one)
 
 
@@ -85,7 +87,9 @@ def test_a_bucket_carries_as_if_poured_drop_by_drop(
 ) -> None:
     """Against a simulation: the burst while there is credit, then what lasts."""
     bucket = TokenBucket(*map(np.asarray, (lasting, lasting * faster, credit)))
-    said = float(bucket.node_seconds(np.asarray(each * nodes), np.asarray(float(nodes)), 1.0)) / nodes
+    said = (
+        float(bucket.node_seconds(np.asarray(each * nodes), np.asarray(float(nodes)), 1.0)) / nodes
+    )
     left, moved, took = credit, 0.0, 0.0
     if faster > 1 and credit:
         took = min(left / (lasting * faster - lasting), each / (lasting * faster))
@@ -106,7 +110,9 @@ def test_a_law_finds_the_slow_kind_of_node() -> None:
     generator = np.random.default_rng(1)
     rates = 3e8 * np.exp(0.06 * generator.standard_normal(100))
     rates[:5] /= 3
-    found = fit.fit_distribution("volume read", [list(rates)], evidence="measured", source="simulated")
+    found = fit.fit_distribution(
+        "volume read", [list(rates)], evidence="measured", source="simulated"
+    )
     assert [mode.instances for mode in found.modes] == [95, 5]
     assert found.modes[0].median == pytest.approx(3e8, rel=0.03)
     assert found.modes[1].median == pytest.approx(1e8, rel=0.1)
@@ -144,16 +150,19 @@ def test_a_law_of_one_node_admits_that_it_knows_no_spread() -> None:
 
 
 def test_profiles_are_joined_by_offer() -> None:
-    local, network = law("local both", 1e9), law("network", 2e9)
+    local, network = distribution("local both", 1e9), distribution("network", 2e9)
     found = index_profiles([profile({"m": [local]}), profile({"m": [network]})])
-    assert found.offers["aws", "m"][False].distributions == {"local both": local, "network": network}
+    assert found.offers["aws", "m"][False].distributions == {
+        "local both": local,
+        "network": network,
+    }
 
 
 def test_profiles_that_cannot_be_are_refused(tmp_path: Path) -> None:
-    for wrong in (law("network", -1.0), law("network", 1e9, instances=0)):
+    for wrong in (distribution("network", -1.0), distribution("network", 1e9, instances=0)):
         with pytest.raises(ProfileError, match="network"):
             index_profiles([profile({"m": [wrong]})])
-    with pytest.raises(ProfileError, match="holds no"):
+    with pytest.raises(ProfileError, match="it has no profile"):
         read_profiles(str(tmp_path))
 
 
@@ -198,7 +207,9 @@ def test_a_reduction_is_planned_where_its_input_was() -> None:
     ran = record(["in"], 4000, 1.0, None, None)
     asked = {"requests": 3, "retries": 0, "hedged": 0, "errors": {}}
     shares = [
-        job_from_reduction(replace(ran, object_bytes=of_objects, requests=requests)).settings["local_share"]
+        job_from_reduction(replace(ran, object_bytes=of_objects, requests=requests)).settings[
+            "local_share"
+        ]
         for of_objects, requests in [
             (0, {}),
             (1000, asked),

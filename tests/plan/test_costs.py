@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import BURSTING, STEADY, STORE, catalog, law, offer, profile
+from support.offers import BURSTING, STEADY, STORE, catalog, distribution, offer, profile
 from support.replacing import replace
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
@@ -17,11 +17,11 @@ from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.explain import explain
 from tonnage.plan.machines import Purchase
-from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.planner import NO_CORES, PlanRequest, plan
 from tonnage.plan.search import Limits
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
-SHARES = [law(f"volume {way}", 1.0, 0.0, 1_000_000) for way in ("read", "write")]
+SHARES = [distribution(f"volume {way}", 1.0, 0.0, 1_000_000) for way in ("read", "write")]
 KNOWN = index_profiles([profile({}, shares=SHARES)])
 READ = Job(
     name="read",
@@ -74,9 +74,7 @@ def test_volumes_burst_until_their_bucket_is_empty() -> None:
     large = BlockVolumes(BURSTING, 1, 1024 * GIB, 730).bucket(np.array([1.0]))
     assert (large.baseline[0], large.credit[0]) == (250 * MIB, 0)
     assert large.burst[0] == large.baseline[0]
-    unknown = replace(
-        BURSTING, operations=replace(BURSTING.operations, credit=None)
-    )
+    unknown = replace(BURSTING, operations=replace(BURSTING.operations, credit=None))
     steady = BlockVolumes(unknown, 2, 200 * GIB, 730).bucket(np.array([1.0]))
     assert steady.burst[0] == steady.baseline[0] == bucket.baseline[0]
 
@@ -110,18 +108,16 @@ def test_spot_prices_are_a_range() -> None:
 
 
 def test_requests_and_what_is_taken_out_are_paid_for() -> None:
-    job = replace(
-        READ, requests=[RequestDemand(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5
-    )
+    job = replace(READ, requests=[RequestDemand(kind="get", per_byte=1e-6)], taken_out_per_byte=0.5)
     world = catalog([offer("m")], [STEADY], store=STORE)
     more = planned(world, TB, job).candidates[0].cost_usd.median
     less = planned(world, TB).candidates[0].cost_usd.median
     assert more - less == pytest.approx(1e6 / 1_000 * 0.0004 + 500 * 0.09)
     (why,) = planned(catalog([offer("m")], [STEADY]), TB, job).excluded
-    assert why.why == "made-up has no price of object storage's requests"
+    assert why.why == "made-up has no price for object storage requests"
     taken = replace(READ, taken_out_per_byte=0.5)
     (why,) = planned(catalog([offer("m")], [STEADY]), TB, taken).excluded
-    assert why.why == "made-up has no price of what leaves the provider"
+    assert why.why == "made-up has no price for egress"
 
 
 def test_what_is_fixed_does_not_shrink_with_more_nodes() -> None:
@@ -135,7 +131,7 @@ def test_what_is_fixed_does_not_shrink_with_more_nodes() -> None:
         one, other = (planned(world, TB, each, nodes).candidates[0] for each in (READ, job))
         assert other.seconds.median == pytest.approx(one.seconds.median + 35)
         assert other.seconds.low == pytest.approx(one.seconds.low + 35)
-        assert [phase.bottleneck for phase in other.phases] == ["what is fixed", "volumes"]
+        assert [phase.bottleneck for phase in other.phases] == ["fixed time", "volumes"]
         assert other.phases[0].seconds == 30
 
 
@@ -146,27 +142,38 @@ def test_the_arithmetic_tells_bursts_and_prices() -> None:
     world = catalog([offer("m", link=1e8, link_most=1e9, spot=spot)], [BURSTING], store=STORE)
     job = replace(READ, taken_out_per_byte=1.0)
     limits = Limits(max_nodes=10)
-    told = explain(PlanRequest(job=job, size=TB, limits=limits, purchase="spot"), [world], KNOWN, "m")
+    told = explain(
+        PlanRequest(job=job, size=TB, limits=limits, purchase="spot"), [world], KNOWN, "m"
+    )
     (term,) = told.terms
     assert "up to 1,000 MB/s for a credit of 1.62 TB" in term.capacity_source
     assert term.seconds == pytest.approx(told.candidate.seconds.median)
     assert any("0.3 USD an hour on the spot market, 0.2 to 0.6" in line for line in told.prices)
-    assert any("90.00 USD" in line and "leaves the provider" in line for line in told.prices)
+    assert any("90.00 USD" in line and "egress" in line for line in told.prices)
 
 
 def test_cores_count_as_far_as_a_profile_knows_them() -> None:
     """Of an offer that was measured its own; of others what a core did, times their vCPUs."""
     world = catalog([offer("seen"), offer("other")], [STEADY])
-    own = [law("local both", 1e12, 0.0, 1_000_000), law("cpu sort", 1e6, 0.0, 1_000_000)]
-    shares = [law("network", 1e3, 0.0, 1_000_000), law("cpu sort", 5e5, 0.0, 1_000_000), *SHARES]
+    own = [
+        distribution("local both", 1e12, 0.0, 1_000_000),
+        distribution("cpu sort", 1e6, 0.0, 1_000_000),
+    ]
+    shares = [
+        distribution("network", 1e3, 0.0, 1_000_000),
+        distribution("cpu sort", 5e5, 0.0, 1_000_000),
+        *SHARES,
+    ]
     question = PlanRequest(job=sort_job(), size=TB, limits=Limits(min_nodes=1, max_nodes=1))
-    fast = plan(question, [world], index_profiles([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])]))
+    fast = plan(
+        question, [world], index_profiles([profile({"seen": own[:1]}, shares=[shares[0], *SHARES])])
+    )
     found = plan(question, [world], index_profiles([profile({"seen": own}, shares=shares)]))
     of = {each.offer: each for each in found.candidates}
     assert of["seen"].phases[1].bottleneck == of["other"].phases[1].bottleneck == "cpu"
     assert of["seen"].phases[1].seconds == pytest.approx(TB / 8 / 1e6, rel=1e-3)
     assert of["other"].phases[1].seconds == pytest.approx(TB / 8 / 5e5, rel=1e-3)
-    assert "what cores have to do is not known of this job, and not counted" in fast.notes
+    assert NO_CORES in fast.notes
     assert not any("cores" in note for note in found.notes)
 
 
@@ -195,7 +202,7 @@ def test_what_a_watched_run_was_is_minded() -> None:
     (out,) = found.excluded
     assert (out.catalog, out.offer) == ("made-up", "small") and "128 GiB" in out.why
     assert any("10.0 GB of input" in note for note in found.notes)
-    assert any("waited for 12 s" in note for note in found.notes)
+    assert any("waited 12 s" in note for note in found.notes)
 
 
 def test_nothing_vanishes_without_a_reason() -> None:
@@ -205,7 +212,7 @@ def test_nothing_vanishes_without_a_reason() -> None:
         replace(offer("unknown"), placement_groups=None, arch=None),
         replace(offer("never"), placement_groups=False),
     ]
-    of_placed = law("local both", 1e9), law("network", 1e9)
+    of_placed = distribution("local both", 1e9), distribution("network", 1e9)
     measured = index_profiles([profile({"placed": list(of_placed)}, shares=SHARES)])
     for placement in (None, True, False):
         for arch in (None, "x86_64"):
@@ -217,9 +224,11 @@ def test_nothing_vanishes_without_a_reason() -> None:
 
 def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
     """Its fall was not measured, so it is taken to be that of the one whose was."""
-    seen = profile({"seen": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=[(2, 1.0), (200, 0.5)])
-    two = profile({"two": [law("network", 1e9, 0.0, 1_000_000)]})
-    shares = profile({}, shares=[law("network", 1.0, 0.0, 1_000_000), *SHARES])
+    seen = profile(
+        {"seen": [distribution("network", 1e9, 0.0, 1_000_000)]}, scaling=[(2, 1.0), (200, 0.5)]
+    )
+    two = profile({"two": [distribution("network", 1e9, 0.0, 1_000_000)]})
+    shares = profile({}, shares=[distribution("network", 1.0, 0.0, 1_000_000), *SHARES])
     send = Job(
         name="send",
         phases=[
@@ -236,15 +245,17 @@ def test_two_measured_nodes_make_no_offer_look_better_than_none() -> None:
     times = {each.offer: each.seconds.median for each in found.candidates}
     assert times == {name: pytest.approx(2_000, rel=1e-3) for name in ("seen", "two", "none")}
     alone = replace(question, limits=Limits(min_nodes=1, max_nodes=1))
-    assert {e.seconds.median for e in plan(alone, [catalog(offers)], index_profiles([seen])).candidates} == {
-        0
-    }
+    assert {
+        e.seconds.median for e in plan(alone, [catalog(offers)], index_profiles([seen])).candidates
+    } == {0}
 
 
 def test_what_is_extrapolated_is_less_sure() -> None:
     curve = [(2, 1.0), (100, 0.8)]
     world = catalog([offer("m", network=1e9)])
-    measured = index_profiles([profile({"m": [law("network", 1e9, 0.0, 1_000_000)]}, scaling=curve)])
+    measured = index_profiles(
+        [profile({"m": [distribution("network", 1e9, 0.0, 1_000_000)]}, scaling=curve)]
+    )
     send = Job(
         name="send",
         phases=[
@@ -282,9 +293,9 @@ def test_the_surest_has_the_fewest_nodes_of_those_that_cost_as_much() -> None:
 
 def test_only_what_was_measured_if_asked() -> None:
     world = catalog([offer("seen"), offer("other", 0.01)])
-    laws = [law("local both", 1e8), law("network", 1e9)]
+    laws = [distribution("local both", 1e8), distribution("network", 1e9)]
     shares = [
-        replace(each, evidence="advertised") for each in (law("network", 1.0), *SHARES)
+        replace(each, evidence="advertised") for each in (distribution("network", 1.0), *SHARES)
     ]
     measured = index_profiles([profile({"seen": laws}, shares=shares)])
     question = PlanRequest(job=sort_job(), size=TB)

@@ -128,7 +128,9 @@ def test_the_long_tail_is_avoided_although_its_middle_is_cheaper() -> None:
         found = plan(
             PlanRequest(job=job, size=nodes * TB // 4, limits=limits),
             [world],
-            index_profiles([profile({name: [law] for name, law in zip(names, reads, strict=True)})]),
+            index_profiles(
+                [profile({name: [law] for name, law in zip(names, reads, strict=True)})]
+            ),
         )
         best[nodes] = found.candidates[0].offer
     # One node is most likely a fast one; of 326 some are not, and all wait for them.

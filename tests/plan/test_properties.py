@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import SIZED, STEADY, catalog, law, offer, profile
+from support.offers import SIZED, STEADY, catalog, distribution, offer, profile
 from support.replacing import replace
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
@@ -26,9 +26,9 @@ from tonnage.plan.search import Limits
 ROUNDING = 1 + 1e-5
 """The search is in single precision."""
 SHARES = [
-    law("network", 0.8, 0.1, 3),
-    law("volume read", 0.95, 0.1, 3),
-    law("volume write", 0.9, 0.1, 3),
+    distribution("network", 0.8, 0.1, 3),
+    distribution("volume read", 0.95, 0.1, 3),
+    distribution("volume write", 0.9, 0.1, 3),
 ]
 TB = 10**12
 
@@ -54,7 +54,7 @@ def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[CapacityDistributio
             )
         )
         if disks and draw(st.booleans()):
-            laws[name] = [law("local both", draw(rates), draw(st.floats(0, 0.5)))]
+            laws[name] = [distribution("local both", draw(rates), draw(st.floats(0, 0.5)))]
     return catalog(offers), laws
 
 
@@ -121,7 +121,9 @@ def test_a_looser_deadline_never_costs_more(
 def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, nodes: int) -> None:
     world = catalog([offer("m", link=None, local_bytes=10**17)])
     slow, fast = (
-        planned((world, {"m": [law("local both", each)]}), size, min_nodes=nodes).candidates
+        planned(
+            (world, {"m": [distribution("local both", each)]}), size, min_nodes=nodes
+        ).candidates
         for each in (rate, rate * faster)
     )
     for before, after in zip(slow, fast, strict=True):

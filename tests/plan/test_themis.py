@@ -23,7 +23,7 @@ from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read
 from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.cost_model import cost_usd
 from tonnage.plan.layouts import Network
-from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.planner import DISKS_NOT_MEASURED, PlanRequest, plan
 from tonnage.plan.search import Limits
 
 TB = 10**12
@@ -229,8 +229,8 @@ def test_no_number_is_from_nowhere() -> None:
     found = planned("infinite")
     assert {each.evidence for each in found.candidates} == {"measured"}
     excluded = {each.offer: each.why for each in found.excluded}
-    assert excluded["c3.8xlarge"] == "what its disks carry was not measured"
-    assert excluded["t2.micro"] == "it has no disks of its own"
+    assert excluded["c3.8xlarge"] == DISKS_NOT_MEASURED
+    assert excluded["t2.micro"] == "it has no local disks"
     assert len(excluded) + len({each.offer for each in found.candidates}) == len(catalog().offers)
     # As JSON: what is there is told in full, and read again.
     assert Plan.from_json(json.loads(json.dumps(found.to_json()))) == found

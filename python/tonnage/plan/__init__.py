@@ -1,10 +1,10 @@
-"""Plan: which offers, how many, laid out how, for a job of a size (-> `Plan`).
+"""Plan a job of a given size: which offers, how many nodes, which storage layout (-> `Plan`).
 
-Pure computation over a job, catalogs and profiles: ``seconds(phase) = max over resources of
-demand / capacity`` on the slowest of N nodes, phases add up, and money follows from the time.
-``machines``, ``options`` and ``shapes`` say what each layout of each offer has to carry and
-carries, ``search``
-computes every number of nodes of all of them, ``draws`` what may come, ``planner`` chooses,
-``front`` and ``survey`` say what else could be chosen or is worth measuring, ``explain`` shows the
-arithmetic, ``handover`` writes what rents a candidate.
+Pure computation over a job, catalogs and profiles:
+
+    seconds(phase) = max over resources of demand / capacity
+
+on the slowest of N nodes; phases add up, and the cost follows from the time. `machines` prices
+offers, `layouts` enumerates storage layouts, `demand` states what each phase moves, `search` tries
+every number of nodes, `monte_carlo` gives intervals, `planner` ranks the candidates.
 """

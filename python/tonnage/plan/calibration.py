@@ -1,16 +1,15 @@
-"""Phases as finished runs showed them: what held them up carried just so much, the rest no less.
+"""Calibrate phases by finished runs of the job.
 
-A run on M nodes had a phase's pace, bytes of input a second for each node. What held the phase up
-carries that, times the bytes that it has to carry of each byte of input; so the model gives back
-the run itself, and goes from there to other sizes and fleets by each resource's own law. Of what
-did not hold it up the measured capacity counts, where that is surely more than the run needed of
-it; else what the run needed.
+A run on M nodes had a pace in each phase: bytes of input per second and node. The phase's bottleneck
+delivered that pace times its bytes per byte of input. So the model reproduces the run, and
+extrapolates to other sizes and clusters by each resource's own distribution. For a resource that was
+not the bottleneck the measured capacity counts if it surely exceeds the run's rate; else the run's.
 
-Of a shuffle a node of N keeps 1/N, so (N - 1)/N go over the network. The papers' equations count
-all of it, which large fleets come near; runs are of small ones, so that here it is counted.
+In a shuffle each of N nodes keeps 1/N, so (N - 1)/N crosses the network. The papers' equations count
+all of it, which is close for large clusters; runs are of small ones, so it is counted here.
 
-A plan takes the runs of its own kind of job: as durable, with the same functions, as many phases,
-and shares of bytes that are within `ALIKE` of its own. Others are passed over, with a word.
+A run matches a job of the same kind: the same durability, functions and number of phases, and
+shares of bytes within `ALIKE`. Others are skipped with a note.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.profiles.network_scaling import ScalingCurve
 
 ALIKE = 0.05
-"""Shares that differ by less are those of the same job."""
+"""Relative difference up to which shares are the same job's."""
 SLOW = 2.0
-"""Spreads below the median: nodes of a small fleet are seldom slower."""
+"""Standard deviations below the median: few nodes of a small cluster are slower."""
 OUTSIDE_PHASES = "beginning and end"
-"""What passes outside of phases, as a phase."""
+"""The time outside of phases, as a phase of its own."""
 
 
 @dataclass(frozen=True)
 class CalibrationMatch:
-    """The runs that count for a job, if any do; and what is to be said of others."""
+    """The runs that calibrate a job, if any, and why others do not."""
 
     calibration: Calibration | None
     notes: tuple[str, ...] = ()
@@ -47,7 +46,7 @@ NO_MATCH = CalibrationMatch(None)
 
 
 def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> CalibrationMatch:
-    """The calibration of this job: of several the one on most nodes, the last given of these."""
+    """Find the job's calibration: the one on most nodes, the last of equals."""
     durability = str(job.settings.get("durability", "none"))
     functions = job.settings.get("functions")
     found: Calibration | None = None
@@ -57,18 +56,18 @@ def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> Calibrat
             continue
         if each.functions != functions:
             notes.append(
-                f"{_named(each)} not taken: with functions of its own; to plan with these, give "
-                "tonnage plan the run's record as the job"
+                f"{_named(each)} not used: it ran other functions; to plan with those, plan "
+                "the run's record as the job"
             )
         elif why := _unlike(job, each):
-            notes.append(f"{_named(each)} not taken: {why}")
+            notes.append(f"{_named(each)} not used: {why}")
         elif found is None or each.nodes >= found.nodes:
             found = each
     return CalibrationMatch(found, tuple(dict.fromkeys(notes)))
 
 
 def cite(calibration: Calibration | None) -> CalibrationSource | None:
-    """What is cited of it."""
+    """What a plan cites of it."""
     if calibration is None:
         return None
     return CalibrationSource(
@@ -77,12 +76,9 @@ def cite(calibration: Calibration | None) -> CalibrationSource | None:
 
 
 def describe(cited: CalibrationSource | None) -> str:
-    """Whether something is calibrated, and on what."""
+    """State whether a plan is calibrated, and by which runs."""
     if cited is None:
-        return (
-            "not calibrated: no finished run of this job on such machines was given "
-            "(tonnage profile)"
-        )
+        return "not calibrated: no profile has a finished run of this job on such machines"
     return (
         f"calibrated by {formatting.several(len(cited.runs), 'run')} on "
         f"{formatting.several(cited.nodes, 'node')}, {formatting.size(cited.bytes)}: {', '.join(cited.runs)}"
@@ -90,40 +86,36 @@ def describe(cited: CalibrationSource | None) -> str:
 
 
 def calibrated_phase(calibration: Calibration, place: int) -> CalibratedPhase:
-    """What is known of a job's phase; each pass of a reduction is like another."""
+    """The calibrated counterpart of a job's phase; a reduction's passes share one."""
     return calibration.phases[place if len(calibration.phases) > 1 else 0]
 
 
 @dataclass(frozen=True)
 class ObservedCapacity:
-    """What a thing carried in a phase of a run, at least."""
+    """The rate that a resource had in a phase of a run."""
 
     law: CapacityDistribution
     curve: ScalingCurve | None
 
     @property
-    def pace(self) -> float:
-        """Bytes of its resource a second for each node."""
+    def rate(self) -> float:
+        """Bytes per second and node."""
         return self.law.modes[0].median
 
 
 def observed_capacity(
     calibration: Calibration, phase: CalibratedPhase, moved: float, curve: ScalingCurve | None
 ) -> ObservedCapacity | None:
-    """The rate that a resource had in the run; ``None`` where none of it was used there.
+    """The rate that a resource had in the run; ``None`` if the phase did not use it.
 
-    Args:
-        calibration: The runs.
-        phase: Which phase of theirs.
-        moved: What was carried there of each byte of input.
-        curve: How what it carries falls with the number of nodes, from that of two.
+    ``moved`` is in bytes per byte of input; ``curve`` is relative to two nodes.
     """
     if not moved:
         return None
     of_two = float(curve.share(np.array([calibration.nodes]))[0]) if curve else 1.0
     return ObservedCapacity(
         CapacityDistribution(
-            resource=f"{phase.name} as it was run",
+            resource=f"{phase.name} of the run",
             modes=[
                 Mode(
                     median=phase.pace * moved / of_two,
@@ -133,7 +125,7 @@ def observed_capacity(
             ],
             of_fleet=True,
             evidence="measured",
-            source=f"as it was in {', '.join(calibration.runs)}",
+            source=f"run {', '.join(calibration.runs)}",
             spread_source=calibration.spread_source,
         ),
         curve,
@@ -141,7 +133,7 @@ def observed_capacity(
 
 
 def slow_node_rate(law: CapacityDistribution) -> float:
-    """What a node carries that is two spreads slower than others of the slowest kind."""
+    """The rate of a node two standard deviations below the slowest mode's median."""
     return min(
         mode.median * math.exp(-SLOW * math.hypot(mode.spread, law.fleet_spread))
         for mode in law.modes
@@ -149,20 +141,17 @@ def slow_node_rate(law: CapacityDistribution) -> float:
 
 
 def _unlike(job: Job, calibration: Calibration) -> str | None:
-    """Why runs are not those of this job, if they are not."""
+    """Why the runs do not match the job; ``None`` if they do."""
     count = len(calibration.phases)
     if count != len(job.phases) and not (job.name == "reduce" and count == 1):
-        return (
-            f"it has {formatting.several(count, 'phase')}, and this job has {len(job.phases)}: its "
-            "shares are of others"
-        )
+        return f"it has {formatting.several(count, 'phase')}, this job has {len(job.phases)}"
     made = [phase.made for phase in calibration.phases]
     wanted = [job.settings.get(name) for name in ("map_share", "reduce_share")]
-    for name, share, planned in zip(("--map-share", "--reduce-share"), made, wanted, strict=False):
+    for name, share, planned in zip(("map share", "reduce share"), made, wanted, strict=False):
         if share is None or not isinstance(planned, (int, float)):
             continue
         if abs(share / planned - 1) > ALIKE:
-            return f"its {name} is {formatting.significant(share)}, and this is planned with {planned:g}"
+            return f"its {name} is {formatting.significant(share)}, this plan's is {planned:g}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Candidates as they are reported: of each offer and layout the best number of nodes."""
+"""Build the reported candidates: the best number of nodes of each offer and layout."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import Outcome, sample_outcome
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
-TIGHT = 0.98
-"""Of what there is, if more has to be held: what a file system takes may lack."""
+NEARLY_FULL = 0.98
+"""Above this share of the disks the file system's own space may be missing."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A machine of a group and a number of nodes."""
+    """A machine of a group, and a number of nodes."""
 
     group: OfferGroup
     place: int
@@ -34,63 +34,62 @@ class Choice:
 
     @property
     def machine(self) -> Machine:
-        """The machine."""
         return self.group.machines[self.place]
 
 
 def candidates(
-    job: Job, size: int, choices: Iterable[Choice], rates: CapacitySamples, limits: Limits
+    job: Job, size: int, choices: Iterable[Choice], samples: CapacitySamples, limits: Limits
 ) -> list[Candidate]:
-    """The choices as candidates, group by group."""
-    together: dict[int, list[Choice]] = {}
+    """Turn choices into candidates, group by group."""
+    by_group: dict[int, list[Choice]] = {}
     for choice in choices:
-        together.setdefault(id(choice.group), []).append(choice)
+        by_group.setdefault(id(choice.group), []).append(choice)
     found = []
-    for same in together.values():
+    for same in by_group.values():
         group = same[0].group
         places, nodes = [each.place for each in same], [each.nodes for each in same]
-        came = sample_outcome(group, places, nodes, size, rates, limits.billing_unit)
-        in_time = came.in_time(limits.deadline_seconds)
+        outcome = sample_outcome(group, places, nodes, size, samples, limits.billing_unit)
+        in_time = outcome.in_time(limits.deadline_seconds)
         found += [
-            _candidate(job, size, each, came, at, float(in_time[at]), limits)
+            _candidate(job, size, each, outcome, at, float(in_time[at]), limits)
             for at, each in enumerate(same)
         ]
     return found
 
 
 def _candidate(
-    job: Job, size: int, choice: Choice, came: Outcome, at: int, in_time: float, limits: Limits
+    job: Job, size: int, choice: Choice, outcome: Outcome, at: int, in_time: float, limits: Limits
 ) -> Candidate:
-    machine, shape = choice.machine, choice.group.demand
-    needed, had = storage_fit(job, size, shape, machine, choice.nodes)
+    machine, demand = choice.machine, choice.group.demand
+    needed, available = storage_fit(job, size, demand, machine, choice.nodes)
     return Candidate(
         catalog=machine.catalog.name,
         provider=machine.offer.provider,
         offer=machine.offer.type,
-        layout=shape.layout,
+        layout=demand.layout,
         placement=machine.placement,
         nodes=choice.nodes,
-        seconds=_range(came.seconds_interval, came.seconds, at),
-        cost_usd=_range(came.usd_interval, came.cost_usd, at),
-        usd_per_hour=float(came.usd_per_hour[at]),
-        phases=[_phase(phase, terms, at) for phase, terms in came.phases],
-        capacity=SpaceFit(needed_bytes=needed, have_bytes=had),
-        evidence=shape.evidence,
+        seconds=_range(outcome.seconds_interval, outcome.seconds, at),
+        cost_usd=_range(outcome.usd_interval, outcome.cost_usd, at),
+        usd_per_hour=float(outcome.usd_per_hour[at]),
+        phases=[_phase(phase, terms, at) for phase, terms in outcome.phases],
+        capacity=SpaceFit(needed_bytes=needed, have_bytes=available),
+        evidence=demand.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
-        own_disks=shape.own_disks,
-        volumes=_attached(shape, choice.nodes),
-        calibrated=cite(shape.calibration_match.calibration),
-        notes=_notes(shape, machine, choice.nodes, needed / had if had else 0.0),
+        own_disks=demand.own_disks,
+        volumes=_attached(demand, choice.nodes),
+        calibrated=cite(demand.calibration_match.calibration),
+        notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0),
     )
 
 
-def _attached(shape: LayoutDemand, nodes: int) -> AttachedVolumes | None:
-    if shape.volumes is None:
+def _attached(demand: LayoutDemand, nodes: int) -> AttachedVolumes | None:
+    if demand.volumes is None:
         return None
     return AttachedVolumes(
-        kind=shape.volumes.kind.name,
-        count=shape.volumes.count,
-        gib_each=shape.volumes.gib_of_one(nodes),
+        kind=demand.volumes.kind.name,
+        count=demand.volumes.count,
+        gib_each=demand.volumes.gib_of_one(nodes),
     )
 
 
@@ -104,50 +103,51 @@ def _phase(
     longest: list[tuple[str, float]] = [(thing, float(each[at])) for thing, each in terms]
     thing, seconds = max(longest, key=lambda term: term[1], default=("nothing", 0.0))
     if phase.fixed_seconds > seconds:
-        thing = "what is fixed"
+        thing = "fixed time"
     return PlannedPhase(name=phase.name, seconds=seconds + phase.fixed_seconds, bottleneck=thing)
 
 
-def _notes(shape: LayoutDemand, machine: Machine, nodes: int, full: float) -> list[str]:
-    """What is to be minded of a candidate."""
-    notes = list(shape.calibration_match.notes)
-    if full > TIGHT:
+def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> list[str]:
+    """Caveats of a candidate."""
+    notes = list(demand.calibration_match.notes)
+    if full > NEARLY_FULL:
         notes.append(
-            f"its disks are full to {formatting.percent(full)}, as the papers count it; a file system "
-            "takes 1 or 2 % of them"
+            f"its disks are {formatting.percent(full)} full, not counting the file system's own 1 to 2 %"
         )
-    if any(part.advertised for part in shape.parts if part.resource.startswith("object")):
-        notes.append("object storage was not measured, and is taken to be as fast as its network")
+    if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
+        notes.append("object storage was not measured; it is assumed to be as fast as the network")
     price = machine.offer.on_demand
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
-    used = {term.resource_class for phase in shape.phases for term in phase.terms}
+    used = {term.resource_class for phase in demand.phases for term in phase.terms}
     if (
-        "network" in shape.advertised_classes
+        "network" in demand.advertised_classes
         and machine.offer.network.baseline_bytes_per_second is None
     ):
-        notes.append("of its network only the peak is told: what lasts may be less")
-    if "network" in used and shape.curve is None and not shape.at_scale:
-        notes.append("its network was not measured in fleets of several sizes")
-    if shape.curve and shape.curve is not shape.measured_curve:
-        notes.append(f"its network is taken to fall in larger fleets as in {shape.curve.source}")
-    if shape.curve and (warning := shape.curve.warning(nodes)):
+        notes.append("only its network's peak rate is known; the sustained rate may be lower")
+    if "network" in used and demand.curve is None and not demand.at_scale:
+        notes.append("its network was not measured in clusters of several sizes")
+    if demand.curve and demand.curve is not demand.measured_curve:
+        notes.append(
+            f"its network is assumed to slow down in larger clusters as in {demand.curve.source}"
+        )
+    if demand.curve and (warning := demand.curve.warning(nodes)):
         notes.append(warning)
     return notes
 
 
-def best_per_layout(groups: Sequence[OfferGroup], found: Sequence[SearchResult]) -> list[Choice]:
-    """Of each offer and layout the best, whatever its volumes; ties to fewer nodes."""
+def best_per_layout(groups: Sequence[OfferGroup], results: Sequence[SearchResult]) -> list[Choice]:
+    """The best choice of each offer and layout, whatever its volumes; ties go to fewer nodes."""
     if not groups:
         return []
-    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(found)])
-    places = np.concatenate([np.arange(len(each.nodes)) for each in found])
-    # Of several choices with the same number, offer and layout are the same.
+    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(results)])
+    places = np.concatenate([np.arange(len(each.nodes)) for each in results])
+    # Choices with the same number share offer and layout.
     numbers = np.concatenate(
         [2 * group.machines.numbers + group.demand.own_disks for group in groups]
     )
-    nodes = np.concatenate([each.nodes for each in found])
-    values = np.concatenate([each.value for each in found])
+    nodes = np.concatenate([each.nodes for each in results])
+    values = np.concatenate([each.value for each in results])
     order = np.lexsort((nodes, values, numbers))
     order = order[nodes[order] > 0]
     _, first = np.unique(numbers[order], return_index=True)
@@ -158,13 +158,13 @@ def best_per_layout(groups: Sequence[OfferGroup], found: Sequence[SearchResult])
 
 
 def rank_key(each: Candidate, limits: Limits) -> tuple[float, float, int, str, str]:
-    """What comes first: to eight digits, since what differs by less is alike."""
+    """The sort key, rounded to eight digits: what differs by less is a tie."""
     usd, seconds = (float(f"{value:.8g}") for value in (each.cost_usd.median, each.seconds.median))
     if limits.objective == "nearest":
         missed = float(limit_excess(np.array([seconds]), np.array([usd]), limits)[0])
         return missed, usd, each.nodes, each.offer, each.layout
     first, second = (usd, seconds) if limits.objective == "cost" else (seconds, usd)
-    # Fewer nodes come before what comes second, which for money is time.
+    # By cost, ties go to fewer nodes before less time.
     if limits.objective == "cost":
         return first, each.nodes, 0, each.offer, each.layout
     return first, second, each.nodes, each.offer, each.layout

@@ -1,18 +1,15 @@
-"""A job on a layout: what of each phase a node's disks, volumes, network and cores have to carry.
+"""A job's demand on a layout: what each phase asks of a node's disks, volumes, network and cores.
 
-    seconds(phase) = max over terms of (sum over parts of demand / capacity) + what is fixed
+    seconds(phase) = max over terms of (sum over parts of demand / capacity) + fixed seconds
 
-A term is what one thing carries: its parts' times add up, since reading and writing share it. Local
-disks whose rate was measured each way while both are used have one part, the larger of both ways
-(Themis on EC2, equation 5); where the ways were measured apart, a part each. BlockVolumes share a node's
-link, so reading and writing are a part each. What a store gives or takes during a shuffle goes
-through the same link of a node, and is a part of both. A thing's credits are shared by the phases
-in proportion to what it carries in each.
+A term is one resource class. Its parts' times add up, since reads and writes share the resource.
+Local disks measured with both ways at once have one part, the larger of the two ways (Themis on EC2,
+equation 5); measured apart, a part each. Reads and writes of volumes are parts, since they share the
+node's link. Object storage traffic during a shuffle uses the node's network link, and is a part of
+both terms. Credits are shared among phases in proportion to their bytes.
 
-Where runs of the job were seen, what they showed of a phase goes before (`calibrated`).
-
-A part's capacity is a law; where the law is one of shares, times what is advertised. All machines
-with the same shape are computed at once.
+Runs of the job override the model (`calibration`). A part's capacity is a distribution, either of
+rates or of shares of the advertised rate. All machines with the same demand are computed at once.
 """
 
 from __future__ import annotations
@@ -53,47 +50,47 @@ RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "cpu sort": "cpu",
 }
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
-"""What goes through a node's link."""
+"""The classes that share a node's network link."""
 CORES = CapacityDistribution(
     resource="cpu",
     modes=[Mode(median=1.0, spread=UNKNOWN_SPREAD, instances=1)],
     of_fleet=True,
     evidence="advertised",
-    source="vCPUs, taken for the cores of the machine that was watched",
-    spread_source="assumed, as of a single trial",
+    source="vCPUs, assumed equal to the observed machine's cores",
+    spread_source="assumed, as for a single trial",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class DemandPart:
-    """So much of a resource for each byte of input, and the law of what is carried."""
+    """Demand on one resource per byte of input, and the resource's capacity."""
 
     resource: str
     per_byte: float
     capacity: CapacityDistribution
     advertised: bool
-    """Whether the law is of shares of the advertised figure of the term's thing."""
+    """Whether the capacity is a share of the advertised rate of the term's class."""
     sources: str
     curve: ScalingCurve | None = None
     """How the capacity falls with the number of nodes."""
     remote_only: bool = False
-    """Whether a node of N keeps 1/N of it, which is counted then."""
+    """Whether the 1/N that a node of N keeps for itself is not counted."""
 
 
 @dataclass(frozen=True, eq=False)
 class DemandTerm:
-    """What one thing carries in a phase."""
+    """Demand on one resource class in a phase."""
 
     resource_class: ResourceClass
     parts: tuple[DemandPart, ...]
     credit_share: float
-    """What share of the thing's credits is for this phase."""
+    """The share of the class's credits for this phase."""
     max_per_node: float | None = None
-    """No more of the thing is used by a node, however much it has."""
+    """A node uses no more than this."""
 
     @property
     def work_key(self) -> object:
-        """The same for terms of several phases that take as long."""
+        """Equal for terms that take equally long, of whatever phase."""
         parts = tuple((id(part.capacity), part.per_byte, part.remote_only) for part in self.parts)
         return self.resource_class, parts, self.credit_share, self.max_per_node
 
@@ -111,7 +108,7 @@ class PhaseDemand:
     terms: tuple[DemandTerm, ...]
     fixed_seconds: float
     local_per_byte: float
-    """What local disks have to carry, the larger of both ways, for each byte of input."""
+    """Bytes of the larger way on local disks per byte of input."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,36 +117,36 @@ class LayoutDemand:
 
     layout: str
     own_disks: bool
-    """Whether a node's own disks are used."""
+    """Whether local disks are used."""
     volumes: BlockVolumes | None
     phases: tuple[PhaseDemand, ...]
     unknown_classes: tuple[str, ...]
-    """Resources of which nothing is known, whatever the machine."""
+    """Classes without any capacity, measured or advertised."""
     advertised_classes: frozenset[ResourceClass]
-    """Things of which a machine's advertised figure is needed."""
+    """Classes whose advertised rate is needed of each machine."""
     measured_curve: ScalingCurve | None
-    """The fall of its network that was measured."""
+    """How this offer's own network was measured to scale."""
     calibration_match: CalibrationMatch = NO_MATCH
-    """The runs that it is calibrated by."""
+    """The runs that calibrate it."""
 
     @cached_property
     def parts(self) -> list[DemandPart]:
-        """Of all terms of all phases."""
+        """The parts of all terms of all phases."""
         return [part for phase in self.phases for term in phase.terms for part in term.parts]
 
     @cached_property
     def at_scale(self) -> bool:
-        """Whether the network's rate is one of a large fleet already."""
+        """Whether the network was measured in a large cluster."""
         return any(part.capacity.at_scale for part in self.parts)
 
     @cached_property
     def curve(self) -> ScalingCurve | None:
-        """How the network falls in larger fleets, if it is used and that is known."""
+        """How the network scales, if the job uses it and that is known."""
         return next((part.curve for part in self.parts if part.curve), None)
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        """What the capacities rest on."""
+        """Whether capacities are measured or advertised."""
         kinds = {part.capacity.evidence == "advertised" for part in self.parts}
         if len(kinds) > 1:
             return "mixed"
@@ -157,7 +154,7 @@ class LayoutDemand:
 
 
 def move_to_volumes(demand: Demand) -> Demand:
-    """The demand where everything lies on volumes."""
+    """The demand with everything stored on volumes."""
     if demand.resource == "local read":
         return Demand(
             resource="volume read", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
@@ -180,51 +177,61 @@ def layout_demand(
     network: str,
     calibration_match: CalibrationMatch = NO_MATCH,
 ) -> LayoutDemand:
-    """The job on this layout.
+    """Compute the job's demand on this layout.
 
     Args:
         job: The job.
-        layout: What the layout is called.
-        own_disks: Whether what the job keeps locally lies on the node's own disks; else on volumes.
-        volumes: The volumes, if there are any.
-        laws: What was measured of the machine.
-        shares: What share of advertised figures is reached.
-        network: ``scaled``: as it was measured to fall in larger fleets; ``baseline``: as between
-            two nodes; ``infinite``: left out.
-        chosen: What runs of the job showed.
+        layout: The layout's name.
+        own_disks: Whether local data is on the node's own disks, or else on volumes.
+        volumes: The volumes, if any.
+        laws: Capacities measured of the machine.
+        shares: Shares of advertised rates that are reached.
+        network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
+            nodes; ``infinite``: ignored.
+        calibration_match: Runs of the job.
     """
     if network != "scaled":
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
-    wanted = [_wanted(phase, own_disks, network) for phase in job.phases]
-    missing: dict[str, None] = {}
-    figures: set[ResourceClass] = set()
+    phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
+    unknown: dict[str, None] = {}
+    advertised: set[ResourceClass] = set()
     phases = []
     runs = calibration_match.calibration
-    for place, (phase, things) in enumerate(zip(job.phases, wanted, strict=True)):
+    for place, (phase, demands_of) in enumerate(zip(job.phases, phases_demands, strict=True)):
         terms = []
-        if runs and (held := _limit(calibrated_phase(runs, place).limits, things, network)):
-            things[held] = []
-        for thing, demands in things.items():
-            parts = _parts(thing, demands, laws, shares)
-            if runs and not (network == "infinite" and thing == "network"):
-                as_run = _as_run(thing, demands, parts, runs, place, laws.curve or shares.curve)
-                if as_run is None:
+        if runs and (
+            bottleneck := _unmodelled_bottleneck(
+                calibrated_phase(runs, place).limits, demands_of, network
+            )
+        ):
+            demands_of[bottleneck] = []
+        for resource_class, demands in demands_of.items():
+            parts = _parts(resource_class, demands, laws, shares)
+            if runs and not (network == "infinite" and resource_class == "network"):
+                calibrated = _calibrated_parts(
+                    resource_class, demands, parts, runs, place, laws.curve or shares.curve
+                )
+                if calibrated is None:
                     continue
-                parts = as_run
-            if not parts and thing == "cpu":
-                continue  # A job that was never run has no figure of it; the plan says so.
+                parts = calibrated
+            if not parts and resource_class == "cpu":
+                continue  # The CPU time of a job that never ran is unknown; the plan says so.
             if not parts:
-                missing[thing] = None
+                unknown[resource_class] = None
             if any(part.advertised for part in parts):
-                figures.add("network" if thing == "object storage" else thing)
-            whole = sum(_through(thing, each) for each in wanted) or 1.0
-            most = phase.most_cores if thing == "cpu" else None
-            terms.append(DemandTerm(thing, parts, _through(thing, things) / whole, most))
-        if runs:  # Of those that take as long, what held it up is named.
+                advertised.add("network" if resource_class == "object storage" else resource_class)
+            total = sum(_credited_bytes(resource_class, each) for each in phases_demands) or 1.0
+            most = phase.most_cores if resource_class == "cpu" else None
+            terms.append(
+                DemandTerm(
+                    resource_class, parts, _credited_bytes(resource_class, demands_of) / total, most
+                )
+            )
+        if runs:  # Of terms that take equally long, name the observed bottleneck.
             terms.sort(
                 key=lambda term: term.resource_class not in calibrated_phase(runs, place).limits
             )
-        local = _larger_way(things.get("local disks", ()))
+        local = _larger_way(demands_of.get("local disks", ()))
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
         phases.append(PhaseDemand(OUTSIDE_PHASES, (), runs.other_seconds, 0.0))
@@ -233,42 +240,44 @@ def layout_demand(
         own_disks,
         volumes,
         tuple(phases),
-        tuple(missing),
-        frozenset(figures),
+        tuple(unknown),
+        frozenset(advertised),
         laws.curve,
         calibration_match,
     )
 
 
-def _limit(
-    limits: Sequence[str], things: Mapping[ResourceClass, object], network: str
+def _unmodelled_bottleneck(
+    limits: Sequence[str], demands_of: Mapping[ResourceClass, object], network: str
 ) -> ResourceClass | None:
-    """What held a phase up, if it is none of what the job's demands have."""
-    if things.keys() & {*limits} or (network == "infinite" and "network" in limits):
+    """The run's bottleneck, if the job has no demand on it."""
+    if demands_of.keys() & {*limits} or (network == "infinite" and "network" in limits):
         return None
-    return next(thing for thing in RESOURCE_CLASSES.values() if thing in limits)
+    return next(
+        resource_class for resource_class in RESOURCE_CLASSES.values() if resource_class in limits
+    )
 
 
-def _as_run(
-    thing: ResourceClass,
+def _calibrated_parts(
+    resource_class: ResourceClass,
     demands: list[Demand],
     own: tuple[DemandPart, ...],
     runs: Calibration,
     place: int,
     curve: ScalingCurve | None,
 ) -> tuple[DemandPart, ...] | None:
-    """Parts of one thing as runs had it: just so, if it held them up; else no slower.
+    """Parts of one class as runs had it: the run's rate for the bottleneck, else no slower.
 
-    ``None`` if it did not, and what is known of it would have taken longer than the run: then it
-    is as fast as what did, whatever the fleet. That is not so of a network beside other things,
-    of which more nodes need more, and one needs none.
+    ``None`` if the class was not the bottleneck and its known capacity would be slower than the
+    run: then it is as fast as the bottleneck in any cluster. That does not hold of a network beside
+    other classes, since more nodes use more of it, and one uses none.
     """
     phase = calibrated_phase(runs, place)
-    held_up = thing in phase.limits
-    alike = "network" not in (thing, *phase.limits)
+    is_bottleneck = resource_class in phase.limits
+    no_network = "network" not in (resource_class, *phase.limits)
     sent = 1 - 1 / runs.nodes
     amounts = {False: 1.0}
-    if thing == "local disks" and demands:
+    if resource_class == "local disks" and demands:
         amounts = {False: _larger_way(demands)}
     elif demands:
         amounts = {
@@ -280,32 +289,34 @@ def _as_run(
             for part, demand in zip(own, demands, strict=bool(own))
         )
     moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())
-    found = observed_capacity(runs, phase, moved, curve if thing == "network" else None)
-    if found is None:
+    observed = observed_capacity(runs, phase, moved, curve if resource_class == "network" else None)
+    if observed is None:
         return own
-    if own and not held_up:
+    if own and not is_bottleneck:
         advertised = any(part.advertised for part in own)
-        if advertised and thing == "network":
+        if advertised and resource_class == "network":
             return own
-        # Seconds of a byte of input on each node, in as large a fleet, if it is a slow one.
+        # Seconds per byte of input and node, on a slow node of as large a cluster.
         alone = sum(
             part.per_byte * (sent if part.remote_only else 1) / slow_node_rate(part.capacity)
             for part in own
         )
-        if not advertised and alone <= moved / found.pace:
+        if not advertised and alone <= moved / observed.rate:
             return own
-    if alike and not held_up:
+    if no_network and not is_bottleneck:
         return None
-    resource = demands[0].resource if demands else thing
-    sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "as it was run"
+    resource = demands[0].resource if demands else resource_class
+    sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "observed in the run"
     return tuple(
-        DemandPart(resource, each, found.law, False, sources, found.curve, remote_only=kept)
+        DemandPart(resource, each, observed.law, False, sources, observed.curve, remote_only=kept)
         for kept, each in amounts.items()
     )
 
 
-def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[ResourceClass, list[Demand]]:
-    """A phase's demands by what carries them."""
+def _demands_by_class(
+    phase: JobPhase, own_disks: bool, network: str
+) -> dict[ResourceClass, list[Demand]]:
+    """A phase's demands by resource class."""
     found: dict[ResourceClass, list[Demand]] = {}
     for demand in phase.demands:
         left_out = network == "infinite" and demand.resource == "network"
@@ -319,16 +330,18 @@ def _wanted(phase: JobPhase, own_disks: bool, network: str) -> dict[ResourceClas
             Demand(
                 resource="network",
                 per_byte=_larger_way(stored),
-                source=f"{sources}: a store is behind the link that a shuffle takes, too",
+                source=f"{sources}: object storage shares the link with the shuffle",
             )
         )
     return found
 
 
-def _through(thing: ResourceClass, things: Mapping[ResourceClass, Sequence[Demand]]) -> float:
-    """Bytes in a phase of what has one credit: a node's link is its way to a store, too."""
-    alike = LINK_CLASSES if thing in LINK_CLASSES else (thing,)
-    return max(_bytes(things.get(each, ())) for each in alike)
+def _credited_bytes(
+    resource_class: ResourceClass, demands_of: Mapping[ResourceClass, Sequence[Demand]]
+) -> float:
+    """Bytes of a phase that share one credit: object storage shares the network link."""
+    alike = LINK_CLASSES if resource_class in LINK_CLASSES else (resource_class,)
+    return max(_bytes(demands_of.get(each, ())) for each in alike)
 
 
 def _bytes(demands: Iterable[Demand]) -> float:
@@ -336,18 +349,18 @@ def _bytes(demands: Iterable[Demand]) -> float:
 
 
 def _parts(
-    thing: ResourceClass,
+    resource_class: ResourceClass,
     demands: list[Demand],
     laws: OfferCapacity,
     shares: OfferCapacity,
 ) -> tuple[DemandPart, ...]:
-    """Parts of one thing; none if its capacity for one of them is unknown."""
+    """Parts of one class; none if the capacity of any is unknown."""
     both = laws.distributions.get("local both")
-    if thing == "local disks" and both:
-        mixed = len({demand.resource for demand in demands}) > 1
-        apart = all(demand.resource in laws.distributions for demand in demands)
-        if mixed or not apart:
-            # Of one way alone at least as much is carried as of each of two.
+    if resource_class == "local disks" and both:
+        both_ways = len({demand.resource for demand in demands}) > 1
+        measured_apart = all(demand.resource in laws.distributions for demand in demands)
+        if both_ways or not measured_apart:
+            # One way alone is at least as fast as each of both.
             sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
             return (DemandPart("local both", _larger_way(demands), both, False, sources),)
     found = []
@@ -356,11 +369,11 @@ def _parts(
         law = own or _share(demand.resource, shares.distributions)
         if law is None:
             return ()
-        # A law of cores is of one of them: times as many as there are.
-        advertised = own is None or thing == "cpu"
+        # CPU capacities are per core: multiply by the number of cores.
+        advertised = own is None or resource_class == "cpu"
         curve = None
         if demand.resource == "network" and (own is None or not own.at_scale):
-            # A fall that nobody measured of it is taken to be another's.
+            # Without its own scaling curve, assume that of the profiles.
             curve = (laws.curve if own else None) or shares.curve
         found.append(
             DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve)
@@ -369,7 +382,7 @@ def _parts(
 
 
 def _larger_way(demands: Iterable[Demand]) -> float:
-    """Of what is read and what is written the more (equation 5)."""
+    """The larger of bytes read and bytes written (equation 5)."""
     per_way: dict[str, float] = {}
     for demand in demands:
         per_way[demand.resource] = per_way.get(demand.resource, 0.0) + demand.per_byte
@@ -379,10 +392,7 @@ def _larger_way(demands: Iterable[Demand]) -> float:
 def _share(
     resource: str, shares: Mapping[str, CapacityDistribution]
 ) -> CapacityDistribution | None:
-    """The share of an advertised figure that is reached.
-
-    Object storage is reached through the network, whose figure bounds it.
-    """
+    """The share of the advertised rate that is reached; of object storage, the network's."""
     if resource == "cpu":
         return CORES
     return shares.get("network" if resource.startswith("object") else resource)

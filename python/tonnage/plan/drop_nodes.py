@@ -1,10 +1,9 @@
-"""What a job would gain on a fleet that is there, if some of its machines were left out.
+"""Estimate what a job gains on an existing cluster if some of its nodes are left out.
 
-The fleet is known, so nothing is drawn: each resource carries what its slowest machine carried when
-it was measured, of which the job has its demands as in any plan (`shapes`, `evaluate`). With fewer
-machines each has more to do; without slow ones each is as fast as the slowest that is left. What
-cores do is counted where a catalog tells how many there are. Of what was measured for a minute
-there is no interval.
+The cluster is known, so nothing is drawn: each resource is as fast as its slowest node's measured
+rate, and demands are a plan's (`demand`, `cost_model`). Fewer nodes do more each; without slow nodes
+the rest are faster. CPU time counts where a catalog knows the number of cores. A measurement of a
+minute gives no interval.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import cost_usd, job_work
 from tonnage.plan.demand import RESOURCE_CLASSES, LayoutDemand, ResourceClass, layout_demand
 
-HERE: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"})
-"""What a job may use whose machines are all that is measured."""
+ON_NODES: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"})
+"""The classes that measuring nodes covers."""
 
 
 @dataclass(frozen=True)
 class MeasuredNode:
-    """A machine of the fleet."""
+    """A node of the cluster."""
 
     name: str
     rates: Mapping[str, float]
-    """Bytes a second, by the resources that jobs name."""
+    """Bytes per second by resource."""
     offer: Offer | None
-    """What it was rented as; ``None``: not known, or in no catalog."""
+    """Its offer; ``None`` if unknown or in no catalog."""
     billing: Billing | None
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """The job on some of the machines."""
+    """The job's time and cost on some of the nodes."""
 
     nodes: int
     seconds: float
     usd: float | None
-    """``None``: of some machine the price is not known."""
+    """``None`` if some node's price is unknown."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What leaving machines out saves; less than nothing if that makes it slower, or dearer."""
+    """Savings from leaving nodes out; negative if that is slower or more expensive."""
 
     all_nodes: Forecast
     remaining: Forecast
@@ -61,12 +60,11 @@ class Gain:
 
     @property
     def seconds(self) -> float:
-        """How much sooner the job is done."""
         return self.all_nodes.seconds - self.remaining.seconds
 
     @property
     def usd(self) -> float | None:
-        """How much cheaper."""
+        """``None`` if a price is unknown."""
         if self.all_nodes.usd is None or self.remaining.usd is None:
             return None
         return self.all_nodes.usd - self.remaining.usd
@@ -77,13 +75,13 @@ class NotEstimable(Exception):
 
 
 def resources_off_node(job: Job) -> list[ResourceClass]:
-    """What the job uses and no machine has of its own: volumes, object storage."""
+    """The classes that the job uses outside of nodes: volumes, object storage."""
     used = {RESOURCE_CLASSES[demand.resource] for phase in job.phases for demand in phase.demands}
-    return sorted(used - HERE)
+    return sorted(used - ON_NODES)
 
 
 def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collection[str]) -> Gain:
-    """The job on all machines, and without those that are left out.
+    """Compare the job on all nodes with the job without those left out.
 
     Args:
         job: The job; it uses nothing that is `beyond` machines.
@@ -102,9 +100,9 @@ def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collectio
     if cores is None:
         job = _without_cores(job)
         if not any(phase.demands for phase in job.phases):
-            raise NotEstimable("it uses cores alone, and no catalog tells how many there are")
+            raise NotEstimable("the job uses only CPU, and no catalog has the number of cores")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
-    notes = [] if _counts_cores(job) else ["what cores have to do is not counted"]
+    notes = [] if _counts_cores(job) else ["CPU time is not included"]
     return Gain(with_all, without, notes)
 
 
@@ -114,7 +112,7 @@ def _forecast(job: Job, size: int, nodes: Sequence[MeasuredNode], cores: float |
     for name in sorted(used):
         rates = {node.name: node.rates[name] for node in nodes if name in node.rates}
         if 0 < len(rates) < len(nodes):
-            raise NotEstimable(f"of {name} not all machines were measured")
+            raise NotEstimable(f"{name} was not measured on all nodes")
         if rates:
             laws[name] = _law(name, rates)
     found = layout_demand(
@@ -127,16 +125,16 @@ def _forecast(job: Job, size: int, nodes: Sequence[MeasuredNode], cores: float |
         network="scaled",
     )
     if found.unknown_classes:
-        raise NotEstimable(f"{formatting.listing(found.unknown_classes)}: not measured")
+        raise NotEstimable(f"not measured: {formatting.listing(found.unknown_classes)}")
     seconds = _seconds(found, size, len(nodes), cores)
     return Forecast(len(nodes), seconds, _usd(nodes, seconds))
 
 
 def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
-    """What the slowest carries, whose rate is the fleet's."""
+    """The slowest node's rate, which is the cluster's."""
     slowest = min(rates, key=lambda node: (rates[node], node))
     if not rates[slowest]:
-        raise NotEstimable(f"of {resource} {slowest} carried nothing")
+        raise NotEstimable(f"{slowest} moved nothing over {resource}")
     return CapacityDistribution(
         resource=resource,
         modes=[Mode(median=rates[slowest], spread=0.0, instances=len(rates))],
@@ -144,7 +142,7 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
         at_scale=True,
         evidence="measured",
         source=f"{slowest}, the slowest of {len(rates)}",
-        spread_source="none: these machines, as they were measured",
+        spread_source="none: these nodes as measured",
     )
 
 
@@ -164,7 +162,7 @@ def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) ->
 
 
 def _usd(nodes: Sequence[MeasuredNode], seconds: float) -> float | None:
-    """Each machine's own price for so long."""
+    """The sum of the nodes' prices for this time."""
     total = 0.0
     for node in nodes:
         price = node.offer.on_demand if node.offer else None
@@ -177,7 +175,7 @@ def _usd(nodes: Sequence[MeasuredNode], seconds: float) -> float | None:
 
 
 def _vcpus(nodes: Sequence[MeasuredNode]) -> float | None:
-    """Of the machine that has fewest; ``None`` where that is not known, or does not last."""
+    """The fewest of any node; ``None`` if unknown or burstable."""
     known = [node.offer.vcpus for node in nodes if node.offer and not node.offer.cores_burst]
     counts = [each for each in known if each]
     return min(counts) if len(counts) == len(nodes) else None
@@ -198,17 +196,17 @@ def _without_cores(job: Job) -> Job:
 
 
 def _refuse_full(job: Job, size: int, nodes: Sequence[MeasuredNode]) -> None:
-    """Refuses machines of which one cannot hold its share, as far as their catalog tells."""
+    """Refuse nodes of which one cannot store its share, according to the catalog."""
     if not nodes:
-        raise NotEstimable("no machine is left")
+        raise NotEstimable("no node remains")
     share = size * sum(room.per_byte for room in job.room if room.where == "local") / len(nodes)
-    # Of one without disks, or with some that nobody knows, what was looked at are others.
+    # A node with no or unknown disks was measured on other ones.
     offers = {node.name: node.offer for node in nodes if node.offer}
     held = {name: offer.local_bytes for name, offer in offers.items() if offer.all_disks_known}
     known = {name: room for name, room in held.items() if room}
     small = min(known, key=lambda name: known[name], default=None)
     if small is not None and known[small] < share:
         raise NotEstimable(
-            f"it does not fit on {formatting.several(len(nodes), 'machine')}: each has to hold "
+            f"it does not fit on {formatting.several(len(nodes), 'node')}: each stores "
             f"{formatting.size(share)} of it, and the disks of {small} hold {formatting.size(known[small])}"
         )

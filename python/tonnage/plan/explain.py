@@ -1,4 +1,4 @@
-"""The arithmetic of one candidate, term by term, with each number's source."""
+"""Explain one candidate: its arithmetic term by term, with each number's source."""
 
 from __future__ import annotations
 
@@ -18,27 +18,33 @@ from tonnage.plan.cost_model import Array, Capacity, term_work
 from tonnage.plan.demand import DemandPart, DemandTerm
 from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import HIGH, LOW
-from tonnage.plan.planner import PlanError, PlanRequest, exclusion_reason, options_for
+from tonnage.plan.planner import (
+    DISKS_NOT_MEASURED,
+    PlanError,
+    PlanRequest,
+    exclusion_reason,
+    options_for,
+)
 from tonnage.plan.search import buckets_at, search
 
 
 def explain(
-    question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex, offer: str
+    request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex, offer: str
 ) -> Explanation:
-    """How an offer's best candidate comes to its time and cost.
+    """Explain the time and cost of an offer's best candidate.
 
     Raises:
-        PlanError: It is no candidate; the message says why.
+        PlanError: The offer has no candidate; the message says why.
     """
-    limits, size = question.limits, question.size
-    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
+    limits, size = request.limits, request.size
+    samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     only = [
         _only(catalog, offer)
         for catalog in catalogs
         if any(each.type == offer for each in catalog.offers)
     ]
-    offered = options_for(question, only, known)
-    found = [search(group, size, rates, limits) for group in offered.groups]
+    offered = options_for(request, only, known)
+    found = [search(group, size, samples, limits) for group in offered.groups]
     choices = best_per_layout(offered.groups, found)
     if not choices:
         why = [
@@ -46,16 +52,18 @@ def explain(
             for group, each in zip(offered.groups, found, strict=True)
             for place in range(len(group.machines))
         ]
-        why += ["what its disks carry was not measured" for _ in offered.unmeasured]
+        why += [DISKS_NOT_MEASURED for _ in offered.unmeasured]
         why += [refused.why for refused in offered.refused]
-        raise PlanError(f"--explain {offer}: {'; '.join(dict.fromkeys(why)) or 'not asked for'}")
-    pairs = [(each, candidates(question.job, size, [each], rates, limits)[0]) for each in choices]
+        raise PlanError(
+            f"{offer} is not a candidate: {'; '.join(dict.fromkeys(why)) or 'not requested'}"
+        )
+    pairs = [(each, candidates(request.job, size, [each], samples, limits)[0]) for each in choices]
     choice, candidate = min(pairs, key=lambda pair: rank_key(pair[1], limits))
     return Explanation(
         candidate=candidate,
         bytes=size,
         terms=[
-            _explained(phase.name, term, part, choice, size, rates)
+            _explain_part(phase.name, term, part, choice, size, samples)
             for phase in choice.group.demand.phases
             for term in phase.terms
             for part in term.parts
@@ -69,27 +77,29 @@ def _only(catalog: Catalog, offer: str) -> Catalog:
     return dataclasses.replace(catalog, offers=offers)
 
 
-def _explained(
+def _explain_part(
     phase: str,
     term: DemandTerm,
     part: DemandPart,
     choice: Choice,
     size: int,
-    rates: CapacitySamples,
+    samples: CapacitySamples,
 ) -> ExplainedTerm:
     nodes = np.array([choice.nodes])
-    fleet = nodes.astype(float)
+    cluster_sizes = nodes.astype(float)
     share = term.credit_share * part.per_byte / term.per_byte
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * size
 
-    def capacity(carried: Capacity) -> Array:
-        """What a node carries of the part, as far as credits reach."""
-        figures = buckets_at(choice.group, [choice.place])
-        return demand / term_work(alone, choice.group.demand, size, carried, fleet, figures)
+    def capacity(capacities: Capacity) -> Array:
+        """The rate of a node for this part, with its share of credits."""
+        buckets = buckets_at(choice.group, [choice.place])
+        return demand / term_work(
+            alone, choice.group.demand, size, capacities, cluster_sizes, buckets
+        )
 
-    middle = float(capacity(MedianCapacity(rates, nodes)).flat[0])
-    low, high = np.quantile(capacity(SampledCapacity(rates, nodes)), [LOW, HIGH])
+    middle = float(capacity(MedianCapacity(samples, nodes)).flat[0])
+    low, high = np.quantile(capacity(SampledCapacity(samples, nodes)), [LOW, HIGH])
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,
@@ -106,9 +116,9 @@ def _explained(
 
 
 def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
-    """Where a part's capacity comes from."""
+    """The source of a part's capacity."""
     machine, thing = choice.machine, term.resource_class
-    said = [part.capacity.source]
+    sources = [part.capacity.source]
     if part.advertised:
         figure = machine.buckets["network" if thing == "object storage" else thing]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
@@ -121,24 +131,24 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
             share = f"{each}each of {figure.baseline:g} vCPUs"
             if term.max_per_node is not None:
                 share += f", of which the job uses {term.max_per_node:.3g}"
-        said = [f"{share} ({machine.offer.spec_source}); {part.capacity.source}"]
+        sources = [f"{share} ({machine.offer.spec_source}); {part.capacity.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
-        said.append(f"{at:.2f} of that in a fleet of {choice.nodes}")
+        sources.append(f"{at:.2f} of that in a cluster of {choice.nodes}")
     volumes = choice.group.demand.volumes
     if volumes and thing == "volumes":
         most = volumes.bucket(np.array([float(choice.nodes)])).select(0)
-        said.append(
-            f"no more than {_rates(most)} of {volumes.count} x {volumes.kind.name} "
+        sources.append(
+            f"at most {_rates(most)} of {volumes.count} x {volumes.kind.name} "
             f"({volumes.kind.limit_source})"
         )
     if thing == "object storage" and part.advertised:
-        said.append("no faster than its network; not measured")
-    return "; ".join(said)
+        sources.append("not measured; at most the network bandwidth")
+    return "; ".join(sources)
 
 
 def _rates(bucket: TokenBucket) -> str:
-    """What lasts, and what credits add to it."""
+    """The baseline rate, and the burst that credits allow."""
     said = formatting.rate(float(bucket.baseline))
     if bucket.credit:
         credit = formatting.size(round(float(bucket.credit)))
@@ -148,36 +158,35 @@ def _rates(bucket: TokenBucket) -> str:
 
 def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
     machine, group = choice.machine, choice.group
-    said = [_price(machine)]
+    lines = [_price(machine)]
     volumes = group.demand.volumes
     if volumes:
         extra = machine.offer.volume_link.extra
         if extra and machine.link_usd_per_hour:
-            said.append(
+            lines.append(
                 f"{extra.usd_per_hour:g} USD an hour for its link to volumes ({extra.source})"
             )
         nodes = np.array([float(choice.nodes)])
-        said.append(
+        lines.append(
             f"{float(volumes.usd_per_hour(nodes)[0]):.4g} USD an hour for {volumes.count} x "
             f"{volumes.gib_of_one(choice.nodes)} GiB of {volumes.kind.name} at "
-            f"{volumes.kind.usd_per_gib_month:g} USD a GiB and month of "
+            f"{volumes.kind.usd_per_gib_month:g} USD per GiB and month of "
             f"{volumes.hours_per_month:g} h ({volumes.kind.price_source})"
         )
     if group.outside_usd:
         store = group.catalog.object_store
         assert store is not None
-        said.append(
-            f"{group.outside_usd:.2f} USD for requests of object storage and what leaves the "
-            f"provider ({store.source})"
+        lines.append(
+            f"{group.outside_usd:.2f} USD for object storage requests and egress ({store.source})"
         )
-    said.append(
+    lines.append(
         f"{choice.nodes} nodes at {usd_per_hour:.4g} USD an hour; {group.catalog.billing.source}"
     )
-    return said
+    return lines
 
 
 def _price(machine: Machine) -> str:
-    """The price of a machine in words."""
+    """The price of a machine and its source."""
     if machine.purchase == "on-demand":
         price = machine.offer.on_demand
         assert price is not None

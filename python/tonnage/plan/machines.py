@@ -1,8 +1,8 @@
-"""What can be rented, as a planner sees it: its price, what it holds, and what is advertised of it.
+"""Price offers and turn their advertised rates into token buckets.
 
-A network's peak is a burst whose credits nobody publishes, so its baseline is planned with; of a
-link to volumes some providers say how long its maximum lasts. Of cores that burst no catalog tells
-what lasts, so they are unknown.
+A network's peak is a burst whose credits nobody publishes, so plans use its baseline. For the volume
+link some providers state how long the maximum lasts. No catalog states the sustained rate of
+burstable cores, so it is unknown.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Catalog, Offer, VolumeLink
+from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.demand import ResourceClass
 
@@ -27,31 +28,31 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Machine:
-    """An offer, placed close together or not, bought in a way."""
+    """An offer with a placement and a way of buying it."""
 
     catalog: Catalog
     offer: Offer
     placement: bool
     number: int
-    """Different for each offer and placement of a plan."""
+    """Unique for each offer and placement of a plan."""
     purchase: Purchase
     usd_per_hour: float
     usd_range: tuple[float, float]
-    """The lowest and the highest that it may be."""
+    """The lowest and the highest price."""
     link_usd_per_hour: float | None
-    """Of its link to volumes; ``None``: has a price, which is unknown."""
+    """The price of its volume link; ``None`` if unknown."""
     buckets: Mapping[ResourceClass, TokenBucket]
 
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """Several machines, and their figures as arrays; what is unknown is not a number."""
+    """Several machines with their figures as arrays; NaN is unknown."""
 
     items: Sequence[Machine]
     numbers: npt.NDArray[np.int64]
     usd_per_hour: Floats
     usd_range: Floats
-    """The lowest and the highest, shape ``(2, machines)``."""
+    """The lowest and the highest price, shape ``(2, machines)``."""
     link_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
@@ -59,15 +60,15 @@ class Machines:
 
     @classmethod
     def of(cls, some: Sequence[Machine]) -> Machines:
-        """These machines, at least one."""
+        """Collect at least one machine."""
         unknown = TokenBucket.constant(math.nan)
-        figures: dict[ResourceClass, TokenBucket] = {}
+        buckets: dict[ResourceClass, TokenBucket] = {}
         for thing in ADVERTISED_CLASSES:
-            buckets = [each.buckets.get(thing, unknown) for each in some]
-            figures[thing] = TokenBucket(
-                np.array([each.baseline for each in buckets]),
-                np.array([each.burst for each in buckets]),
-                np.array([each.credit for each in buckets]),
+            known = [each.buckets.get(thing, unknown) for each in some]
+            buckets[thing] = TokenBucket(
+                np.array([each.baseline for each in known]),
+                np.array([each.burst for each in known]),
+                np.array([each.credit for each in known]),
             )
         return cls(
             some,
@@ -77,7 +78,7 @@ class Machines:
             link_usd_per_hour=_known(each.link_usd_per_hour for each in some),
             local_bytes=_known(each.offer.local_bytes for each in some),
             memory_bytes=_known(each.offer.memory_bytes for each in some),
-            buckets=figures,
+            buckets=buckets,
         )
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ class Machines:
         return self.items[place]
 
     def at(self, places: npt.NDArray[np.int64]) -> Machines:
-        """Those at these places."""
+        """Select machines by index."""
         return Machines(
             [self.items[place] for place in places.tolist()],
             self.numbers[places],
@@ -106,15 +107,15 @@ class Machines:
 def priced_machine(
     catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
 ) -> Machine | str:
-    """The machine; or why it has no price."""
-    figures: dict[ResourceClass, TokenBucket] = {}
-    lasting = sustained_network(offer)
-    if lasting:
-        figures["network"] = TokenBucket.constant(lasting)
+    """Price an offer; or say why it has no price."""
+    buckets: dict[ResourceClass, TokenBucket] = {}
+    baseline = sustained_network(offer)
+    if baseline:
+        buckets["network"] = TokenBucket.constant(baseline)
     if link := _link(offer.volume_link):
-        figures["volumes"] = link
+        buckets["volumes"] = link
     if offer.vcpus and not offer.cores_burst:
-        figures["cpu"] = TokenBucket.constant(offer.vcpus)
+        buckets["cpu"] = TokenBucket.constant(offer.vcpus)
     prices = _prices(offer, purchase)
     if prices is None:
         return f"its {purchase} price is unknown"
@@ -123,19 +124,38 @@ def priced_machine(
         extra = offer.volume_link.extra
         link_usd = extra.usd_per_hour if extra else None
     low, usual, high = prices
-    return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, figures)
+    return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, buckets)
 
 
 def sustained_network(offer: Offer) -> float | None:
-    """What the network is planned with: the baseline, or the only figure that there is."""
+    """The network rate that plans use: the baseline, or the only one known."""
     return offer.network.baseline_bytes_per_second or offer.network.peak_bytes_per_second
+
+
+def advertised_rates(catalogs: Sequence[Catalog]) -> AdvertisedRates:
+    """Collect advertised network and volume rates by offer; the first catalog wins."""
+    by_offer: dict[tuple[str, str], dict[str, AdvertisedRate]] = {}
+    for catalog in catalogs:
+        for offer in catalog.offers:
+            by_offer.setdefault((offer.provider, offer.type), _advertised_rates(offer))
+    return by_offer
+
+
+def _advertised_rates(offer: Offer) -> dict[str, AdvertisedRate]:
+    network, link = sustained_network(offer), offer.volume_link
+    rates = {}
+    if network:
+        rates["network"] = AdvertisedRate(network, offer.network.peak_bytes_per_second)
+    if link.baseline_bytes_per_second:
+        link_rate = AdvertisedRate(link.baseline_bytes_per_second, link.most_bytes_per_second)
+        rates |= {"volume read": link_rate, "volume write": link_rate}
+    return rates
 
 
 def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | None:
     """The lowest, the usual and the highest price by the hour.
 
-    A spot price whose usual is not of the same time as its range has the middle of the range, by
-    factors.
+    Without a usual spot price, it is the geometric mean of the range.
     """
     if purchase == "on-demand":
         price = offer.on_demand
@@ -148,14 +168,14 @@ def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | No
 
 
 def _link(link: VolumeLink) -> TokenBucket | None:
-    """What the link to volumes carries; its maximum only where it is told how long that lasts."""
-    lasting, most = link.baseline_bytes_per_second, link.most_bytes_per_second
-    if not lasting:
+    """The rate of the volume link; its maximum counts only with a known duration."""
+    baseline, most = link.baseline_bytes_per_second, link.most_bytes_per_second
+    if not baseline:
         return None
-    if not most or most <= lasting or link.burst is None:
-        return TokenBucket.constant(lasting)
-    credit = (most - lasting) * link.burst.lasts_seconds
-    return TokenBucket(np.asarray(lasting), np.asarray(most), np.asarray(credit))
+    if not most or most <= baseline or link.burst is None:
+        return TokenBucket.constant(baseline)
+    credit = (most - baseline) * link.burst.lasts_seconds
+    return TokenBucket(np.asarray(baseline), np.asarray(most), np.asarray(credit))
 
 
 def _known(values: Iterable[float | None]) -> Floats:

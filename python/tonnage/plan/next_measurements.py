@@ -1,15 +1,13 @@
-"""What to measure next: offers that nobody measured and that could still win.
+"""Choose what to measure next: unmeasured offers that could still win.
 
-A local disk's speed is in no catalog. But what it would have to be is known: of an offer with N
-nodes, every other resource being as it is planned with, there is a least rate with which it beats
-the best candidate (and keeps the deadline). That is a bound, not a guess. Where even infinitely
-fast disks would not do, or none that there are, measuring is a waste of money and the offer is
-left out.
+No catalog has a local disk's speed. But the speed it needs is known: with N nodes and every other
+resource as planned, there is a least rate at which the offer beats the best candidate and keeps the
+deadline. Offers that would lose even with infinitely fast disks, or with any existing ones, are left
+out: measuring them is a waste.
 
-How likely a disk is so fast is told by those that were measured: the share of their rates, per
-disk, that reach the bound, counted as (reached + 1/2) / (measured + 1) since few were. Offers are
-in the order of that chance for a dollar, and a budget is spent in that order; what it pays for is
-told with the cheapest first, as that is how to begin.
+The chance that a disk is fast enough is the share of measured disks that are, counted as
+(reached + 1/2) / (measured + 1) since few were measured. Offers are ordered by chance per dollar, and
+a budget is work in that order; what it buys is listed cheapest first.
 """
 
 from __future__ import annotations
@@ -31,34 +29,36 @@ from tonnage.plan.search import Limits, buckets_at, machine_usd_per_hour
 SCREENING_SECONDS = 600.0
 SCREENING_NODES = 2
 FASTEST_BUS = 15.75e9
-"""Bytes a second over PCI Express 5.0 with four lanes, as disks have them: none is faster."""
-MOST = {"hdd": 0.3e9}
-"""And no disk that turns is faster than this."""
+"""Bytes per second of four PCI Express 5.0 lanes: no disk is faster."""
+MAX_RATE_BY_KIND = {"hdd": 0.3e9}
+"""No rotating disk is faster."""
 SIZES = 24
-"""Numbers of nodes that are tried, evenly by factors from the fewest that hold the job."""
+"""Numbers of nodes tried, geometrically spaced from the fewest that store the job."""
 HALVINGS = 24
 SLOWEST, FASTEST = 1.0, 1e13
-"""Between these a rate is looked for."""
-RULE = "the share of measured offers with as much for each local disk, (n + 1/2) of (all + 1)"
+"""Bounds of the bisection, bytes per second."""
+RULE = "the share of measured offers with this rate per local disk, (n + 1/2) / (all + 1)"
 
 
 def next_measurements(
-    offered: LayoutOptions,
+    options: LayoutOptions,
     size: int,
-    rates: CapacitySamples,
+    samples: CapacitySamples,
     limits: Limits,
     best: Candidate | None,
     known: ProfileIndex,
 ) -> list[MeasurementProposal]:
-    """Offers that could win, the best chance for a dollar first."""
+    """Unmeasured offers that could win, the best chance per dollar first."""
     rows: dict[tuple[str, str, bool], MeasurementProposal] = {}
-    seen = _per_disk(offered, known)
-    for group in offered.unmeasured:
-        least, nodes = _least_rates(group, size, rates, limits, best)
-        for place, (rate, fleet) in enumerate(zip(least, nodes, strict=True)):
-            if not math.isfinite(rate) or rate > _most(group, place):
+    per_disk_rates = _per_disk(options, known)
+    for group in options.unmeasured:
+        least, nodes = _least_rates(group, size, samples, limits, best)
+        for place, (rate, cluster_sizes) in enumerate(zip(least, nodes, strict=True)):
+            if not math.isfinite(rate) or rate > _max_disk_rate(group, place):
                 continue
-            row = _row(group, place, float(rate), int(fleet), seen, limits.billing_unit)
+            row = _row(
+                group, place, float(rate), int(cluster_sizes), per_disk_rates, limits.billing_unit
+            )
             key = (row.provider, row.offer, group.machines[place].placement)
             if key not in rows or row.least_bytes_per_second < rows[key].least_bytes_per_second:
                 rows[key] = row
@@ -73,7 +73,7 @@ def next_measurements(
 
 
 def within_budget(plan: Plan, budget: float | None) -> list[dict[str, Any]]:
-    """What of a plan's survey a budget pays for, chosen greedily; the cheapest first."""
+    """Choose greedily from a plan's survey within a budget; cheapest first."""
     left = math.inf if budget is None else budget
     found = []
     for row in plan.survey:
@@ -88,16 +88,16 @@ def _row(
     place: int,
     rate: float,
     nodes: int,
-    seen: Sequence[float],
-    charged: BillingUnit,
+    per_disk_rates: Sequence[float],
+    billing_unit: BillingUnit,
 ) -> MeasurementProposal:
     machine = group.machines[place]
     count = _disks(group, place)
-    reached = sum(each >= rate / count for each in seen)
-    spent = np.array([SCREENING_NODES * SCREENING_SECONDS])
+    reached = sum(each >= rate / count for each in per_disk_rates)
+    work = np.array([SCREENING_NODES * SCREENING_SECONDS])
     price = machine_usd_per_hour(group)[[place]]
-    fleet = np.array([float(SCREENING_NODES)])
-    paid = cost_usd(spent, fleet, price, 0.0, 0.0, group.catalog.billing, charged)
+    cluster_sizes = np.array([float(SCREENING_NODES)])
+    paid = cost_usd(work, cluster_sizes, price, 0.0, 0.0, group.catalog.billing, billing_unit)
     return MeasurementProposal(
         provider=machine.offer.provider,
         offer=machine.offer.type,
@@ -105,33 +105,35 @@ def _row(
         nodes=nodes,
         resource="local disks",
         least_bytes_per_second=rate,
-        chance=(reached + 0.5) / (len(seen) + 1),
+        chance=(reached + 0.5) / (len(per_disk_rates) + 1),
         rule=RULE,
         usd_to_measure=float(paid[0]),
     )
 
 
-def _most(group: OfferGroup, place: int) -> float:
-    """What no local disks of a machine exceed; infinite where their number is unknown."""
+def _max_disk_rate(group: OfferGroup, place: int) -> float:
+    """The greatest possible rate of a machine's disks; infinite if their number is unknown."""
     disks = group.machines[place].offer.disks
     if not disks:
         return math.inf
     return sum(
-        math.inf if each.count is None else each.count * MOST.get(each.kind or "", FASTEST_BUS)
+        math.inf
+        if each.count is None
+        else each.count * MAX_RATE_BY_KIND.get(each.kind or "", FASTEST_BUS)
         for each in disks
     )
 
 
 def _disks(group: OfferGroup, place: int) -> int:
-    """How many local disks a machine has; one where that is not known, which asks more of it."""
+    """The number of local disks; one if unknown, which demands more of it."""
     disks = group.machines[place].offer.disks or ()
     return sum(each.count or 1 for each in disks) or 1
 
 
-def _per_disk(offered: LayoutOptions, known: ProfileIndex) -> list[float]:
-    """What each measured offer carries for each of its local disks."""
+def _per_disk(options: LayoutOptions, known: ProfileIndex) -> list[float]:
+    """The measured rate per local disk of each measured offer."""
     found = {}
-    for group in offered.groups:
+    for group in options.groups:
         if group.demand.own_disks:
             for place, machine in enumerate(group.machines):
                 offer = machine.offer
@@ -145,21 +147,21 @@ def _per_disk(offered: LayoutOptions, known: ProfileIndex) -> list[float]:
 
 
 def _least_rates(
-    group: OfferGroup, size: int, rates: CapacitySamples, limits: Limits, best: Candidate | None
+    group: OfferGroup, size: int, samples: CapacitySamples, limits: Limits, best: Candidate | None
 ) -> tuple[Array, Array]:
-    """For each machine the least rate of local disks that would win, and with how many nodes.
+    """The least local-disk rate with which each machine would win, and its number of nodes.
 
-    By bisection; what disks have to carry is the larger of both ways in each phase. 0: with any.
+    By bisection; a phase's demand on disks is the larger of both ways. 0: any rate wins.
     """
     machines = group.machines
     begin = np.clip(group.min_nodes, limits.min_nodes, limits.max_nodes)[:, None]
     steps = np.linspace(0, 1, SIZES)[None, :]
     sizes = (begin * (limits.max_nodes / begin) ** steps).round().astype(np.int64)
-    fleet = sizes.astype(np.float64)
-    figures = buckets_at(group, np.arange(len(machines))[:, None])
+    cluster_sizes = sizes.astype(np.float64)
+    buckets = buckets_at(group, np.arange(len(machines))[:, None])
     prices = machine_usd_per_hour(group)[:, None]
     volumes = group.demand.volumes
-    volume_usd: Array | float = volumes.usd_per_hour(fleet) if volumes else 0.0
+    volume_usd: Array | float = volumes.usd_per_hour(cluster_sizes) if volumes else 0.0
     shape = sizes.shape
     others: list[tuple[float, Array]] = []
     for phase in group.demand.phases:
@@ -170,34 +172,34 @@ def _least_rates(
                     term,
                     group.demand,
                     size,
-                    MedianCapacity(rates, sizes),
-                    fleet,
-                    figures,
+                    MedianCapacity(samples, sizes),
+                    cluster_sizes,
+                    buckets,
                 )
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
-    fixed = fleet * sum(phase.fixed_seconds for phase in group.demand.phases)
-    held = sizes >= group.min_nodes[:, None]
+    fixed = cluster_sizes * sum(phase.fixed_seconds for phase in group.demand.phases)
+    fits = sizes >= group.min_nodes[:, None]
 
     def wins(rate: Array) -> Array:
-        spent = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
+        work = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
         paid = cost_usd(
-            spent,
-            fleet,
+            work,
+            cluster_sizes,
             prices,
             volume_usd,
             group.outside_usd,
             group.catalog.billing,
             limits.billing_unit,
         )
-        seconds = spent / fleet
+        seconds = work / cluster_sizes
         better = np.ones(shape, dtype=bool)
         if best:
             by_cost = limits.objective == "cost"
             mine, its = (paid, best.cost_usd) if by_cost else (seconds, best.seconds)
             better = mine < its.median
         return np.asarray(
-            held & better & (seconds <= limits.deadline_seconds) & (paid <= limits.budget_usd)
+            fits & better & (seconds <= limits.deadline_seconds) & (paid <= limits.budget_usd)
         )
 
     low, high = np.full(shape, SLOWEST), np.full(shape, FASTEST)

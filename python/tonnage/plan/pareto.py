@@ -1,9 +1,8 @@
-"""The Pareto front over all machines, layouts and numbers of nodes: cheaper or faster, not neither.
+"""The Pareto front of time and cost over all machines, layouts and numbers of nodes.
 
-Exact, and quick since most machines are left out at once: none of a machine's points can be on
-the front if some point is both faster than the machine ever is and cheaper than it ever is (the
-bound of branch and bound); nor if one that takes as long costs less. Those that are left are
-computed for every number of nodes.
+Exact, and fast since most machines are skipped at once: those for which some point is both faster
+than the machine ever is and cheaper than it ever is (the bound of branch and bound), and those that
+take as long as a cheaper one. The rest are computed for every number of nodes.
 """
 
 from __future__ import annotations
@@ -20,43 +19,43 @@ from tonnage.plan.cost_model import Array, cost_usd, job_work
 from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.search import Limits, SearchResult, buckets_at, machine_usd_per_hour
 
-ALIKE = 1e-5
-"""Bounds are in single precision."""
+BOUND_ERROR = 1e-5
+"""Relative error of the bounds, which are in single precision."""
 
 
 def pareto_front(
     groups: Sequence[OfferGroup],
-    found: Sequence[SearchResult],
+    results: Sequence[SearchResult],
     size: int,
-    rates: CapacitySamples,
+    samples: CapacitySamples,
     limits: Limits,
 ) -> list[Tradeoff]:
-    """The front, fastest first; of the points that keep the limits."""
-    if not any(each.nodes.any() for each in found):
+    """The front of the points that keep the limits, fastest first."""
+    if not any(each.nodes.any() for each in results):
         return []
-    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(found)])
-    places = np.concatenate([np.arange(len(each.nodes)) for each in found])
+    which = np.concatenate([np.full(len(each.nodes), at) for at, each in enumerate(results)])
+    places = np.concatenate([np.arange(len(each.nodes)) for each in results])
     possible = np.concatenate(
-        [(each.nodes > 0) & _cheapest(group) for group, each in zip(groups, found, strict=True)]
+        [(each.nodes > 0) & _cheapest(group) for group, each in zip(groups, results, strict=True)]
     )
     which, places = which[possible], places[possible]
-    fastest = np.concatenate([each.fastest_seconds for each in found])[possible]
-    cheapest = np.concatenate([each.cheapest_usd for each in found])[possible]
-    left = np.ones(len(which), dtype=bool)
-    # Columns: seconds, dollars, machine, nodes. What is left out the most by comes first.
+    fastest = np.concatenate([each.fastest_seconds for each in results])[possible]
+    cheapest = np.concatenate([each.cheapest_usd for each in results])[possible]
+    remaining = np.ones(len(which), dtype=bool)
+    # Columns: seconds, dollars, machine, nodes. Machines likely to exclude others come first.
     points = np.empty((0, 4))
     order = np.argsort(fastest.astype(float) * cheapest)
     for at in [int(np.argmin(cheapest)), int(np.argmin(fastest)), *order.tolist()]:
-        if not left[at]:
+        if not remaining[at]:
             continue
-        left[at] = False
+        remaining[at] = False
         group, place = groups[which[at]], int(places[at])
         nodes = np.arange(max(group.min_nodes[place], limits.min_nodes), limits.max_nodes + 1)
-        seconds, dollars = _points(group, place, nodes, size, rates, limits)
+        seconds, dollars = _points(group, place, nodes, size, samples, limits)
         kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
         here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
         points = _undominated(np.concatenate([points, here]))
-        left &= ~_dominated(points, fastest, cheapest)
+        remaining &= ~_dominated(points, fastest, cheapest)
     return [
         Tradeoff(
             offer=group.machines[place].offer.type,
@@ -72,7 +71,7 @@ def pareto_front(
 
 
 def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
-    """The machines that no other one of the group takes as long as, holds as much as, for less."""
+    """The cheapest of the machines that take as long and store as much."""
     _, alike = group.distinct_machines
     order = np.lexsort((machine_usd_per_hour(group), group.min_nodes, alike))
     pairs = np.column_stack([alike, group.min_nodes])[order]
@@ -84,42 +83,42 @@ def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
 
 
 def _points(
-    group: OfferGroup, place: int, nodes: Array, size: int, rates: CapacitySamples, limits: Limits
+    group: OfferGroup, place: int, nodes: Array, size: int, samples: CapacitySamples, limits: Limits
 ) -> tuple[Array, Array]:
     """Seconds and dollars for these numbers of nodes."""
-    fleet = nodes.astype(np.float64)
-    spent = job_work(
+    cluster_sizes = nodes.astype(np.float64)
+    work = job_work(
         group.demand,
         size,
-        MedianCapacity(rates, nodes),
-        fleet,
+        MedianCapacity(samples, nodes),
+        cluster_sizes,
         buckets_at(group, [place]),
     )
-    spent = np.broadcast_to(spent, fleet.shape)
+    work = np.broadcast_to(work, cluster_sizes.shape)
     volumes = group.demand.volumes
     cost = cost_usd(
-        spent,
-        fleet,
+        work,
+        cluster_sizes,
         machine_usd_per_hour(group)[[place]],
-        volumes.usd_per_hour(fleet) if volumes else 0.0,
+        volumes.usd_per_hour(cluster_sizes) if volumes else 0.0,
         group.outside_usd,
         group.catalog.billing,
         limits.billing_unit,
     )
-    return spent / fleet, cost
+    return work / cluster_sizes, cost
 
 
 def _undominated(points: Array) -> Array:
-    """Those that none is as fast and as cheap as, in the order of time."""
+    """The points that no other is as fast and as cheap as, by time."""
     ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
     before = np.concatenate([[math.inf], np.minimum.accumulate(ordered[:, 1])[:-1]])
-    # To nine digits: what is cheaper by less is so by rounding.
+    # To nine digits: a smaller difference is rounding.
     return np.asarray(ordered[ordered[:, 1] < before * (1 - 1e-9)])
 
 
 def _dominated(front: Array, fastest: Array, cheapest: Array) -> Array:
-    """Which bounds some point of the front is within: the cheapest of those as fast is as cheap."""
+    """Which machines some point of the front is both faster and cheaper than."""
     if not len(front):
         return np.zeros(len(fastest), dtype=bool)
-    at = np.searchsorted(front[:, 0], fastest * (1 - ALIKE)) - 1
-    return np.asarray((at >= 0) & (front[at, 1] < cheapest * (1 - ALIKE)))
+    at = np.searchsorted(front[:, 0], fastest * (1 - BOUND_ERROR)) - 1
+    return np.asarray((at >= 0) & (front[at, 1] < cheapest * (1 - BOUND_ERROR)))

@@ -1,8 +1,8 @@
-"""From a job, a size, offers and what is known of them to a plan.
+"""Plan a job: rank offers, layouts and numbers of nodes by cost or time.
 
-Of every machine and layout the best number of nodes is found with every resource at its middle
-(`search`); intervals and the probability of keeping the deadline come from imagined fleets
-(`draws`), for the best number alone.
+The best number of nodes of every machine and layout is searched with every resource at its median
+(`search`); intervals and the probability of keeping the deadline come from sampled clusters
+(`monte_carlo`), for the best number only.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ from tonnage.plan.search import Limits, SearchResult, search_all
 
 SURE = 0.95
 ROUNDING = 1e-5
-"""A search is in single precision."""
-FAR = 10
-"""A job of so many times the input that was watched may be another one."""
-NO_CORES = "what cores have to do is not known of this job, and not counted"
+"""Relative error of a search, which is in single precision."""
+FAR_BEYOND_RUN = 10
+"""Demands may not extrapolate to so many times the observed input."""
+NO_CORES = "this job's CPU time is unknown and not included"
+DISKS_NOT_MEASURED = "its local disks were not measured"
 MOST_CANDIDATES = 20_000
-"""With every number of nodes, no more are computed."""
+"""The most that are computed when all numbers of nodes are requested."""
 
 
 class PlanError(Exception):
-    """What cannot be planned; says why in one line."""
+    """The request cannot be planned; says why in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanRequest:
-    """What is asked."""
+    """A job of a size, limits, and restrictions on offers."""
 
     job: Job
     size: int
@@ -62,66 +63,68 @@ class PlanRequest:
     arch: str | None = None
     placement: bool | None = None
     measured_only: bool = False
-    """Without what is advertised only."""
+    """Without advertised rates."""
     all_sizes: bool = False
-    """All numbers of nodes and volumes, not only the best of each offer and layout."""
+    """All numbers of nodes, not only the best of each offer and layout."""
 
 
-def plan(question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
-    """The plan.
+def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
+    """Plan the request.
 
     Raises:
-        PlanError: There is nothing to move, or more candidates than can be told.
+        PlanError: The job has no bytes, or too many candidates are requested.
     """
-    if question.size < 1:
-        raise PlanError("0 bytes: there is nothing to plan")
-    job, size, limits = question.job, question.size, question.limits
-    offered = options_for(question, catalogs, known)
-    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
-    found = search_all(offered.groups, size, rates, limits)
-    if question.all_sizes:
-        some = _kept(candidates(job, size, _every(offered.groups, limits), rates, limits), limits)
+    if request.size < 1:
+        raise PlanError("the input is 0 bytes: nothing to plan")
+    job, size, limits = request.job, request.size, request.limits
+    options = options_for(request, catalogs, known)
+    samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
+    results = search_all(options.groups, size, samples, limits)
+    if request.all_sizes:
+        some = _within_limits(
+            candidates(job, size, _all_choices(options.groups, limits), samples, limits), limits
+        )
     else:
-        some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
+        some = candidates(job, size, best_per_layout(options.groups, results), samples, limits)
     best = sorted(some, key=lambda each: rank_key(each, limits))
     return Plan(
         job=job,
         bytes=size,
-        settings=_settings(question),
+        settings=_settings(request),
         made_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         catalogs=[catalog.name for catalog in catalogs],
         profiles=list(known.names),
         confidence=CONFIDENCE,
         interval_rule=INTERVAL_RULE,
         candidates=best,
-        pareto=pareto_front(offered.groups, found, size, rates, limits),
-        excluded=_excluded(offered, found, limits, best),
-        survey=next_measurements(offered, size, rates, limits, best[0] if best else None, known),
-        sure=_sure(question, offered.groups, found, rates),
-        nearest=None if best else _nearest(question, offered),
-        notes=plan_notes(question, catalogs, offered.groups) + list(known.notes),
+        pareto=pareto_front(options.groups, results, size, samples, limits),
+        excluded=_excluded(options, results, limits, best),
+        survey=next_measurements(options, size, samples, limits, best[0] if best else None, known),
+        sure=_cheapest_sure(request, options.groups, results, samples),
+        nearest=None if best else _nearest(request, options),
+        notes=plan_notes(request, catalogs, options.groups) + list(known.notes),
     )
 
 
 def options_for(
-    question: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
+    request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
 ) -> LayoutOptions:
-    """Every layout of every offer that is asked for."""
+    """The layouts of all requested offers."""
     return layout_options(
-        question.job,
-        question.size,
+        request.job,
+        request.size,
         catalogs,
         known,
-        network=question.network,
-        purchase=question.purchase,
-        providers=question.providers,
-        arch=question.arch,
-        placement=question.placement,
-        measured=question.measured_only,
+        network=request.network,
+        purchase=request.purchase,
+        providers=request.providers,
+        arch=request.arch,
+        placement=request.placement,
+        measured=request.measured_only,
     )
 
 
-def _every(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
+def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     count = sum(
         max(limits.max_nodes + 1 - max(least, limits.min_nodes), 0)
         for group in groups
@@ -129,8 +132,8 @@ def _every(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     )
     if count > MOST_CANDIDATES:
         raise PlanError(
-            f"--all: {count} candidates, more than the {MOST_CANDIDATES} that are told: give "
-            "--provider, --catalog or a smaller --max-nodes"
+            f"{formatting.count(count)} candidates are too many, the limit is "
+            f"{formatting.count(MOST_CANDIDATES)}: restrict providers, catalogs or the number of nodes"
         )
     return [
         Choice(group, place, nodes)
@@ -140,7 +143,7 @@ def _every(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     ]
 
 
-def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
+def _within_limits(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
     return [
         each
         for each in some
@@ -149,26 +152,26 @@ def _kept(some: Sequence[Candidate], limits: Limits) -> list[Candidate]:
     ]
 
 
-def _sure(
-    question: PlanRequest,
+def _cheapest_sure(
+    request: PlanRequest,
     groups: Sequence[OfferGroup],
-    found: Sequence[SearchResult],
-    rates: CapacitySamples,
+    results: Sequence[SearchResult],
+    samples: CapacitySamples,
 ) -> Candidate | None:
-    """The cheapest that keeps the deadline in 95 % of fleets, whatever is to be minimised else.
+    """The cheapest candidate that keeps the deadline in 95 % of sampled clusters.
 
-    The cheapest that keeps it in the middle costs no more than one that surely keeps it, so
-    machines are tried in the order of that cost until it exceeds the best found.
+    A machine's cheapest candidate that keeps it at the median costs no more than one that surely
+    does, so machines are tried in the order of that cost until it exceeds the best.
     """
-    if math.isinf(question.limits.deadline_seconds):
+    if math.isinf(request.limits.deadline_seconds):
         return None
-    job, size = question.job, question.size
-    limits = dataclasses.replace(question.limits, objective="cost")
-    if question.limits.objective != "cost":
-        found = search_all(groups, size, rates, limits)
+    job, size = request.job, request.size
+    limits = dataclasses.replace(request.limits, objective="cost")
+    if request.limits.objective != "cost":
+        results = search_all(groups, size, samples, limits)
     bounds = [
         (float(each.value[place]) * (1 - ROUNDING), Choice(group, place, int(each.nodes[place])))
-        for group, each in zip(groups, found, strict=True)
+        for group, each in zip(groups, results, strict=True)
         for place in np.flatnonzero(each.nodes).tolist()
     ]
     best: tuple[float, Choice] | None = None
@@ -177,126 +180,129 @@ def _sure(
             break
         least = max(int(choice.group.min_nodes[choice.place]), limits.min_nodes)
         nodes = np.arange(least, limits.max_nodes + 1)
-        came = sample_outcome(
-            choice.group, [choice.place] * len(nodes), nodes, size, rates, limits.billing_unit
+        outcome = sample_outcome(
+            choice.group, [choice.place] * len(nodes), nodes, size, samples, limits.billing_unit
         )
-        share = came.in_time(limits.deadline_seconds)
-        good = np.flatnonzero((share >= SURE) & (came.cost_usd <= limits.budget_usd))
+        share = outcome.in_time(limits.deadline_seconds)
+        good = np.flatnonzero((share >= SURE) & (outcome.cost_usd <= limits.budget_usd))
         if len(good):
-            least = came.cost_usd[good].min()
-            at = good[np.argmax(came.cost_usd[good] <= least * (1 + ROUNDING))]
-            if best is None or came.cost_usd[at] < best[0] * (1 - ROUNDING):
-                best = float(came.cost_usd[at]), dataclasses.replace(choice, nodes=int(nodes[at]))
+            least = outcome.cost_usd[good].min()
+            at = good[np.argmax(outcome.cost_usd[good] <= least * (1 + ROUNDING))]
+            if best is None or outcome.cost_usd[at] < best[0] * (1 - ROUNDING):
+                best = (
+                    float(outcome.cost_usd[at]),
+                    dataclasses.replace(choice, nodes=int(nodes[at])),
+                )
     if best is None:
         return None
-    return candidates(job, size, [best[1]], rates, limits)[0]
+    return candidates(job, size, [best[1]], samples, limits)[0]
 
 
-def _nearest(question: PlanRequest, offered: LayoutOptions) -> Candidate | None:
-    """What misses the deadline or the budget by least; or, if none fits, what fits with fewest."""
-    job, size, limits = question.job, question.size, question.limits
+def _nearest(request: PlanRequest, options: LayoutOptions) -> Candidate | None:
+    """The candidate that exceeds the limits least; if none fits, the one with fewest nodes."""
+    job, size, limits = request.job, request.size, request.limits
     limits = dataclasses.replace(limits, objective="nearest")
-    least = min((int(group.min_nodes.min()) for group in offered.groups), default=IMPOSSIBLE_NODES)
+    least = min((int(group.min_nodes.min()) for group in options.groups), default=IMPOSSIBLE_NODES)
     if least >= 1 << 40:
         return None
     if least > limits.max_nodes:
         limits = dataclasses.replace(limits, min_nodes=least, max_nodes=least)
     if math.isinf(limits.deadline_seconds) and math.isinf(limits.budget_usd):
-        limits = dataclasses.replace(limits, objective=question.limits.objective)
-    rates = CapacitySamples(limits.max_nodes, limits.min_nodes)
-    found = search_all(offered.groups, size, rates, limits)
-    some = candidates(job, size, best_per_layout(offered.groups, found), rates, limits)
+        limits = dataclasses.replace(limits, objective=request.limits.objective)
+    samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
+    results = search_all(options.groups, size, samples, limits)
+    some = candidates(job, size, best_per_layout(options.groups, results), samples, limits)
     return min(some, key=lambda each: rank_key(each, limits), default=None)
 
 
 def _excluded(
-    offered: LayoutOptions, found: Sequence[SearchResult], limits: Limits, best: Sequence[Candidate]
+    options: LayoutOptions,
+    results: Sequence[SearchResult],
+    limits: Limits,
+    best: Sequence[Candidate],
 ) -> list[ExcludedOffer]:
-    """Offers of which no layout is a candidate, each with the first reason there is."""
-    have = {(each.catalog, each.offer) for each in best}
+    """Offers with no candidate, each with its first reason."""
+    planned = {(each.catalog, each.offer) for each in best}
     why: dict[tuple[str, str], str] = {}
-    for group, each in zip(offered.groups, found, strict=True):
+    for group, each in zip(options.groups, results, strict=True):
         for place in np.flatnonzero(each.nodes == 0).tolist():
             of = group.catalog.name, group.machines[place].offer.type
             why.setdefault(of, exclusion_reason(group, place, each, limits))
-    for group in offered.unmeasured:
+    for group in options.unmeasured:
         for machine in group.machines:
             of = group.catalog.name, machine.offer.type
-            why.setdefault(of, "what its disks carry was not measured")
-    for refused in offered.refused:
+            why.setdefault(of, DISKS_NOT_MEASURED)
+    for refused in options.refused:
         why.setdefault((refused.catalog, refused.offer.type), refused.why)
     return [
-        ExcludedOffer(catalog=catalog, offer=offer, why=said)
-        for (catalog, offer), said in why.items()
-        if (catalog, offer) not in have
+        ExcludedOffer(catalog=catalog, offer=offer, why=reason)
+        for (catalog, offer), reason in why.items()
+        if (catalog, offer) not in planned
     ]
 
 
-def exclusion_reason(group: OfferGroup, place: int, found: SearchResult, limits: Limits) -> str:
+def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
     least = int(group.min_nodes[place])
     if least > limits.max_nodes:
-        return f"too small: it takes {least} nodes to hold the job"
-    if found.fastest_seconds[place] > limits.deadline_seconds:
-        return f"too slow: {found.fastest_seconds[place]:.0f} s at best"
-    if found.cheapest_usd[place] > limits.budget_usd:
-        return f"too dear: {found.cheapest_usd[place]:.2f} USD at least"
-    return "not both in time and within the budget"
+        return f"too small: storing the job needs {least} nodes"
+    if result.fastest_seconds[place] > limits.deadline_seconds:
+        return f"too slow: {result.fastest_seconds[place]:.0f} s at best"
+    if result.cheapest_usd[place] > limits.budget_usd:
+        return f"too expensive: {result.cheapest_usd[place]:.2f} USD at least"
+    return "misses the deadline or the budget with every number of nodes"
 
 
 def plan_notes(
-    question: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
+    request: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
 ) -> list[str]:
-    """What is to be minded of the whole plan."""
-    found = [
-        f"by {each.name} begun hours were billed, which is not counted (--billing hours)"
+    """Caveats of the whole plan."""
+    notes = [
+        f"{each.name} billed each started hour; this plan bills by the second"
         for each in catalogs
-        if question.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
+        if request.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
     ]
-    if question.job.room:
-        found.append(
-            "not counted: starting the machines, putting the input where it lies when the job "
-            "begins, and what your account may have of them"
+    if request.job.room:
+        notes.append("not included: instance start-up, loading the input, account quotas")
+    seen = request.job.seen_bytes
+    if seen and request.size > FAR_BEYOND_RUN * seen:
+        notes.append(
+            f"the observed run had {formatting.size(seen)} of input; its demands may not grow in "
+            "proportion"
         )
-    seen = question.job.seen_bytes
-    if seen and question.size > FAR * seen:
-        found.append(
-            f"the run that was watched had {formatting.size(seen)} of input: whether its demands grow "
-            "in proportion is not known"
-        )
-    waits = question.job.settings.get("waits_seconds")
+    waits = request.job.settings.get("waits_seconds")
     if isinstance(waits, float) and waits > 0:
-        found.append(
-            f"the run that was watched waited for {formatting.duration(waits)}, for what it used none "
-            "of: not counted"
+        notes.append(
+            f"the observed run waited {formatting.duration(waits)} without using any resource; that "
+            "is not included"
         )
-    # What runs took of cores is in their phases.
+    # Calibrated phases include the CPU time of their runs.
     shapes = [
         group.demand for group in groups if group.demand.calibration_match.calibration is None
     ]
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.resource_class == "cpu" for term in terms):
-        found.append(NO_CORES)
-    return found
+        notes.append(NO_CORES)
+    return notes
 
 
-def _settings(question: PlanRequest) -> dict[str, Any]:
-    limits = question.limits
+def _settings(request: PlanRequest) -> dict[str, Any]:
+    limits = request.limits
     return {
-        "deadline_seconds": _told(limits.deadline_seconds),
-        "budget_usd": _told(limits.budget_usd),
+        "deadline_seconds": _finite_or_none(limits.deadline_seconds),
+        "budget_usd": _finite_or_none(limits.budget_usd),
         "least_nodes": limits.min_nodes,
         "most_nodes": limits.max_nodes,
         "objective": limits.objective,
         "charged": limits.billing_unit,
-        "network": question.network,
-        "purchase": question.purchase,
-        "providers": list(question.providers),
-        "arch": question.arch,
-        "placement": question.placement,
-        "measured": question.measured_only,
+        "network": request.network,
+        "purchase": request.purchase,
+        "providers": list(request.providers),
+        "arch": request.arch,
+        "placement": request.placement,
+        "measured": request.measured_only,
     }
 
 
-def _told(limit: float) -> float | None:
+def _finite_or_none(limit: float) -> float | None:
     return limit if math.isfinite(limit) else None

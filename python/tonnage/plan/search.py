@@ -1,9 +1,8 @@
-"""The best number of nodes of every machine of a group: all of them are computed.
+"""Find the best number of nodes of every machine of a group, by computing all of them.
 
-Times are those with every resource at its middle. Machines of which the same is advertised take the
-same time, so time is computed once for all of them; what they cost is that time at their price. In
-single precision, some hundred machines at once, since the arrays then stay in a processor's cache;
-what is reported is computed in double.
+Every resource is at its median. Machines with the same advertised rates take the same time, so time
+is computed once for them and priced for each. The search is in single precision, some hundred
+machines at once, so that arrays stay in a processor's cache; what is reported is in double.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from tonnage.plan.demand import ResourceClass
 from tonnage.plan.layouts import OfferGroup
 
 Objective = Literal["cost", "time", "nearest"]
-AT_ONCE = 1 << 17
-"""Machines times fleet sizes that are computed at once."""
-ALIKE = 3e-6
-"""What differs by less is a tie, in single precision."""
+CHUNK = 1 << 17
+"""Machines times cluster sizes that are computed at once."""
+TIE = 3e-6
+"""Relative difference that is a tie in single precision."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a plan has to keep; ``nearest`` minimises by how much the worst of them is missed."""
+    """The limits of a plan; ``nearest`` minimises the factor by which the worst is exceeded."""
 
     min_nodes: int = 1
     max_nodes: int = 1_000
@@ -43,86 +42,86 @@ class Limits:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """For each machine of a group its best number of nodes, and what it can do at best.
+    """The best number of nodes of each machine of a group, and its least time and cost.
 
-    ``nodes`` is 0 where no number keeps the limits. The fastest and the cheapest are over all
-    numbers of nodes that hold the job, whatever the deadline and the budget.
+    ``nodes`` is 0 where no number keeps the limits. The least time and cost are over all numbers of
+    nodes that store the job, whatever the deadline and the budget.
     """
 
     nodes: npt.NDArray[np.int64]
     value: Array
-    """What was minimised, at that number."""
+    """The minimised value at that number."""
     fastest_seconds: Array
     cheapest_usd: Array
 
 
 def search_all(
-    groups: Sequence[OfferGroup], size: int, rates: CapacitySamples, limits: Limits
+    groups: Sequence[OfferGroup], size: int, samples: CapacitySamples, limits: Limits
 ) -> list[SearchResult]:
-    """The best of each group."""
-    return [search(group, size, rates, limits) for group in groups]
+    """Search each group."""
+    return [search(group, size, samples, limits) for group in groups]
 
 
-def search(group: OfferGroup, size: int, rates: CapacitySamples, limits: Limits) -> SearchResult:
-    """The best number of nodes of each machine; of those that tie the fewest."""
-    which, alike = group.distinct_machines
-    times = _Times(group, which, size, rates, limits)
-    step = max(AT_ONCE // len(times.sizes), 1)
+def search(group: OfferGroup, size: int, samples: CapacitySamples, limits: Limits) -> SearchResult:
+    """Find the best number of nodes of each machine; ties go to fewer."""
+    which, set_of = group.distinct_machines
+    times = _Times(group, which, size, samples, limits)
+    step = max(CHUNK // len(times.sizes), 1)
     chunks = [
-        _search(group, times, alike[begin : begin + step], slice(begin, begin + step), limits)
+        _search(group, times, set_of[begin : begin + step], slice(begin, begin + step), limits)
         for begin in range(0, len(group.machines), step)
     ]
     return SearchResult(*(np.concatenate(each) for each in zip(*chunks, strict=True)))
 
 
 class _Times:
-    """Of each kind of machine and each fleet size, in single precision."""
+    """Times of each distinct machine and cluster size, in single precision."""
 
     def __init__(
         self,
         group: OfferGroup,
         which: npt.NDArray[np.int64],
         size: int,
-        rates: CapacitySamples,
+        samples: CapacitySamples,
         limits: Limits,
     ) -> None:
         begin = min(max(limits.min_nodes, int(group.min_nodes.min())), limits.max_nodes)
         self.sizes = np.arange(begin, limits.max_nodes + 1, dtype=np.int64)
         nodes = self.sizes[None, :].astype(np.float64)
-        figures = {
+        buckets = {
             thing: each.select((which, None)) for thing, each in group.machines.buckets.items()
         }
 
-        middle = MedianCapacity(rates, self.sizes[None, :])
-        spent = job_work(group.demand, size, middle, nodes, figures, np.float32)
-        spent = np.broadcast_to(spent, (len(which), len(self.sizes)))
+        middle = MedianCapacity(samples, self.sizes[None, :])
+        work = job_work(group.demand, size, middle, nodes, buckets, np.float32)
+        work = np.broadcast_to(work, (len(which), len(self.sizes)))
         nodes = nodes.astype(np.float32)
-        self.seconds = spent / nodes
+        self.seconds = work / nodes
         self.fastest = self.seconds.min(axis=1)
-        self.hours = machine_hours(spent, nodes, group.catalog.billing, limits.billing_unit)
+        self.hours = machine_hours(work, nodes, group.catalog.billing, limits.billing_unit)
         self.other_usd: Array | None = None
-        """Of volumes and of what the job does outside; ``None`` is nothing."""
+        """The cost of volumes, object storage and egress; ``None`` if there is none."""
         volumes = group.demand.volumes
         if volumes:
             by_volumes = (volumes.usd_per_hour(nodes.astype(np.float64)) / 3600).astype(np.float32)
-            self.other_usd = spent * by_volumes + np.float32(group.outside_usd)
+            self.other_usd = work * by_volumes + np.float32(group.outside_usd)
         elif group.outside_usd:
-            self.other_usd = np.full_like(spent, group.outside_usd)
+            self.other_usd = np.full_like(work, group.outside_usd)
 
 
 def _search(
-    group: OfferGroup, times: _Times, alike: npt.NDArray[np.int64], of: slice, limits: Limits
+    group: OfferGroup, times: _Times, set_of: npt.NDArray[np.int64], of: slice, limits: Limits
 ) -> tuple[npt.NDArray[np.int64], Array, Array, Array]:
     prices = machine_usd_per_hour(group)[of, None].astype(np.float32)
-    cost = times.hours[alike] * prices
+    cost = times.hours[set_of] * prices
     if times.other_usd is not None:
-        cost += times.other_usd[alike]
+        cost += times.other_usd[set_of]
     needed = group.min_nodes[of, None]
     all_hold = needed.max() <= times.sizes[0]
     if all_hold and limits.objective == "cost" and math.isinf(limits.deadline_seconds):
-        value, fastest, cheapest = cost, times.fastest[alike], cost.min(axis=1)
+        value, fastest, cheapest = cost, times.fastest[set_of], cost.min(axis=1)
     else:
-        seconds = times.seconds[alike]
+        seconds = times.seconds[set_of]
         if not all_hold:
             small = times.sizes[None, :] < needed
             cost[small] = np.inf
@@ -132,12 +131,12 @@ def _search(
     if limits.objective != "nearest" and math.isfinite(limits.budget_usd):
         value = np.where(cost > np.float32(limits.budget_usd), np.inf, value)
     least = value.min(axis=1)
-    first = np.argmax(value <= (least * np.float32(1 + ALIKE))[:, None], axis=1)
+    first = np.argmax(value <= (least * np.float32(1 + TIE))[:, None], axis=1)
     return np.where(np.isfinite(least), times.sizes[first], 0), least, fastest, cheapest
 
 
 def _value(seconds: Array, cost: Array, limits: Limits) -> Array:
-    """What is minimised; infinite where the deadline is not kept."""
+    """The value to minimise; infinite where the deadline is missed."""
     if limits.objective == "nearest":
         return limit_excess(seconds, cost, limits)
     value = cost if limits.objective == "cost" else seconds
@@ -147,22 +146,22 @@ def _value(seconds: Array, cost: Array, limits: Limits) -> Array:
 
 
 def limit_excess(seconds: Array, cost: Array, limits: Limits) -> Array:
-    """By what factor the worst of the limits is missed."""
-    found = np.zeros_like(seconds)
-    for what, limit in ((seconds, limits.deadline_seconds), (cost, limits.budget_usd)):
+    """The factor by which the worst limit is exceeded."""
+    excess = np.zeros_like(seconds)
+    for value, limit in ((seconds, limits.deadline_seconds), (cost, limits.budget_usd)):
         if math.isfinite(limit):
-            found = np.maximum(found, what / limit)
-    return np.where(np.isfinite(seconds), found, np.inf)
+            excess = np.maximum(excess, value / limit)
+    return np.where(np.isfinite(seconds), excess, np.inf)
 
 
 def buckets_at(group: OfferGroup, places: npt.ArrayLike) -> Mapping[ResourceClass, TokenBucket]:
-    """What is advertised of the machines at these places."""
+    """The advertised rates of the machines at these places."""
     where = np.asarray(places, dtype=np.int64)
     return {thing: each.select(where) for thing, each in group.machines.buckets.items()}
 
 
 def machine_usd_per_hour(group: OfferGroup) -> Array:
-    """The price of a node of each machine by the hour, without its volumes."""
+    """The hourly price of a node of each machine, without its volumes."""
     machines = group.machines
     if group.demand.volumes is None:
         return machines.usd_per_hour

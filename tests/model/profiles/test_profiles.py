@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.command import Tonnage
 from support.disk import ROOT
 from support.measurements import ENVIRONMENT, PHASE
-from support.offers import catalog, law, offer
+from support.offers import catalog, distribution, offer
 from support.offers import profile as made_up
 from support.replacing import replace
 from tonnage.base import core
@@ -64,7 +64,7 @@ def trial(name: str, rate: float, **changed: Any) -> Trial:
     return replace(made, **changed)
 
 
-def taken(
+def measurement_of(
     trials: Sequence[Trial],
     *,
     kind: str = "disk",
@@ -95,7 +95,9 @@ def taken(
 
 
 def disks(rates: Mapping[str, Sequence[float]], **named: Any) -> Measurement:
-    return taken([trial(way, rate) for way, each in rates.items() for rate in each], **named)
+    return measurement_of(
+        [trial(way, rate) for way, each in rates.items() for rate in each], **named
+    )
 
 
 def network(nodes: Mapping[int, float], *, type: str | None = None, **settings: Any) -> Measurement:
@@ -118,7 +120,7 @@ def network(nodes: Mapping[int, float], *, type: str | None = None, **settings: 
         "rate_bits_per_second": 10**9,
         "connections": 2,
     }
-    return taken(
+    return measurement_of(
         found,
         kind="net",
         host=f"lab-{endpoints}",
@@ -154,7 +156,7 @@ def shuffled(
         for number in range(2)
         for way, more in (("send", 1.0), ("receive", 1.2))
     ]
-    return taken(found, kind="net", host=node, settings={})
+    return measurement_of(found, kind="net", host=node, settings={})
 
 
 def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:
@@ -170,7 +172,7 @@ def store(operation: str, chunk: int, threads: int, rate: float) -> Trial:
     )
 
 
-def made(
+def built(
     measurements: Sequence[Measurement], figures: AdvertisedRates | None = None, **named: Any
 ) -> Profile:
     found = build_profile(
@@ -180,7 +182,7 @@ def made(
     return found
 
 
-def laws(found: Profile, place: int = 0) -> dict[str, CapacityDistribution]:
+def distributions(found: Profile, place: int = 0) -> dict[str, CapacityDistribution]:
     return {law.resource: law for law in found.offers[place].laws}
 
 
@@ -188,7 +190,7 @@ def why(found: Profile) -> str:
     return "; ".join(each.why for each in found.left_out)
 
 
-def fleet(
+def simulated_measurements(
     seed: int, nodes: int, days: int, *, spread: float, of_days: float, mood: float
 ) -> list[Measurement]:
     """Nodes that differ, on days that differ, each with moods of its own."""
@@ -213,10 +215,10 @@ def fleet(
 def test_a_fleets_network_falls_as_it_grows() -> None:
     """Of the number of connections that carried most; the less of sent and received."""
     one, two = {(2, 1): 1e8, (4, 1): 5e7}, {(2, 2): 1.2e8, (4, 2): 9e7, (8, 2): 6e7}
-    found = made([shuffled(f"node-{number}", one | two) for number in range(8)])
+    found = built([shuffled(f"node-{number}", one | two) for number in range(8)])
     assert "1 connection a pair: all to all, 2 connections a pair was faster" in why(found)
     (offer,) = found.offers
-    assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
+    assert distributions(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
     assert offer.scaling is not None
     assert offer.scaling.points == [(2, 1.0), (4, pytest.approx(0.75)), (8, pytest.approx(0.5))]
 
@@ -228,14 +230,16 @@ def test_between_unlike_machines_each_ones_own_link_counts() -> None:
         shuffled("node-0", alone, pattern="alone", types=("large", "small")),
     ]
     whole = replace(both[0], trials=[*both[0].trials, *both[1].trials])
-    found = made([whole])
+    found = built([whole])
     assert "between large and small: the slowest set" in why(found)
-    assert laws(found)["network"].modes[0].median == pytest.approx(3e8, rel=0.01)
+    assert distributions(found)["network"].modes[0].median == pytest.approx(3e8, rel=0.01)
     assert found.offers[0].scaling is None
 
 
 def test_a_fleets_truth_comes_out() -> None:
-    found = laws(made(fleet(1, 60, 40, spread=0.1, of_days=0.15, mood=0.05)))["local both"]
+    found = distributions(
+        built(simulated_measurements(1, 60, 40, spread=0.1, of_days=0.15, mood=0.05))
+    )["local both"]
     (mode,) = found.modes
     assert mode.instances == 60
     assert mode.median == pytest.approx(5e8, rel=0.06)
@@ -246,25 +250,29 @@ def test_a_fleets_truth_comes_out() -> None:
 
 
 def test_times_are_not_taken_for_nodes_nor_nodes_for_times() -> None:
-    only_nodes = laws(made(fleet(2, 40, 10, spread=0.1, of_days=0.0, mood=0.0)))["local both"]
+    only_nodes = distributions(
+        built(simulated_measurements(2, 40, 10, spread=0.1, of_days=0.0, mood=0.0))
+    )["local both"]
     assert only_nodes.fleet_spread < 0.005
     assert only_nodes.modes[0].spread == pytest.approx(0.1, rel=0.25)
-    only_days = laws(made(fleet(3, 10, 40, spread=0.0, of_days=0.1, mood=0.0)))["local both"]
+    only_days = distributions(
+        built(simulated_measurements(3, 10, 40, spread=0.0, of_days=0.1, mood=0.0))
+    )["local both"]
     assert only_days.fleet_spread == pytest.approx(0.1, rel=0.25)
     assert max(mode.spread for mode in only_days.modes) < 0.015
 
 
 @given(again=st.integers(1, 5), nodes=st.integers(1, 5), seed=st.integers(0, 1 << 20))
 def test_looking_again_makes_no_more_nodes(again: int, nodes: int, seed: int) -> None:
-    looked = fleet(seed, nodes, again, spread=0.02, of_days=0.02, mood=0.01)
-    found = laws(made(looked))["local both"]
+    looked = simulated_measurements(seed, nodes, again, spread=0.02, of_days=0.02, mood=0.01)
+    found = distributions(built(looked))["local both"]
     assert sum(mode.instances for mode in found.modes) == nodes
     assert found.fleets == again
-    assert index_profiles([made(looked)]).offers[M][False].distributions["local both"] == found
+    assert index_profiles([built(looked)]).offers[M][False].distributions["local both"] == found
 
 
 def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
-    measured = fleet(4, 6, 4, spread=0.1, of_days=0.1, mood=0.02)
+    measured = simulated_measurements(4, 6, 4, spread=0.1, of_days=0.1, mood=0.02)
     faster = [
         replace(
             each,
@@ -272,7 +280,7 @@ def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
         )
         for each in measured
     ]
-    slow, fast = (laws(made(each))["local both"] for each in (measured, faster))
+    slow, fast = (distributions(built(each))["local both"] for each in (measured, faster))
     assert fast.modes[0].median == pytest.approx(3 * slow.modes[0].median)
     assert fast.modes[0].spread == pytest.approx(slow.modes[0].spread)
     assert fast.fleet_spread == pytest.approx(slow.fleet_spread)
@@ -281,7 +289,9 @@ def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
 def test_the_slowest_of_many_lies_where_the_law_says() -> None:
     held = 0
     for seed in range(200):
-        found = laws(made(fleet(seed, 6, 5, spread=0.08, of_days=0.1, mood=0.03)))["local both"]
+        found = distributions(
+            built(simulated_measurements(seed, 6, 5, spread=0.08, of_days=0.1, mood=0.03))
+        )["local both"]
         low, high = np.quantile(ClusterDraws(200).slowest(found, [50]), [0.05, 0.95])
         generator = np.random.default_rng([seed, 1])
         own = math.hypot(0.08, 0.03) * generator.standard_normal(50)
@@ -295,7 +305,7 @@ def test_two_kinds_of_node_are_told_apart_on_several_days() -> None:
         for day in range(3)
         for place, rate in enumerate([5e8, 5.05e8, 4.95e8, 5.1e8, 4.9e8, 5e8, 2e8, 2.02e8])
     ]
-    modes = laws(made(measured))["local both"].modes
+    modes = distributions(built(measured))["local both"].modes
     assert [mode.instances for mode in modes] == [6, 2]
     assert [mode.median for mode in modes] == pytest.approx([5.05e8, 2.03e8], rel=0.01)
 
@@ -303,7 +313,7 @@ def test_two_kinds_of_node_are_told_apart_on_several_days() -> None:
 def test_what_was_measured_within_an_hour_was_measured_together() -> None:
     half_an_hour = 1 / 48
     measured = [disks({"rw": [1e8 * (place + 1)]}, days=place * half_an_hour) for place in range(3)]
-    found = laws(made(measured))["local both"]
+    found = distributions(built(measured))["local both"]
     assert (found.fleets, found.fleet_spread) == (1, 0.0)
     assert found.modes[0].median == pytest.approx(2e8)
     assert "the variation over time is unknown" in found.spread_source
@@ -315,14 +325,14 @@ def test_nodes_measured_each_alone_vary_as_nodes_do() -> None:
         disks({"rw": [rate]}, host=f"node-{place}", days=place)
         for place, rate in enumerate((4e8, 5e8, 6e8))
     ]
-    found = laws(made(measured))["local both"]
+    found = distributions(built(measured))["local both"]
     assert found.fleet_spread == 0
     assert found.modes[0].spread == pytest.approx(statistics.stdev(map(math.log, (4e8, 5e8, 6e8))))
 
 
 def test_what_was_recorded_is_as_the_study_reads_it() -> None:
     study = Study.read(ROOT / "tests" / "data" / "study" / "study.json")
-    found = laws(made(study.measurements, assigned=OfferAssignments(default=M)))
+    found = distributions(built(study.measurements, assigned=OfferAssignments(default=M)))
     for resource, name in (
         ("local both", "rw"),
         ("local read", "ro"),
@@ -343,26 +353,26 @@ def test_what_was_recorded_is_as_the_study_reads_it() -> None:
 def test_records_from_before_machines_told_their_type_are_read() -> None:
     old = Measurement.read(ROOT / "tests" / "data" / "artifacts" / "measurement-1.json")
     assert old.environment and old.environment.machine_type is None
-    with_host = made([old])
+    with_host = built([old])
     assert with_host.offers == []
     assert f"--offer {old.environment.host}=PROVIDER/TYPE" in why(with_host)
-    told = made([old], assigned=OfferAssignments(by_host={old.environment.host: M}))
-    assert laws(told)["local both"].modes[0].median == pytest.approx(1709270184.77)
+    told = built([old], assigned=OfferAssignments(by_host={old.environment.host: M}))
+    assert distributions(told)["local both"].modes[0].median == pytest.approx(1709270184.77)
 
 
 def test_devices_tell_whether_they_are_volumes() -> None:
     rates = {"rw": [1e8], "ro": [2e8], "wo": [1.5e8]}
     ebs = device("nvme0n1", "Amazon Elastic Block Store")
-    found = made([disks(rates, devices=[ebs])])
-    assert laws(found).keys() == {"volume read", "volume write"}
+    found = built([disks(rates, devices=[ebs])])
+    assert distributions(found).keys() == {"volume read", "volume write"}
     assert "which share the link" in why(found)
     silent = disks(rates, devices=[device("vdb", None)])
-    assert laws(made([silent])).keys() == {"local both", "local read", "local write"}
-    assert laws(made([silent], volumes=True)).keys() == {"volume read", "volume write"}
-    assert laws(made([disks(rates)], volumes=True)).keys() >= {"local both"}
-    assert "the rate is of neither" in why(made([disks(rates, devices=[device(), ebs])]))
+    assert distributions(built([silent])).keys() == {"local both", "local read", "local write"}
+    assert distributions(built([silent], volumes=True)).keys() == {"volume read", "volume write"}
+    assert distributions(built([disks(rates)], volumes=True)).keys() >= {"local both"}
+    assert "the rate is of neither" in why(built([disks(rates, devices=[device(), ebs])]))
     memory = replace(device("tmpfs", None), file_system="tmpfs")
-    assert "on a tmpfs" in why(made([disks(rates, devices=[memory])]))
+    assert "on a tmpfs" in why(built([disks(rates, devices=[memory])]))
 
 
 def test_of_parted_devices_only_the_mix_is_known() -> None:
@@ -371,8 +381,8 @@ def test_of_parted_devices_only_the_mix_is_known() -> None:
         devices=[device(), device("nvme2n1")],
         settings={"read": ["/nvme1n1"], "write": ["/nvme2n1"]},
     )
-    found = made([two])
-    assert laws(found).keys() == {"local both"}
+    found = built([two])
+    assert distributions(found).keys() == {"local both"}
     assert "only some of the devices" in why(found)
 
 
@@ -387,9 +397,9 @@ def test_the_layout_that_carried_most_is_planned_with() -> None:
         replace(each, id=f"{each.id}-{place}", kind="layouts")
         for place, each in enumerate(measured)
     ]
-    found = made(measured)
-    assert laws(found)["local both"].modes[0].median == pytest.approx(3e8)
-    assert laws(found)["local both"].modes[0].instances == 3
+    found = built(measured)
+    assert distributions(found)["local both"].modes[0].median == pytest.approx(3e8)
+    assert distributions(found)["local both"].modes[0].instances == 3
     assert "single of 1 device: raid0 of 2 devices was faster" in why(found)
 
 
@@ -399,11 +409,11 @@ def test_a_networks_fall_is_a_share_of_two_nodes() -> None:
         network({node: rate for node in range(size)})
         for size, rate in ((2, 1.2e8), (4, 1.08e8), (8, 0.9e8))
     ]
-    found = made(measured, assigned=said)
+    found = built(measured, assigned=said)
     scaling = found.offers[0].scaling
     assert scaling and scaling.points == [(2, 1.0), (4, pytest.approx(0.9)), (8, 0.75)]
-    assert laws(found)["network"].modes[0].median == pytest.approx(1.2e8)
-    assert laws(found)["network"].modes[0].instances == 2
+    assert distributions(found)["network"].modes[0].median == pytest.approx(1.2e8)
+    assert distributions(found)["network"].modes[0].instances == 2
     curve = index_profiles([found]).offers[M][False].curve
     assert curve and "extrapolated from 8" in (curve.warning(9) or "")
 
@@ -421,14 +431,14 @@ def test_what_is_no_offers_network_is_left_out(
     settings: dict[str, Any], said: OfferAssignments | None, reason: str
 ) -> None:
     measured = network({0: 1e8, 1: 1e8}, type=None if said else "m", **settings)
-    found = made([measured], assigned=said)
+    found = built([measured], assigned=said)
     assert found.offers == [] and reason in why(found)
 
 
 def test_networks_of_other_links_are_not_one() -> None:
     slow, fast = network({0: 1e8, 1: 1e8}), network({0: 1e9, 1: 1e9}, rate_bits_per_second=10**10)
     fast = replace(fast, id="fast")
-    found = made([slow, fast], assigned=OfferAssignments(default=M))
+    found = built([slow, fast], assigned=OfferAssignments(default=M))
     assert found.offers == []
     for said in ("of 1 Gbit/s", "of 10 Gbit/s", "differ"):
         assert said in why(found)
@@ -441,14 +451,14 @@ def test_object_storage_is_planned_as_it_carried_most() -> None:
         store("put", chunk, 8, 1e8),
         store("multipart", chunk, 8, 2e8),
     ]
-    found = made([taken(trials, kind="object", settings={"endpoint": None})])
-    assert {name: each.modes[0].median for name, each in laws(found).items()} == pytest.approx(
-        {"object get": 3e8, "object put": 2e8}
-    )
-    assert "chunks of 8 MiB by 8 threads" in laws(found)["object get"].source
+    found = built([measurement_of(trials, kind="object", settings={"endpoint": None})])
+    assert {
+        name: each.modes[0].median for name, each in distributions(found).items()
+    } == pytest.approx({"object get": 3e8, "object put": 2e8})
+    assert "chunks of 8 MiB by 8 threads" in distributions(found)["object get"].source
     assert "by 1 thread: chunks of 8 MiB by 8 threads was faster" in why(found)
-    here = taken(trials, kind="object", settings={"endpoint": "http://127.0.0.1:9000"})
-    assert "a store on the machine itself" in why(made([here]))
+    here = measurement_of(trials, kind="object", settings={"endpoint": "http://127.0.0.1:9000"})
+    assert "a store on the machine itself" in why(built([here]))
 
 
 def test_shares_are_of_nodes_and_of_offers() -> None:
@@ -458,11 +468,11 @@ def test_shares_are_of_nodes_and_of_offers() -> None:
     }
     one = network({0: 1.0e8, 1: 1.0e8})
     other = replace(network({0: 2.25e8, 1: 2.25e8, 2: 2.25e8}), id="other")
-    alone = made([one], figures, assigned=OfferAssignments(default=M)).shares[0]
+    alone = built([one], figures, assigned=OfferAssignments(default=M)).shares[0]
     assert alone.modes[0].median == pytest.approx(0.8)
     assert alone.evidence == "advertised" and alone.fleet_spread == 0.25
     said = OfferAssignments(by_host={"lab-2": M, "lab-3": ("aws", "n")})
-    (both,) = made([one, other], figures, assigned=said).shares
+    (both,) = built([one, other], figures, assigned=said).shares
     assert both.modes[0].median == pytest.approx(math.sqrt(0.8 * 0.9))
     assert both.fleet_spread == pytest.approx(statistics.stdev((math.log(0.8), math.log(0.9))), 0.1)
     assert "m: 100 MB/s of 125 MB/s advertised" in both.source
@@ -470,7 +480,7 @@ def test_shares_are_of_nodes_and_of_offers() -> None:
 
 def test_a_burst_is_not_what_lasts() -> None:
     burst: AdvertisedRates = {M: {"network": AdvertisedRate(2e7, 1.25e8)}}
-    found = made([network({0: 1e8, 1: 1e8})], burst, assigned=OfferAssignments(default=M))
+    found = built([network({0: 1e8, 1: 1e8})], burst, assigned=OfferAssignments(default=M))
     assert found.offers == [] and found.shares == []
     assert "100 MB/s is a burst: the advertised baseline, which plans use, is 20.0 MB/s" in why(
         found
@@ -479,22 +489,22 @@ def test_a_burst_is_not_what_lasts() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan, 1e15])
 def test_absurd_rates_are_left_out(rate: float) -> None:
-    found = made([disks({"rw": [rate, 5e8], "ro": [rate]})])
-    assert laws(found).keys() == {"local both"}
-    assert laws(found)["local both"].modes[0].median == pytest.approx(5e8)
+    found = built([disks({"rw": [rate, 5e8], "ro": [rate]})])
+    assert distributions(found).keys() == {"local both"}
+    assert distributions(found)["local both"].modes[0].median == pytest.approx(5e8)
     assert "local both: moved no data, or an impossible amount" in why(found)
     assert "local read: moved no data" in why(found)
 
 
 def test_what_no_plan_asks_for_is_told() -> None:
-    foreign = replace(taken([]), id="fio", environment=None)
+    foreign = replace(measurement_of([]), id="fio", environment=None)
     debug = disks({"rw": [1e8]}, host="slow")
     debug = replace(
         debug,
         environment=replace(debug.environment, debug_build=True),  # type: ignore[type-var]
     )
     when = replace(disks({"rw": [1e8]}, host="when"), began_at="yesterday")
-    cached = taken(
+    cached = measurement_of(
         [trial("rw", 1e9, reading=replace(store("get", 1, 1, 1).reading, cached="so"))],  # type: ignore[type-var]
         host="cached",
     )
@@ -503,10 +513,13 @@ def test_what_no_plan_asks_for_is_told() -> None:
         debug,
         when,
         cached,
-        *(taken([trial("x", 1e8)], kind=kind) for kind in ("ops", "over-time", "stream", "other")),
-        taken([trial("headroom", 1e9)], host="idle"),
+        *(
+            measurement_of([trial("x", 1e8)], kind=kind)
+            for kind in ("ops", "over-time", "stream", "other")
+        ),
+        measurement_of([trial("headroom", 1e9)], host="idle"),
     ]
-    found = made(several)
+    found = built(several)
     assert found.offers == []
     assert found.measurements == [each.id for each in several]
     left = {name for each in found.left_out for name in each.measurements}
@@ -525,18 +538,18 @@ def test_what_no_plan_asks_for_is_told() -> None:
 def test_what_is_said_has_to_fit() -> None:
     one, other = disks({"rw": [1e8]}), disks({"rw": [1e8]}, host="node-1", type=None)
     with pytest.raises(OfferError, match="node-0 reports aws/m"):
-        made([one], assigned=OfferAssignments(default=("aws", "n")))
+        built([one], assigned=OfferAssignments(default=("aws", "n")))
     with pytest.raises(OfferError, match=r"nobody: no measurement .* node-0 and node-1"):
-        made([one, other], assigned=OfferAssignments(by_host={"nobody": M}))
-    found = made([one, other], assigned=OfferAssignments(by_host={"node-0": ("aws", "n")}))
+        built([one, other], assigned=OfferAssignments(by_host={"nobody": M}))
+    found = built([one, other], assigned=OfferAssignments(by_host={"node-0": ("aws", "n")}))
     assert [each.type for each in found.offers] == ["n"]
     assert "node-1 does not report its offer" in why(found)
 
 
 def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Path) -> None:
-    for each in fleet(5, 4, 2, spread=0.05, of_days=0.05, mood=0.01):
+    for each in simulated_measurements(5, 4, 2, spread=0.05, of_days=0.05, mood=0.01):
         each.write(tmp_path / "deep" / each.id / "measurement.json")
-    made_up({"n": [law("local both", 1e9)]}).write(tmp_path / "n.json")
+    made_up({"n": [distribution("local both", 1e9)]}).write(tmp_path / "n.json")
     (tmp_path / "notes.json").write_text("{}")
     both = index_profiles(read_profiles(str(tmp_path)))
     assert both.offers.keys() == {M, ("aws", "n")}
@@ -544,7 +557,7 @@ def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Pat
     # Once a profile was made of them, that is what counts: whoever made it may have said more.
     measured = [Measurement.read(path) for path in sorted(tmp_path.glob("deep/*/*.json"))]
     said = OfferAssignments(by_host={f"node-{node}": ("aws", "o") for node in range(4)})
-    made(measured, assigned=said).write(tmp_path / "o.json")
+    built(measured, assigned=said).write(tmp_path / "o.json")
     assert index_profiles(read_profiles(str(tmp_path))).offers.keys() == {
         ("aws", "n"),
         ("aws", "o"),
@@ -568,9 +581,9 @@ def test_a_directory_from_which_nothing_follows_is_refused(tmp_path: Path) -> No
 
 
 def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path) -> None:
-    for each in fleet(6, 5, 3, spread=0.05, of_days=0.05, mood=0.01):
+    for each in simulated_measurements(6, 5, 3, spread=0.05, of_days=0.05, mood=0.01):
         each.write(tmp_path / each.id / "measurement.json")
-    taken([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
+    measurement_of([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
     offers = [catalog([offer("m", 1.0), offer("n", 0.1)])]
     question = PlanRequest(job=sort_job("none"), size=100 * TB, network="infinite")
     found = plan(
@@ -587,17 +600,17 @@ def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path
 def test_machines_of_ec2_tell_their_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "FIRMWARE", tmp_path)
 
-    def told(vendor: str, product: str) -> tuple[str | None, str | None]:
+    def reported(vendor: str, product: str) -> tuple[str | None, str | None]:
         (tmp_path / "sys_vendor").write_text(f"{vendor}\n")
         (tmp_path / "product_name").write_text(f"{product}\n")
         here = environment.capture([])
         return here.provider, here.machine_type
 
     assert environment.capture([]).provider is None
-    assert told("Amazon EC2", "m5d.large") == ("aws", "m5d.large")
-    assert told("Google", "Google Compute Engine") == ("gcp", None)
-    assert told("Microsoft Corporation", "Virtual Machine") == (None, None)
-    assert told("QEMU", "Standard PC") == (None, None)
+    assert reported("Amazon EC2", "m5d.large") == ("aws", "m5d.large")
+    assert reported("Google", "Google Compute Engine") == ("gcp", None)
+    assert reported("Microsoft Corporation", "Virtual Machine") == (None, None)
+    assert reported("QEMU", "Standard PC") == (None, None)
 
 
 AWS_2026 = ROOT / "python" / "tonnage" / "catalog" / "snapshots" / "aws-us-east-1-2026.csv"
@@ -639,8 +652,10 @@ def test_measured_here_profiled_and_planned_with(
     assert found.name == "here"
     measurement = Measurement.read(measured / "measurement.json")
     both = [each.bytes_per_second for each in measurement.trials if each.name == "rw"]
-    assert laws(found)["local both"].modes[0].median == pytest.approx(statistics.median(both))
-    assert measurement.id in laws(found)["local both"].source
+    assert distributions(found)["local both"].modes[0].median == pytest.approx(
+        statistics.median(both)
+    )
+    assert measurement.id in distributions(found)["local both"].source
     arguments = ("plan", "sort", "--data", "1TB", *own, "--network", "infinite", "--json")
     for profiles in (kept, kept.parent):
         done = tonnage.run(*arguments, "--profile", str(profiles), check=True)

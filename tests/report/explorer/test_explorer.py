@@ -1,13 +1,8 @@
-"""The explorer answers as `tonnage plan` does; in Chromium, offline, whoever looks at it."""
+"""The plan page plans as `tonnage plan` does, and is usable offline and accessible (Chromium)."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,43 +10,41 @@ import pytest
 
 from support.browser import Browser, Page
 from support.command import Tonnage
-from support.offers import BURSTING, SIZED, STEADY, catalog, law, offer, profile
+from support.offers import BURSTING, SIZED, STEADY, catalog, distribution, offer, profile
+from support.plan_pages import (
+    NARROW,
+    WIDE,
+    PlanPage,
+    assert_same_plan,
+    catalogs_of,
+    open_page,
+    page_plan,
+    random_forms,
+    to_request,
+    write_page,
+)
 from support.replacing import replace
 from support.runs import pass_one, pass_two, record
-from tonnage.base.records.base import to_builtins
-from tonnage.base.records.plan import Candidate, Plan
+from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import Mode
-from tonnage.catalog import Catalog, Spot, load_catalog, newest_catalogs
-from tonnage.cli.options.types import parse_duration, parse_size
-from tonnage.model.jobs.mapreduce import DURABILITIES, sort_job
+from tonnage.catalog import Spot, load_catalog, newest_catalogs
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.build import build_profile as profiling
 from tonnage.model.profiles.offer_matching import OfferAssignments
-from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
+from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.calibration import describe
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
-from tonnage.report.explorer import PageData, page_data, write_explorer
+from tonnage.report.explorer import page_data, write_explorer
 
-QUESTIONS = 200
-SHOWN = 10
-"""Candidates that the page shows."""
-WIDE, NARROW = 1280, 360
+FORMS = 200
 STUDY = "aws-us-east-1-2014"
 pytestmark = pytest.mark.browser
 
 
-@dataclasses.dataclass(frozen=True)
-class Asked:
-    """A page, and what it was made of."""
-
-    page: Path
-    catalogs: list[Catalog]
-    known: ProfileIndex
-
-
 @pytest.fixture(scope="module")
-def some(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+def some(tmp_path_factory: pytest.TempPathFactory) -> PlanPage:
     """A page over some offers of every provider, and over all that were measured in 2014.
 
     Some, since it is the command that would take long to be asked as often.
@@ -67,7 +60,7 @@ def some(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         ]
         two = each.volume_kinds[:2]
         catalogs.append(replace(each, offers=tuple(kept), volume_kinds=two))
-    return written(tmp_path_factory.mktemp("some"), catalogs, study)
+    return write_page(tmp_path_factory.mktemp("some"), catalogs, study)
 
 
 @pytest.fixture(scope="module")
@@ -79,120 +72,16 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def held(catalogs: list[Catalog], profiles: ProfileIndex) -> PageData:
-    return page_data({how: sort_job(how) for how in DURABILITIES}, catalogs, profiles)
-
-
-def written(directory: Path, catalogs: list[Catalog], profiles: ProfileIndex) -> Asked:
-    page = write_explorer(held(catalogs, profiles), "sort", [], directory / "explore.html")
-    return Asked(page, catalogs, profiles)
-
-
-@contextmanager
-def shown(browser: Browser, page: Path, width: int = WIDE, hash: str = "") -> Iterator[Page]:
-    """The page, open, with its first answer, and free of errors when it is left."""
-    with browser.open(page, width, 900) as opened:
-        if hash:
-            opened.inner.goto(f"{page.resolve().as_uri()}{hash}")
-            opened.inner.reload()
-        opened.inner.wait_for_selector("html[data-planned]", state="attached", timeout=120_000)
-        yield opened
-        assert opened.problems == []
-
-
-def answered(page: Page, fields: dict[str, str]) -> dict[str, Any]:
-    """What the page answers, by the function that its form asks."""
-    found: dict[str, Any] = page.inner.evaluate("fields => tonnage.ask(fields)", fields)
-    return found
-
-
-def questions(count: int, seed: int) -> Iterator[dict[str, str]]:
-    """Texts of the form; durations and sizes of all that a person may ask."""
-    dice = random.Random(seed)
-    for _ in range(count):
-        size = f"{10 ** dice.uniform(9, 15):.0f}"
-        yield {
-            "data": dice.choice([size, "20TB", "1.5PB", "700GiB"]),
-            "deadline": dice.choice(["", "2h", f"{10 ** dice.uniform(1, 5):.1f}s"]),
-            "budget": dice.choice(["", "", f"{10 ** dice.uniform(0, 4):.2f}"]),
-            "objective": dice.choice(["cost", "cost", "time"]),
-            "durability": dice.choice(DURABILITIES),
-            "provider": dice.choice(["", "aws", "gcp", "azure"]),
-            "purchase": dice.choice(["on-demand", "spot"]),
-            "max-nodes": str(round(10 ** dice.uniform(0, 2.2))),
-        }
-
-
-def asked(fields: dict[str, str]) -> PlanRequest:
-    """The same as the command asks it."""
-    deadline, budget, provider = fields["deadline"], fields["budget"], fields["provider"]
-    return PlanRequest(
-        job=sort_job(fields["durability"]),  # type: ignore[arg-type]
-        size=parse_size(fields["data"]),
-        limits=Limits(
-            max_nodes=int(fields["max-nodes"]),
-            deadline_seconds=parse_duration(deadline) if deadline else math.inf,
-            budget_usd=float(budget) if budget else math.inf,
-            objective=fields["objective"],  # type: ignore[arg-type]
-        ),
-        purchase=fields["purchase"],  # type: ignore[arg-type]
-        providers=(provider,) if provider else (),
-    )
-
-
-def agree(found: dict[str, Any], made: Plan) -> None:
-    """The page's answer is the plan's: the same candidates, to the cent."""
-    assert found["wrong"] == {}
-    assert found["candidates"] == len(made.candidates)
-    for mine, its in zip(found["shown"], made.candidates[:SHOWN], strict=True):
-        same(mine, its)
-    assert (found["nearest"] is None) == (made.nearest is None)
-    if made.nearest:
-        same(found["nearest"], made.nearest)
-    # Of what is not sold or measured, and of what no number of nodes is enough.
-    assert {(each["catalog"], each["offer"], each["why"]) for each in found["excluded"]} == {
-        (each.catalog, each.offer, each.why) for each in made.excluded
-    }
-    for name, figures in (
-        ("seconds", [each.seconds for each in made.pareto]),
-        ("cost", [each.cost_usd for each in made.pareto]),
-    ):
-        assert [each[name] for each in found["front"]] == pytest.approx(figures, rel=1e-9)
-    assert found["notes"] == made.notes
-
-
-def same(mine: dict[str, Any], its: Candidate) -> None:
-    names = ("catalog", "provider", "offer", "layout", "placement", "nodes", "evidence", "notes")
-    assert [mine[name] for name in names] == [getattr(its, name) for name in names]
-    for middle, between, whole in (
-        (mine["seconds"], mine["secondsBetween"], its.seconds),
-        (mine["cost"], mine["costBetween"], its.cost_usd),
-    ):
-        assert f"{middle:.2f}" == f"{whole.median:.2f}"
-        assert [middle, *between] == pytest.approx([whole.median, whole.low, whole.high], rel=1e-9)
-    assert mine["usdPerHour"] == pytest.approx(its.usd_per_hour, rel=1e-12)
-    assert mine["inTime"] == its.deadline_probability
-    assert mine["calibrated"] == (its.calibrated and to_builtins(its.calibrated))
-    assert [each["bottleneck"] for each in mine["phases"]] == [
-        each.bottleneck for each in its.phases
-    ]
-
-
 @pytest.mark.timeout(1200)
-def test_it_answers_as_the_planner_does(browser: Browser, some: Asked) -> None:
-    with shown(browser, some.page) as page:
+def test_it_answers_as_the_planner_does(browser: Browser, some: PlanPage) -> None:
+    with open_page(browser, some.page) as page:
         kinds = set()
-        for fields in questions(QUESTIONS, seed=8):
-            made = plan(asked(fields), asked_of(some, fields["provider"]), some.known)
-            agree(answered(page, fields), made)
+        for fields in random_forms(FORMS, seed=8):
+            made = plan(to_request(fields), catalogs_of(some, fields["provider"]), some.known)
+            assert_same_plan(page_plan(page, fields), made)
             kinds.add((bool(made.candidates), made.nearest is not None))
         # Some questions have an answer, of some only what comes nearest is told.
         assert {(True, False), (False, True)} <= kinds
-
-
-def asked_of(some: Asked, provider: str) -> list[Catalog]:
-    """As the command does: of these providers."""
-    return [each for each in some.catalogs if not provider or each.provider == provider]
 
 
 @pytest.mark.parametrize(
@@ -205,24 +94,26 @@ def asked_of(some: Asked, provider: str) -> list[Catalog]:
 def test_it_answers_as_the_command_that_it_shows(
     browser: Browser, everything: Path, tonnage: Tonnage, fields: dict[str, str]
 ) -> None:
-    with shown(browser, everything) as page:
-        found = answered(page, fields)
+    with open_page(browser, everything) as page:
+        found = page_plan(page, fields)
         arguments = found["command"].split()
         assert arguments[0] == "tonnage"
         done = tonnage.run(*arguments[1:], "--json")
         made = Plan.from_json(json.loads(done.stdout))
-        agree(found, made)
+        assert_same_plan(found, made)
 
 
 def test_a_map_reduce_of_its_own_shares(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
     out = tmp_path / "explore.html"
     shares = ("--map-share", "0.5", "--reduce-share", "0.2")
     tonnage.run("explore", "mapreduce", *shares, "--catalog", STUDY, "--output", out, check=True)
-    with shown(browser, out) as page:
-        found = answered(page, {"data": "20TB", "durability": "replicated"})
+    with open_page(browser, out) as page:
+        found = page_plan(page, {"data": "20TB", "durability": "replicated"})
     flags = found["command"].split()[1:]
     assert flags[:2] == ["plan", "mapreduce"] and {*shares} <= {*flags}
-    agree(found, Plan.from_json(json.loads(tonnage.run(*flags, "--json", check=True).stdout)))
+    assert_same_plan(
+        found, Plan.from_json(json.loads(tonnage.run(*flags, "--json", check=True).stdout))
+    )
 
 
 def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
@@ -240,23 +131,30 @@ def test_laws_of_nodes_that_vary(browser: Browser, tmp_path: Path) -> None:
         offer("slow", 0.4, network=2e8, spot=spot),
         offer("diskless", 0.5, local_bytes=0, link_most=3e9),
     ]
-    kinds = law("local both", 8e8, 0.2, 6)
+    kinds = distribution("local both", 8e8, 0.2, 6)
     kinds = replace(
         kinds, modes=[*kinds.modes, Mode(median=3e8, spread=0.1, instances=2)], fleet_spread=0.1
     )
-    laws = {"both": [kinds, law("network", 7e8, 0.1, 5)], "slow": [law("local both", 4e8, 0.3, 3)]}
-    shares = [law(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")]
+    laws = {
+        "both": [kinds, distribution("network", 7e8, 0.1, 5)],
+        "slow": [distribution("local both", 4e8, 0.3, 3)],
+    }
+    shares = [
+        distribution(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")
+    ]
     made_up = catalog(offers, (STEADY, SIZED, BURSTING))
-    there = written(tmp_path, [made_up], index_profiles([profile(laws, shares=shares)]))
-    with shown(browser, there.page) as page:
-        for fields in questions(20, seed=3):
+    there = write_page(tmp_path, [made_up], index_profiles([profile(laws, shares=shares)]))
+    with open_page(browser, there.page) as page:
+        for fields in random_forms(20, seed=3):
             fields["provider"] = ""
-            agree(answered(page, fields), plan(asked(fields), there.catalogs, there.known))
+            assert_same_plan(
+                page_plan(page, fields), plan(to_request(fields), there.catalogs, there.known)
+            )
 
 
 def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) -> None:
     """Held up by disks, by the network, by cores; more and less than was measured; other jobs'."""
-    laws = [law("local both", 1e8, 0.01), law("network", 9e7, 0.01)]
+    laws = [distribution("local both", 1e8, 0.01), distribution("network", 9e7, 0.01)]
     offers = [offer(name, usd) for name, usd in (("disk", 1.0), ("link", 0.7), ("core", 0.9))]
     offers.append(offer("never run", 1.1))
     measured = profile({each.type: laws for each in offers}, [(2, 1.0), (4, 0.9), (8, 0.7)])
@@ -282,20 +180,20 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
                 assigned=OfferAssignments(default=("aws", name)),
             )
         )
-    there = written(tmp_path, [catalog(offers)], index_profiles(made))
-    with shown(browser, there.page) as page:
+    there = write_page(tmp_path, [catalog(offers)], index_profiles(made))
+    with open_page(browser, there.page) as page:
         calibrated = set()
-        for fields in questions(30, seed=5):
+        for fields in random_forms(30, seed=5):
             fields["provider"] = ""
-            its = plan(asked(fields), there.catalogs, there.known)
-            agree(answered(page, fields), its)
+            its = plan(to_request(fields), there.catalogs, there.known)
+            assert_same_plan(page_plan(page, fields), its)
             calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
         assert {("disk", True), ("link", True), ("core", True), ("never run", False)} <= calibrated
     few = "#data=4GB&max-nodes=2"
     best = plan(
         PlanRequest(sort_job(), 4 * 10**9, Limits(max_nodes=2)), there.catalogs, there.known
     )
-    with shown(browser, there.page, hash=few) as page:
+    with open_page(browser, there.page, hash=few) as page:
         said = describe(best.candidates[0].calibrated)
         assert said.startswith("calibrated by 2 runs on 2 nodes")
         assert said[1:] in page.inner.locator("#told").inner_text()
@@ -305,14 +203,14 @@ def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_
     out = tmp_path / "explore.html"
     flags = ("--objects", "--catalog", "aws-us-east-1-2026")
     tonnage.run("explore", "sort", *flags, "--output", out, check=True)
-    with shown(browser, out) as page:
+    with open_page(browser, out) as page:
         assert not page.inner.locator("#durability").is_visible()
         for fields in ({"data": "2TB", "deadline": "1h"}, {"data": "90TB", "max-nodes": "60"}):
-            found = answered(page, fields)
+            found = page_plan(page, fields)
             arguments = found["command"].split()[1:]
             assert "--objects" in arguments
             done = tonnage.run(*arguments, "--json")
-            agree(found, Plan.from_json(json.loads(done.stdout)))
+            assert_same_plan(found, Plan.from_json(json.loads(done.stdout)))
 
 
 def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None:
@@ -324,19 +222,21 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
     page = write_explorer(
         page_data({"": job}, catalogs, study), "job.json", [], tmp_path / "reduce.html"
     )
-    with shown(browser, page) as opened:
+    with open_page(browser, page) as opened:
         assert not opened.inner.locator("#durability").is_visible()
         # Four passes, which the same limits, are told as one; two of a sort each for itself.
         assert "pass 1 to pass 4: " in opened.inner.locator("#told").inner_text()
-        found = answered(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
+        found = page_plan(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
         limits = Limits(max_nodes=40, deadline_seconds=3600)
-        agree(found, plan(PlanRequest(job=job, size=2 * 10**12, limits=limits), catalogs, study))
+        assert_same_plan(
+            found, plan(PlanRequest(job=job, size=2 * 10**12, limits=limits), catalogs, study)
+        )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_anyone_can_use_it(browser: Browser, some: Asked, width: int, scheme: Any) -> None:
-    with shown(browser, some.page, width) as page:
+def test_anyone_can_use_it(browser: Browser, some: PlanPage, width: int, scheme: Any) -> None:
+    with open_page(browser, some.page, width) as page:
         page.inner.emulate_media(color_scheme=scheme)
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= width
         assert page.serious == []
@@ -345,7 +245,7 @@ def test_anyone_can_use_it(browser: Browser, some: Asked, width: int, scheme: An
         page.inner.get_by_text("No offer keeps the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.serious == []
         page.inner.locator("#data").fill("much")
-        page.inner.locator("#wrong-data").get_by_text("is no size").wait_for(timeout=60_000)
+        page.inner.locator("#wrong-data").get_by_text("is not a size").wait_for(timeout=60_000)
         assert page.serious == []
         page.inner.locator("details > summary").evaluate_all(
             "all => all.forEach(one => one.click())"
@@ -358,8 +258,8 @@ def planned_for(page: Page, part: str) -> None:
     page.inner.locator(f"html[data-planned*='{part}']").wait_for(state="attached", timeout=60_000)
 
 
-def test_sliders_and_texts_say_the_same(browser: Browser, some: Asked) -> None:
-    with shown(browser, some.page, hash="#data=20TB") as page:
+def test_sliders_and_texts_say_the_same(browser: Browser, some: PlanPage) -> None:
+    with open_page(browser, some.page, hash="#data=20TB") as page:
         slider, data = page.inner.locator("[data-of=data]"), page.inner.locator("#data")
         assert slider.get_attribute("aria-valuetext") == "20TB"
         place = int(slider.input_value())
@@ -378,7 +278,7 @@ def test_sliders_and_texts_say_the_same(browser: Browser, some: Asked) -> None:
 
 
 def test_the_full_page_asks_nobody(browser: Browser, everything: Path) -> None:
-    with shown(browser, everything, NARROW) as page:
+    with open_page(browser, everything, NARROW) as page:
         urls: list[str] = []
         page.inner.on("request", lambda request: urls.append(request.url))
         page.inner.reload()
@@ -388,11 +288,11 @@ def test_the_full_page_asks_nobody(browser: Browser, everything: Path) -> None:
         assert page.inner.locator("#answer-heading").inner_text().count("×") == 1
 
 
-def test_a_link_keeps_the_question(browser: Browser, some: Asked) -> None:
-    with shown(browser, some.page, hash="#data=3TB&deadline=2h&provider=aws") as page:
+def test_a_link_keeps_the_question(browser: Browser, some: PlanPage) -> None:
+    with open_page(browser, some.page, hash="#data=3TB&deadline=2h&provider=aws") as page:
         fields = {"data": "3TB", "deadline": "2h", "provider": "aws"}
         assert page.inner.locator("#data").input_value() == "3TB"
-        first = answered(page, fields)["shown"][0]
+        first = page_plan(page, fields)["shown"][0]
         heading = page.inner.locator("#answer-heading")
         assert f"× {first['offer']}" in heading.inner_text()
         command = page.inner.locator(".command code")
@@ -403,12 +303,12 @@ def test_a_link_keeps_the_question(browser: Browser, some: Asked) -> None:
         assert page.inner.get_by_role("button", name="plan with up to 10,000").is_visible()
         page.inner.locator("#data").fill("much")
         wrong = page.inner.locator("#wrong-data")
-        wrong.get_by_text("is no size").wait_for(timeout=60_000)
+        wrong.get_by_text("is not a size").wait_for(timeout=60_000)
         assert page.inner.locator("#data").get_attribute("aria-invalid") == "true"
 
 
-def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> None:
-    with shown(browser, some.page, hash="#data=20TB&provider=aws") as page:
+def test_each_number_says_where_it_comes_from(browser: Browser, some: PlanPage) -> None:
+    with open_page(browser, some.page, hash="#data=20TB&provider=aws") as page:
         told = page.inner.locator("#told").inner_text()
         assert "map and shuffle: " in told and "sort and reduce: " in told
         said = page.inner.locator("#arithmetic").inner_text()
@@ -421,22 +321,22 @@ def test_each_number_says_where_it_comes_from(browser: Browser, some: Asked) -> 
 
 
 def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Path) -> None:
-    measured = replace(law("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
-    told = profile({"m": [measured, law("network", 7e8, 0.1, 5)]})
+    measured = replace(distribution("local both", 8e8, 0.2, 6), source="disk-a, disk-b")
+    told = profile({"m": [measured, distribution("network", 7e8, 0.1, 5)]})
     commands = {"disk-a": ["tonnage", "measure", "disk", "--dir", "/mnt/a"], "c": ["no"]}
     there = index_profiles([replace(told, commands=commands)])
     held = page_data({"none": sort_job()}, [catalog([offer("m")])], there)
-    with shown(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
+    with open_page(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
         said = page.inner.locator("#arithmetic").inner_text()
         assert "disk-a, disk-b" in said and "measured" in said
         assert "To repeat the measurement: tonnage measure disk --dir /mnt/a\n" in said
 
 
-def test_the_front_is_walked_by_keys(browser: Browser, some: Asked) -> None:
-    with shown(browser, some.page, hash="#data=20TB") as page:
+def test_the_front_is_walked_by_keys(browser: Browser, some: PlanPage) -> None:
+    with open_page(browser, some.page, hash="#data=20TB") as page:
         plot, told = page.inner.locator("#front .plot"), page.inner.locator("#front .told")
         plot.press("Home")
-        front = answered(page, {"data": "20TB"})["front"]
+        front = page_plan(page, {"data": "20TB"})["pareto"]
         assert f"× {front[0]['offer']}," in told.inner_text()
         plot.press("End")
         assert f"× {front[-1]['offer']}," in told.inner_text()

@@ -1,13 +1,14 @@
-"""Explore: a plan to turn over in a page, which plans again by itself, as `tonnage plan` does.
+"""Write an interactive plan page that plans in the browser as `tonnage plan` does.
 
-``world`` writes down what can be planned with, resolved by the planner's own `options`: of each
-layout what a node has to carry for a byte of input, of each machine what it carries and costs;
-``chances`` the dice of the imagined fleets. ``page`` puts both into one file of HTML with the
-scripts of ``assets``, which do what is left: sizes, numbers of nodes, prices, what may come.
+`page_data` resolves offers, layouts and demands with the planner's own code and writes them as
+tables; `random_draws` adds the draws of the sampled clusters. `page` puts both into one HTML file with
+the scripts of ``assets``, which do the rest of the arithmetic: sizes, numbers of nodes, prices,
+intervals.
 
-The scripts are the one other place where a plan is computed. They go through `tonnage.plan` line
-by line, in the same order of operations and the same precision (`search` in single, the rest in
-double), and each says whose counterpart it is; `tests/report/explorer/test_explorer.py` asks both the same.
+Each script is named like the module of `tonnage.plan` that it mirrors, and keeps its order of
+operations and precision (single in `search`, double elsewhere). `tests/report/explorer/` compares the
+two term by term: each field that the planner uses, each term of each candidate, and that no line of
+the arithmetic on either side goes without comparison.
 """
 
 from tonnage.report.explorer.page import render, write_explorer

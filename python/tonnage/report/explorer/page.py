@@ -1,7 +1,7 @@
-"""The explorer as one file of HTML: the form, what can be planned with, and the scripts.
+"""Render the explorer as one HTML file: the form, the tables to plan from, and the scripts.
 
-The form comes first and is painted before what the page holds is read, and no library is needed:
-the one chart is drawn by `assets/chart.js`.
+The form comes first and is painted before the tables are parsed. No library is needed:
+`assets/chart.js` draws the only chart.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tonnage.report.html import Html, escape, join, tag
 from tonnage.report.template import asset as of_reports
 
 SCRIPTS = (
-    "words",
-    "fleets",
-    "volumes",
-    "evaluate",
+    "formatting",
+    "capacity_samples",
+    "block_volumes",
+    "cost_model",
     "search",
     "candidates",
-    "front",
+    "pareto",
     "planner",
-    "question",
+    "plan_request",
     "explain",
     "chart",
     "view",
-    "begin",
+    "main",
 )
-"""Each takes what those before it define."""
+"""In the order of their dependencies."""
 JOBS = {"mapreduce": "MapReduce", "reduce": "reduction"}
-"""What jobs are called in a sentence."""
+"""Names of jobs in a sentence."""
 DURABILITIES = {
     "none": "none",
     "replicated": "replicated: a second copy of the output",
@@ -44,25 +44,25 @@ DURABILITIES = {
 }
 
 
-def write_explorer(world: PageData, job: str, flags: Sequence[str], out: Path) -> Path:
-    """Writes the page, whole or not at all.
+def write_explorer(data: PageData, job: str, flags: Sequence[str], out: Path) -> Path:
+    """Write the page atomically.
 
     Raises:
         OSError: It cannot be written.
     """
-    write_atomically(out, render(world, job, flags).encode())
+    write_atomically(out, render(data, job, flags).encode())
     return out
 
 
-def render(world: PageData, job: str, flags: Sequence[str]) -> str:
+def render(data: PageData, job: str, flags: Sequence[str]) -> str:
     """The page.
 
     Args:
-        world: What can be planned with.
-        job: As ``tonnage plan`` takes it.
-        flags: What a ``tonnage plan`` of the same catalogs and profiles needs beside.
+        data: The tables to plan from.
+        job: The job argument of ``tonnage plan``.
+        flags: Options of a ``tonnage plan`` with the same catalogs and profiles.
     """
-    values = world.values | {
+    values = data.values | {
         "command": {"job": formatting.command([job]), "flags": formatting.command(flags)}
     }
     durabilities = [name for name in values["variants"] if name]
@@ -77,17 +77,17 @@ def render(world: PageData, job: str, flags: Sequence[str]) -> str:
             [("", "any"), *((each, each) for each in _providers(values["catalogs"]))]
         ),
         held=escape(
-            f"Held here: {formatting.several(world.offers, 'machine')} that can be planned with, of "
-            f"{formatting.listing(dates)}; measured by {formatting.listing(values['profiles'])}."
+            f"This page holds {formatting.several(data.offers, 'machine')} of {formatting.listing(dates)}; "
+            f"measurements: {formatting.listing(values['profiles'])}."
         ),
         interval=escape(values["interval_rule"]),
-        world=_embedded(values),
+        page_data=_embedded(values),
         script="\n".join(_asset(f"{name}.js") for name in SCRIPTS),
     )
 
 
 def _options(pairs: Any) -> Html:
-    return join(tag("option", said, value=name) for name, said in pairs)
+    return join(tag("option", label, value=name) for name, label in pairs)
 
 
 def _providers(catalogs: Sequence[dict[str, Any]]) -> list[str]:
@@ -99,6 +99,6 @@ def _asset(name: str) -> str:
 
 
 def _embedded(values: dict[str, Any]) -> Html:
-    """Values as JSON that no text within them can end."""
-    said = json.dumps(values, separators=(",", ":"), allow_nan=False)
-    return Html(said.replace("<", "\\u003c"))
+    """Encode values as JSON that cannot close its script element."""
+    encoded = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return Html(encoded.replace("<", "\\u003c"))

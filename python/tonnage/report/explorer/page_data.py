@@ -1,9 +1,8 @@
-"""What can be planned with, as numbers that a page computes plans from.
+"""Write the tables from which the page plans.
 
-Which offers can have which layout, what of it they are to carry, and by which laws, does not depend
-on how many bytes there are: `options` is asked for one byte, once for each durability and way to
-buy, and what it finds is written as tables in which the same is written once. What is left to the
-page is arithmetic.
+Which offers can have which layout, what it demands of them, and their capacities do not depend on
+the number of bytes. So `layout_options` is called for one byte, for each durability and way to buy,
+and the result is written as tables without repetition. The page is left with arithmetic.
 """
 
 from __future__ import annotations
@@ -27,31 +26,31 @@ from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDeman
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.monte_carlo import INTERVAL_RULE
-from tonnage.plan.planner import NO_CORES, PlanRequest, options_for, plan_notes
+from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
 from tonnage.report.explorer.random_draws import random_draws
 
 
 @dataclass(frozen=True)
 class PageData:
-    """All that a page asks: JSON values, and how much they hold."""
+    """The tables as JSON values."""
 
     values: dict[str, Any]
 
     @property
     def offers(self) -> int:
-        """How many machines can be planned with, whatever is asked."""
+        """The number of machines that some request can be planned with."""
         return len(self.values["machines"])
 
 
 def page_data(
     jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex
 ) -> PageData:
-    """What plans of these jobs are made from.
+    """Build the tables for a job.
 
     Args:
-        jobs: The same job in every durability there is of it, by name; ``""`` of one that has none.
-        catalogs: What can be rented.
-        known: What was measured.
+        jobs: The job by durability; ``""`` for a job without one.
+        catalogs: The catalogs of offers.
+        known: The measured capacities.
     """
     tables = _Tables(catalogs)
     variants = {
@@ -80,11 +79,11 @@ def page_data(
             "no_cores": NO_CORES,
             "machines": [_machine(each, tables) for each in machines],
             "lists": tables.machine_lists.values,
-            "shapes": tables.shapes.values,
+            "demands": tables.demands.values,
             "laws": [_law(each) for each in tables.laws],
             "curves": [_curve(each) for each in tables.curves],
             "texts": tables.texts.values,
-            "chances": random_draws(tables.laws),
+            "random_draws": random_draws(tables.laws),
             "commands": {
                 name: formatting.command(line)
                 for name, line in known.commands.items()
@@ -96,14 +95,14 @@ def page_data(
 
 
 @dataclass
-class _Once:
-    """Values in a list, each of them once."""
+class _DistinctValues:
+    """A list of distinct values."""
 
     values: list[Any] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
 
     def put(self, value: Any) -> int:
-        """Where the value is."""
+        """The index of the value, which is added if new."""
         key = json.dumps(value)
         if key not in self.places:
             self.places[key] = len(self.values)
@@ -116,7 +115,7 @@ Key = tuple[int, int, bool]
 
 
 class _Tables:
-    """What several layouts have in common."""
+    """Tables that layouts share."""
 
     def __init__(self, catalogs: Sequence[Catalog]) -> None:
         self.offers = {
@@ -127,14 +126,14 @@ class _Tables:
         self.catalogs = {catalog.name: at for at, catalog in enumerate(catalogs)}
         self.laws: list[CapacityDistribution] = []
         self.curves: list[ScalingCurve] = []
-        self.texts = _Once()
-        self.shapes = _Once()
-        self.machine_lists = _Once()
+        self.texts = _DistinctValues()
+        self.demands = _DistinctValues()
+        self.machine_lists = _DistinctValues()
         self.machines: dict[Key, Bought] = {}
         self.numbers: dict[Key, int] = {}
 
     def machine(self, machine: Machine) -> Key:
-        """Keeps the machine, bought in one way or the other."""
+        """Add a machine, bought in one way or the other."""
         catalog = self.catalogs[machine.catalog.name]
         key = catalog, self.offers[catalog, machine.offer.type], machine.placement
         self.machines.setdefault(key, {})[machine.purchase] = machine
@@ -142,38 +141,38 @@ class _Tables:
         return key
 
     def sorted_machines(self) -> tuple[list[Bought], dict[Key, int]]:
-        """All of them in the order in which a planner goes through them, and where each is."""
+        """All machines in the planner's order, and the index of each."""
         order = sorted(self.machines, key=lambda key: (*key[:2], self.numbers[key]))
         return [self.machines[key] for key in order], {key: at for at, key in enumerate(order)}
 
-    def shape(self, shape: LayoutDemand) -> int:
-        """Where the shape is, which does not say on which volumes it lies."""
-        runs = cite(shape.calibration_match.calibration)
-        return self.shapes.put(
+    def demand(self, demand: LayoutDemand) -> int:
+        """The index of the demand; its volumes are the group's."""
+        runs = cite(demand.calibration_match.calibration)
+        return self.demands.put(
             {
-                "phases": [self._phase(each) for each in shape.phases],
-                "figures": sorted(shape.advertised_classes),
-                "evidence": shape.evidence,
-                "own_curve": shape.measured_curve is not None
-                and shape.curve is shape.measured_curve,
+                "phases": [self._phase(each) for each in demand.phases],
+                "advertised_classes": sorted(demand.advertised_classes),
+                "evidence": demand.evidence,
+                "uses_measured_curve": demand.measured_curve is not None
+                and demand.curve is demand.measured_curve,
                 "calibrated": runs and to_builtins(runs),
-                "said": describe(runs),
-                "notes": list(shape.calibration_match.notes),
+                "calibration_text": describe(runs),
+                "notes": list(demand.calibration_match.notes),
             }
         )
 
     def _phase(self, phase: PhaseDemand) -> dict[str, Any]:
         return {
             "name": phase.name,
-            "fixed": phase.fixed_seconds,
+            "fixed_seconds": phase.fixed_seconds,
             "terms": [self._term(each) for each in phase.terms],
         }
 
     def _term(self, term: DemandTerm) -> dict[str, Any]:
         return {
-            "thing": term.resource_class,
-            "share": term.credit_share,
-            "most": term.max_per_node,
+            "resource_class": term.resource_class,
+            "credit_share": term.credit_share,
+            "max_per_node": term.max_per_node,
             "parts": [self._part(each) for each in term.parts],
         }
 
@@ -181,16 +180,16 @@ class _Tables:
         return {
             "resource": part.resource,
             "per_byte": part.per_byte,
-            "law": _place(self.laws, part.capacity),
-            "curve": None if part.curve is None else _place(self.curves, part.curve),
+            "capacity": _index_of(self.laws, part.capacity),
+            "curve": None if part.curve is None else _index_of(self.curves, part.curve),
             "advertised": part.advertised,
-            "kept": part.remote_only,
+            "remote_only": part.remote_only,
             "sources": self.texts.put(part.sources),
         }
 
 
-def _place(some: list[Any], one: Any) -> int:
-    """Where a thing is among others, of which it becomes one."""
+def _index_of(some: list[Any], one: Any) -> int:
+    """The index of an item, which is added if new."""
     for at, each in enumerate(some):
         if each is one or each == one:
             return at
@@ -201,12 +200,12 @@ def _place(some: list[Any], one: Any) -> int:
 def _offered(
     job: Job, catalogs: Sequence[Catalog], known: ProfileIndex, purchase: Purchase, tables: _Tables
 ) -> dict[str, Any]:
-    question = PlanRequest(job=job, size=1, purchase=purchase)
-    offered = options_for(question, catalogs, known)
+    request = PlanRequest(job=job, size=1, purchase=purchase)
+    offered = options_for(request, catalogs, known)
     return {
         "groups": [_group(each, tables) for each in offered.groups],
         "excluded": _excluded(offered, tables),
-        "notes": plan_notes(question, [], []),
+        "notes": plan_notes(request, [], []),
     }
 
 
@@ -220,21 +219,21 @@ def _group(group: OfferGroup, tables: _Tables) -> dict[str, Any]:
         "own_disks": group.demand.own_disks,
         "kind": None if volumes is None else kinds.index(volumes.kind.name),
         "count": 0 if volumes is None else volumes.count,
-        "shape": tables.shape(group.demand),
+        "demand": tables.demand(group.demand),
         "machines": [tables.machine(each) for each in group.machines],
     }
 
 
 def _excluded(offered: LayoutOptions, tables: _Tables) -> list[list[Any]]:
-    """Of offers that some layout cannot be planned with the first reason: reason, catalog, types.
+    """Offers with a layout that cannot be planned, by first reason: reason, catalog, types.
 
-    Which of them another layout can be planned with, the page knows.
+    The page knows which of them have another layout.
     """
     first: dict[tuple[int, str], str] = {}
     for group in offered.unmeasured:
         for machine in group.machines:
             of = tables.catalogs[group.catalog.name], machine.offer.type
-            first.setdefault(of, "what its disks carry was not measured")
+            first.setdefault(of, DISKS_NOT_MEASURED)
     for refused in offered.refused:
         first.setdefault((tables.catalogs[refused.catalog], refused.offer.type), refused.why)
     found: dict[tuple[str, int], list[str]] = {}
@@ -244,7 +243,7 @@ def _excluded(offered: LayoutOptions, tables: _Tables) -> list[list[Any]]:
 
 
 def _job(job: Job) -> dict[str, Any]:
-    """What a page needs of a job beside its shapes."""
+    """The part of a job that its demands do not hold."""
     kept = {
         where: sum(room.per_byte for room in job.room if room.where == where)
         for where in ("local", "volume", "memory")
@@ -272,7 +271,7 @@ def _catalog(catalog: Catalog) -> dict[str, Any]:
 
 
 def _notes(catalog: Catalog) -> list[str]:
-    """What is to be minded of every plan with offers of this catalog."""
+    """Caveats of every plan with offers of this catalog."""
     nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
     return plan_notes(nothing, [catalog], [])
 
@@ -311,7 +310,7 @@ def _machine(bought: Bought, tables: _Tables) -> dict[str, Any]:
         "link_source": tables.texts.put(extra.source) if extra else None,
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
-        "figures": {thing: _bucket(each) for thing, each in one.buckets.items()},
+        "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "source": tables.texts.put(offer.spec_source),
         "caution": price.caution if price else None,
         "peak_only": offer.network.baseline_bytes_per_second is None,
@@ -334,13 +333,14 @@ def _price_source(machine: Machine) -> str:
 
 
 def _bucket(bucket: TokenBucket) -> list[float]:
-    """What lasts, the burst and the credit."""
+    """Baseline, burst and credit."""
     return [float(each) for each in (bucket.baseline, bucket.burst, bucket.credit)]
 
 
 def _law(law: CapacityDistribution) -> dict[str, Any]:
-    return to_builtins(law)
+    values: dict[str, Any] = to_builtins(law)
+    return values
 
 
 def _curve(curve: ScalingCurve) -> dict[str, Any]:
-    return dataclasses.asdict(curve) | {"interval": curve.exponent_interval}
+    return {**dataclasses.asdict(curve)} | {"interval": curve.exponent_interval}

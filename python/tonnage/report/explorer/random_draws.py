@@ -1,8 +1,8 @@
-"""The dice of imagined fleets, as a page needs them to throw the same ones.
+"""Write the random draws of the sampled clusters, so that the page uses the same ones.
 
-A die's numbers are a permutation of as many evenly spread ones, so it is written as that. Quantiles
-of the gamma distribution are computed of numbers that are evenly spread, so of each shape one
-table, in order, is enough for every die.
+The draws of one name are a permutation of evenly spread numbers, and are written as that
+permutation. Gamma quantiles are taken at evenly spread numbers, so one sorted table for each shape
+is enough for every permutation.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tonnage.model.slowest_node import FEW, ClusterDraws
 
 
 def random_draws(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
-    """Dice by name, gamma quantiles by shape, the normal's polynomials, and what laws assume."""
-    fleets = ClusterDraws()
-    even = (np.arange(fleets.count) + 0.5) / fleets.count
+    """Draws by name, gamma quantiles by shape, the normal's polynomials, and assumptions."""
+    clusters = ClusterDraws()
+    even = (np.arange(clusters.count) + 0.5) / clusters.count
     dice, shapes = {"fleet", "fleet spread", "curve"}, set()
     for law in laws:
         dice |= set(_dice(law))
         shapes |= set(_shapes(law))
     return {
-        "count": fleets.count,
+        "count": clusters.count,
         "few": FEW,
         "unknown_error": UNKNOWN_ERROR,
         "dice": {
-            name: np.round(fleets.uniform(name) * fleets.count - 0.5).astype(int).tolist()
+            name: np.round(clusters.uniform(name) * clusters.count - 0.5).astype(int).tolist()
             for name in sorted(dice)
         },
-        # By the name that a script gives the number.
+        # By the name that JavaScript gives the number.
         "gammas": {
             f"{shape:g}": distributions.gamma_quantiles(shape, even).tolist()
             for shape in sorted(shapes)
@@ -51,14 +51,14 @@ def random_draws(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
 
 
 def _dice(law: CapacityDistribution) -> Iterator[str]:
-    """What is thrown for a law, by its `Fleets`."""
+    """The names of the draws that a distribution uses in `ClusterDraws`."""
     for place in range(len(law.modes)):
         for what in ("least", "spread", "mean", "share", "belong"):
             yield f"{law.resource} {place} {what}"
 
 
 def _shapes(law: CapacityDistribution) -> Iterator[float]:
-    """Of which gamma distributions quantiles are needed."""
+    """The shapes of the gamma distributions that it uses."""
     for mode in law.modes:
         yield (max(mode.instances, FEW) - 1) / 2
         yield mode.instances + 0.5

@@ -1,5 +1,5 @@
-// The front as a chart: what each time costs at least. Both axes are logarithmic. A pointer, or the
-// arrow keys, go from point to point.
+// Draw the Pareto front: the least cost of each time, both axes logarithmic. The pointer and the arrow
+// keys move from point to point.
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 300, LEFT = 64, RIGHT = 16, TOP = 12, BOTTOM = 40;
@@ -12,7 +12,7 @@ function svg(name, attributes, ...children) {
   return made;
 }
 
-/** Marks of an axis: of those that are round the ones within. */
+/** Tick marks of an axis: the round values within its range. */
 function marks(low, high, round) {
   const within = round.filter((each) => each >= low && each <= high);
   const few = Math.max(Math.ceil(within.length / 6), 1);
@@ -36,20 +36,20 @@ function drawFront(figure, points, best, deadline) {
 
   const drawing = svg("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img",
-    "aria-label": `The front: from ${words.duration(fast)} for ${words.usd(points[0].cost)} to ${words.duration(slow)} for ${words.usd(points[points.length - 1].cost)}`,
+    "aria-label": `Pareto front: from ${formatting.duration(fast)} for ${formatting.usd(points[0].cost)} to ${formatting.duration(slow)} for ${formatting.usd(points[points.length - 1].cost)}`,
   });
   const round = slow / fast > 30 ? STEPS : [...new Set([...decades, ...STEPS])].sort((one, other) => one - other);
   for (const seconds of marks(fast, slow, round)) {
     drawing.append(
       svg("line", { x1: x(seconds), x2: x(seconds), y1: TOP, y2: HEIGHT - BOTTOM, class: "grid" }),
-      svg("text", { x: x(seconds), y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, words.duration(seconds)));
+      svg("text", { x: x(seconds), y: HEIGHT - BOTTOM + 17, "text-anchor": "middle" }, formatting.duration(seconds)));
   }
   for (const cost of marks(Math.exp(cheap), Math.exp(dear), decades)) {
     drawing.append(
       svg("line", { x1: LEFT, x2: width - RIGHT, y1: y(cost), y2: y(cost), class: "grid" }),
-      svg("text", { x: LEFT - 8, y: y(cost) + 4, "text-anchor": "end" }, words.price(cost)));
+      svg("text", { x: LEFT - 8, y: y(cost) + 4, "text-anchor": "end" }, formatting.price(cost)));
   }
-  drawing.append(svg("text", { x: width - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, "time, less is faster"));
+  drawing.append(svg("text", { x: width - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, "time"));
   const line = points.map((point, at) => `${at ? `H${x(point.seconds).toFixed(1)}V` : `M${x(point.seconds).toFixed(1)},`}${y(point.cost).toFixed(1)}`);
   drawing.append(svg("path", { d: line.join(""), class: "line" }));
   if (deadline > fast && deadline < slow) {
@@ -59,7 +59,7 @@ function drawFront(figure, points, best, deadline) {
   drawing.append(cursor);
   plot.append(drawing);
 
-  // Where the best candidate is: its own point, or the one that takes as long.
+  // Start at the best candidate's point, or the one that takes as long.
   let at = points.findIndex((point) => point.seconds >= best.seconds * (1 - 1e-9));
   if (at < 0) at = points.length - 1;
   const show = (place) => {
@@ -67,7 +67,7 @@ function drawFront(figure, points, best, deadline) {
     const point = points[at];
     cursor.setAttribute("cx", x(point.seconds));
     cursor.setAttribute("cy", y(point.cost));
-    told.textContent = `${words.duration(point.seconds)} for ${words.usd(point.cost)}: ${words.named(point)}, ${words.layout(point)}`;
+    told.textContent = `${formatting.duration(point.seconds)} for ${formatting.usd(point.cost)}: ${formatting.named(point)}, ${formatting.layout(point)}`;
   };
   show(at);
   plot.onpointermove = (event) => {

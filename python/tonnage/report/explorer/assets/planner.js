@@ -1,104 +1,104 @@
-// From a question to its answer: candidates best first, the front, what is excluded and why, and
-// what comes nearest where nothing keeps the limits. As tonnage/plan/planner.py has it.
+// Counterpart of tonnage/plan/planner.py: candidates best first, the Pareto front, excluded offers with
+// reasons, and the nearest candidate where nothing keeps the limits.
 
 const SHOWN = 10;
-const FAR = 10;
+const FAR_BEYOND_RUN = 10;
 
-/** The answer.
+/** Plan a request.
  *
- * question: size (bytes), deadline (seconds) and budget (dollars), either Infinity, objective
- * ("cost" or "time"), durability, provider ("" for all), purchase, most (nodes).
+ * request: size (bytes), deadline (seconds) and budget (dollars), either Infinity, objective
+ * ("cost" or "time"), durability, provider ("" for all), purchase, maxNodes.
  */
-function answer(question) {
+function plan(request) {
   const limits = {
-    least: 1, most: question.most, deadline: question.deadline, budget: question.budget,
-    objective: question.objective,
+    minNodes: 1, maxNodes: request.maxNodes, deadline: request.deadline, budget: request.budget,
+    objective: request.objective,
   };
-  const groups = groupsOf(question);
-  const rates = ratesOf(limits.least, limits.most);
-  const found = searchAll(groups, question.size, rates, limits);
+  const groups = layoutOptions(request);
+  const samples = samplesOf(limits.minNodes, limits.maxNodes);
+  const results = searchAll(groups, request.size, samples, limits);
   const candidates = ranked(
-    bestOfEach(groups, found).map((choice) => candidateOf(choice, question.size, rates)), limits);
-  const shown = candidates.slice(0, SHOWN).map((each) => withChances(each, question, limits.deadline));
-  const nearest = candidates.length ? null : nearestOf(question, groups, limits);
+    bestPerLayout(groups, results).map((choice) => candidateOf(choice, request.size, samples)), limits);
+  const shown = candidates.slice(0, SHOWN).map((each) => withIntervals(each, request, limits.deadline));
+  const nearest = candidates.length ? null : nearestOf(request, groups, limits);
   return {
-    question, groups, rates, limits,
+    request, groups, samples, limits,
     candidates, shown, nearest,
-    front: front(groups, found, question.size, rates, limits),
-    excluded: excluded(question, groups, found, limits, candidates),
-    notes: notesOfPlan(question, groups),
+    pareto: paretoFront(groups, results, request.size, samples, limits),
+    excluded: excluded(request, groups, results, limits, candidates),
+    notes: planNotes(request, groups),
   };
 }
 
-const allRates = new Map();
-function ratesOf(least, most) {
+const allSamples = new Map();
+function samplesOf(least, most) {
   const key = `${least} ${most}`;
-  if (!allRates.has(key)) {
-    // Only the last few: each holds a table for every law.
-    if (allRates.size > 8) allRates.delete(allRates.keys().next().value);
-    allRates.set(key, new Rates(least, most));
+  if (!allSamples.has(key)) {
+    // Keep only a few: each holds a table for every capacity distribution.
+    if (allSamples.size > 8) allSamples.delete(allSamples.keys().next().value);
+    allSamples.set(key, new CapacitySamples(least, most));
   }
-  return allRates.get(key);
+  return allSamples.get(key);
 }
 
-/** What misses the deadline or the budget by least; or, if none fits, what fits with fewest. */
-function nearestOf(question, groups, limits) {
-  const least = groups.reduce((few, group) => Math.min(few, ...group.leastNodes), Infinity);
+/** The candidate that exceeds the deadline or budget least; if none fits, the one with fewest nodes. */
+function nearestOf(request, groups, limits) {
+  const least = groups.reduce((few, group) => Math.min(few, ...group.minNodes), Infinity);
   if (!(least < 2 ** 40)) return null;
   const relaxed = { ...limits, objective: "nearest" };
-  if (least > limits.most) Object.assign(relaxed, { least, most: least });
+  if (least > limits.maxNodes) Object.assign(relaxed, { minNodes: least, maxNodes: least });
   if (limits.deadline === Infinity && limits.budget === Infinity) relaxed.objective = limits.objective;
-  const rates = ratesOf(relaxed.least, relaxed.most);
-  const found = searchAll(groups, question.size, rates, relaxed);
-  const some = bestOfEach(groups, found).map((choice) => candidateOf(choice, question.size, rates));
+  const samples = samplesOf(relaxed.minNodes, relaxed.maxNodes);
+  const found = searchAll(groups, request.size, samples, relaxed);
+  const some = bestPerLayout(groups, found).map((choice) => candidateOf(choice, request.size, samples));
   const [first] = ranked(some, relaxed);
-  return first ? withChances(first, question, limits.deadline) : null;
+  return first ? withIntervals(first, request, limits.deadline) : null;
 }
 
-/** Offers of which no layout is a candidate, each with the first reason there is. */
-function excluded(question, groups, found, limits, candidates) {
+/** Offers with no candidate, each with its first reason. */
+function excluded(request, groups, results, limits, candidates) {
   const key = (catalog, offer) => `${catalog} ${offer}`;
-  const have = new Set(candidates.map((each) => key(each.catalog, each.offer)));
+  const planned = new Set(candidates.map((each) => key(each.catalog, each.offer)));
   const why = new Map();
-  const add = (catalog, offer, said) => {
+  const add = (catalog, offer, reason) => {
     const of = key(catalog, offer);
-    if (!have.has(of) && !why.has(of)) why.set(of, { catalog, offer, why: said });
+    if (!planned.has(of) && !why.has(of)) why.set(of, { catalog, offer, why: reason });
   };
   groups.forEach((group, which) => group.machines.forEach((machine, at) => {
-    if (found[which][at].nodes !== 0) return;
-    add(group.catalog.name, world.machines[machine].type, limitOf(group.leastNodes[at], found[which][at], limits));
+    if (results[which][at].nodes !== 0) return;
+    add(group.catalog.name, pageData.machines[machine].type, exclusionReason(group.minNodes[at], results[which][at], limits));
   }));
-  for (const [said, catalog, offers] of world.variants[question.durability][question.purchase].excluded) {
-    if (asked(question, catalog)) for (const offer of offers) add(world.catalogs[catalog].name, offer, said);
+  for (const [reason, catalog, offers] of pageData.variants[request.durability][request.purchase].excluded) {
+    if (isRequested(request, catalog)) for (const offer of offers) add(pageData.catalogs[catalog].name, offer, reason);
   }
   return [...why.values()];
 }
 
 /** Why no number of nodes of this machine keeps the limits. */
-function limitOf(leastNodes, { fastest, cheapest }, limits) {
-  if (leastNodes > limits.most) return `too small: it takes ${leastNodes} nodes to hold the job`;
-  if (fastest > limits.deadline) return `too slow: ${even(fastest)} s at best`;
-  if (cheapest > limits.budget) return `too dear: ${(even(cheapest * 100) / 100).toFixed(2)} USD at least`;
-  return "not both in time and within the budget";
+function exclusionReason(minNodes, { fastest, cheapest }, limits) {
+  if (minNodes > limits.maxNodes) return `too small: storing the job needs ${minNodes} nodes`;
+  if (fastest > limits.deadline) return `too slow: ${roundHalfEven(fastest)} s at best`;
+  if (cheapest > limits.budget) return `too expensive: ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD at least`;
+  return "misses the deadline or the budget with every number of nodes";
 }
 
-/** Rounded as Python does, which of two that are as near takes the even one. */
-function even(value) {
+/** Round half to even, as Python does. */
+function roundHalfEven(value) {
   const below = Math.floor(value);
   return value - below === 0.5 ? below + below % 2 : Math.round(value);
 }
 
-/** What is to be minded of the whole plan. */
-function notesOfPlan(question, groups) {
-  const variant = world.variants[question.durability];
-  const catalogs = world.catalogs.filter((_, catalog) => asked(question, catalog));
-  const found = [...catalogs.flatMap((each) => each.notes), ...variant[question.purchase].notes];
+/** Caveats of the whole plan. */
+function planNotes(request, groups) {
+  const variant = pageData.variants[request.durability];
+  const catalogs = pageData.catalogs.filter((_, catalog) => isRequested(request, catalog));
+  const found = [...catalogs.flatMap((each) => each.notes), ...variant[request.purchase].notes];
   const seen = variant.job.seen_bytes;
-  if (seen && question.size > FAR * seen) {
-    found.push(`the run that was watched had ${words.size(seen)} of input: whether its demands grow in proportion is not known`);
+  if (seen && request.size > FAR_BEYOND_RUN * seen) {
+    found.push(`the observed run had ${formatting.size(seen)} of input; its demands may not grow in proportion`);
   }
-  // What runs took of cores is in their phases.
-  const terms = groups.flatMap((group) => (group.shape.calibrated ? [] : group.shape.terms));
-  if (terms.length && !terms.some((term) => term.thing === "cpu")) found.push(world.no_cores);
-  return [...found, ...world.notes];
+  // Calibrated phases include the CPU time of their runs.
+  const terms = groups.flatMap((group) => (group.demand.calibrated ? [] : group.demand.terms));
+  if (terms.length && !terms.some((term) => term.resource_class === "cpu")) found.push(pageData.no_cores);
+  return [...found, ...pageData.notes];
 }

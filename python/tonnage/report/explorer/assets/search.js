@@ -1,127 +1,128 @@
-// The best number of nodes of every machine of every group.
-// As tonnage/plan/search.py has it, in single precision as there, so that the same number wins. There
-// all is computed; here a layout of an offer is left out that is worse than the best so far even if
-// volumes alone took time, or if each of its figures were at its least (branch and bound): what is
-// left out is on no list but the front's, which takes its bounds.
+// Counterpart of tonnage/plan/search.py and tonnage/plan/layouts.py: the best number of nodes of every
+// machine of every group, in single precision like there, so that the same number wins.
+//
+// Unlike there, a layout is skipped if even a bound is worse than the offer's best so far: the time of
+// its volumes alone, or the least of each of its figures (branch and bound). A skipped layout appears
+// in no list; the Pareto front uses its bounds.
 
 const TIE = Math.fround(1 + 3e-6);
 const ROUNDING = 1 - 1e-6;
 
-/** The groups of machines that are asked for, with the sizes that follow from the job's. */
-function groupsOf(question) {
-  const variant = world.variants[question.durability];
+/** The requested groups of machines, with the sizes that follow from the job's. */
+function layoutOptions(request) {
+  const variant = pageData.variants[request.durability];
   const { kept, requests, taken_out } = variant.job;
-  const size = question.size;
-  return variant[question.purchase].groups
-    .filter((group) => asked(question, group.catalog))
+  const size = request.size;
+  return variant[request.purchase].groups
+    .filter((group) => isRequested(request, group.catalog))
     .map((group) => {
-      const catalog = world.catalogs[group.catalog];
+      const catalog = pageData.catalogs[group.catalog];
       const onVolumes = group.own_disks ? kept.volume * size : kept.local * size + kept.volume * size;
       const volumes = group.kind === null ? null
-        : new Volumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
+        : new BlockVolumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
       let outside = 0;
-      for (const { kind, per_byte } of catalog.store ? requests : []) {  // A lab's cost nothing.
+      for (const { kind, per_byte } of catalog.store ? requests : []) {  // A lab's store costs nothing.
         const { usd_per_1000_gets, usd_per_1000_puts } = catalog.store;
         outside += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
       }
       if (taken_out) outside += taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet;
-      const machines = world.lists[group.machines];
-      const leastNodes = machines.map((place) => leastNodesOf(world.machines[place], group, volumes, kept, size));
+      const machines = pageData.lists[group.machines];
+      const minNodes = machines.map((place) => minNodesOf(pageData.machines[place], group, volumes, kept, size));
       return {
-        ...group, catalog, volumes, outside, machines, leastNodes,
-        shape: shapes[group.shape], kinds: kindsOf(group), purchase: question.purchase,
+        ...group, catalog, volumes, outside, machines, minNodes,
+        demand: demands[group.demand], distinct: distinctMachines(group), purchase: request.purchase,
       };
     });
 }
 
-const asked = (question, catalog) =>
-  !question.provider || world.catalogs[catalog].provider === question.provider;
+const isRequested = (request, catalog) =>
+  !request.provider || pageData.catalogs[catalog].provider === request.provider;
 
-/** The fewest nodes that hold the job. */
-function leastNodesOf(machine, group, volumes, kept, size) {
-  let least = volumes ? volumes.leastNodes : 1;
+/** The fewest nodes that can store the job. */
+function minNodesOf(machine, group, volumes, kept, size) {
+  let least = volumes ? volumes.minNodes : 1;
   if (group.own_disks && kept.local * size) least = Math.max(least, Math.ceil(kept.local * size / machine.local_bytes));
   if (kept.memory * size) least = Math.max(least, Math.ceil(kept.memory * size / machine.memory_bytes));
   return Math.min(least, 2 ** 62);
 }
 
-/** Shapes with each of their terms once, since phases have terms that take as long. */
-const shapes = world.shapes.map((shape) => {
+/** Demands with each distinct term once, since phases share terms. */
+const demands = pageData.demands.map((demand) => {
   const terms = [], places = new Map();
-  const phases = shape.phases.map((phase) => ({
+  const phases = demand.phases.map((phase) => ({
     ...phase,
     places: phase.terms.map((term) => {
-      const parts = term.parts.map((part) => [part.law, part.per_byte, part.kept]);
-      const key = JSON.stringify([term.thing, parts, term.share, term.most]);
+      const parts = term.parts.map((part) => [part.capacity, part.per_byte, part.remote_only]);
+      const key = JSON.stringify([term.resource_class, parts, term.credit_share, term.max_per_node]);
       if (!places.has(key)) places.set(key, terms.push(term) - 1);
       return places.get(key);
     }),
   }));
-  return { ...shape, phases, terms, fixed: phases.reduce((sum, phase) => sum + phase.fixed, 0) };
+  return { ...demand, phases, terms, fixed_seconds: phases.reduce((sum, phase) => sum + phase.fixed_seconds, 0) };
 });
 
-/** Machines of which the same is advertised take the same time: one of each, and which are alike. */
-const kinds = new Map();
-function kindsOf(group) {
-  const things = world.shapes[group.shape].figures;
-  const key = `${group.machines} ${things}`;
-  if (!kinds.has(key)) {
+/** Machines with the same advertised figures take the same time: one of each, and its twins. */
+const distinctSets = new Map();
+function distinctMachines(group) {
+  const classes = pageData.demands[group.demand].advertised_classes;
+  const key = `${group.machines} ${classes}`;
+  if (!distinctSets.has(key)) {
     const ones = [], members = [], numbers = new Map();
-    const alike = world.lists[group.machines].map((place, at) => {
-      const { figures } = world.machines[place];
-      const told = things.map((thing) => figures[thing]).join();
-      if (!numbers.has(told)) {
-        numbers.set(told, ones.push(figures) - 1);
+    const alike = pageData.lists[group.machines].map((place, at) => {
+      const { buckets } = pageData.machines[place];
+      const figures = classes.map((name) => buckets[name]).join();
+      if (!numbers.has(figures)) {
+        numbers.set(figures, ones.push(buckets) - 1);
         members.push([]);
       }
-      members[numbers.get(told)].push(at);
-      return numbers.get(told);
+      members[numbers.get(figures)].push(at);
+      return numbers.get(figures);
     });
-    kinds.set(key, { ones, members, alike });
+    distinctSets.set(key, { ones, members, alike });
   }
-  return kinds.get(key);
+  return distinctSets.get(key);
 }
 
-/** The price of a node by the hour, without its volumes. */
-function machineUsd(group, machine) {
+/** The hourly price of a node without its volumes. */
+function machineUsdPerHour(group, machine) {
   const [usual] = machine.prices[group.purchase];
   return group.volumes ? usual + machine.link_usd : usual;
 }
 
-/** Of each group for each machine its best number of nodes, and what it can at best.
+/** The best number of nodes of each machine of each group, and the least time and cost.
  *
- * nodes is 0 where none keeps the limits; null where another layout of the offer is better, and what
- * it can at best is a bound.
+ * nodes is 0 where none keeps the limits; null where another layout of the offer is better, and the
+ * least time and cost are bounds.
  */
-function searchAll(groups, size, rates, limits) {
-  const prepared = groups.map((group) => prepare(group, size, rates, limits));
+function searchAll(groups, size, samples, limits) {
+  const prepared = groups.map((group) => prepare(group, size, samples, limits));
   const order = groups.map((_, at) => at).sort((one, other) => prepared[one].least.cost(1) - prepared[other].least.cost(1));
-  const leading = new Float64Array(2 * world.machines.length).fill(Infinity);
+  const leading = new Float64Array(2 * pageData.machines.length).fill(Infinity);
   const found = new Array(groups.length);
   for (const at of order) found[at] = search(groups[at], prepared[at], limits, leading);
   return found;
 }
 
-/** What of a group is the same for all its machines. */
-function prepare(group, size, rates, limits) {
-  const { shape, volumes } = group;
-  const begin = Math.min(Math.max(limits.least, Math.min(...group.leastNodes)), limits.most);
-  const nodes = Float64Array.from({ length: limits.most - begin + 1 }, (_, at) => begin + at);
-  const givens = gathered(shape, volumes, size, nodes, rates.middle, Float32Array);
+/** The part of a group that all its machines share. */
+function prepare(group, size, samples, limits) {
+  const { demand, volumes } = group;
+  const begin = Math.min(Math.max(limits.minNodes, Math.min(...group.minNodes)), limits.maxNodes);
+  const nodes = Float64Array.from({ length: limits.maxNodes - begin + 1 }, (_, at) => begin + at);
+  const givens = gatherTerms(demand, volumes, size, nodes, samples.medianCapacity, Float32Array);
   const byVolumes = Float32Array.from(nodes, (each) => (volumes ? volumes.usdPerHour(each) / 3600 : 0));
   const table = {
     begin, nodes, givens, byVolumes, outside: Math.fround(group.outside),
-    billing: group.catalog.billing, room: roomFor(shape, nodes.length, Float32Array),
+    billing: group.catalog.billing, room: allocate(demand, nodes.length, Float32Array),
     seconds: new Float32Array(nodes.length), other: new Float32Array(nodes.length),
     values: new Float32Array(nodes.length), hours: null, least: null,
   };
-  // Volumes and what is fixed, for which any machine has to wait.
+  // Volumes and fixed seconds, which take as long on any machine.
   const slow = givens.map(({ attached }) => ({ measured: attached, advertised: null, attached: null }));
-  fill(table, work(table.room, shape, slow, nodes, {}));
+  fill(table, jobWork(table.room, demand, slow, nodes, {}));
   return table;
 }
 
-/** Puts into the table what follows from node-seconds. */
+/** Fill the table from node-seconds. */
 function fill(table, spent) {
   const { nodes, byVolumes, outside, seconds, other } = table;
   for (let at = 0; at < spent.length; at += 1) {
@@ -141,8 +142,8 @@ function leastOf(some) {
 }
 
 function search(group, table, limits, leading) {
-  const { machines, shape, kinds: { ones, members } } = group;
-  const prices = machines.map((place) => Math.fround(machineUsd(group, world.machines[place])));
+  const { machines, demand, distinct: { ones, members } } = group;
+  const prices = machines.map((place) => Math.fround(machineUsdPerHour(group, pageData.machines[place])));
   const numbers = machines.map((place) => numberOf(group, place));
   const found = new Array(machines.length);
   const worse = (at) => {
@@ -152,14 +153,14 @@ function search(group, table, limits, leading) {
     return true;
   };
   const { least } = table;
-  ones.forEach((figures, kind) => {
+  ones.forEach((buckets, kind) => {
     table.least = least;
     const left = members[kind].filter((at) => !worse(at));
     if (!left.length) return;
-    fill(table, work(table.room, shape, table.givens, table.nodes, figures));
+    fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets));
     for (const at of left) {
       if (worse(at)) continue;
-      const from = Math.min(Math.max(group.leastNodes[at] - table.begin, 0), table.nodes.length);
+      const from = Math.min(Math.max(group.minNodes[at] - table.begin, 0), table.nodes.length);
       found[at] = best(table, prices[at], from, limits);
       leading[numbers[at]] = Math.min(leading[numbers[at]], found[at].value);
     }
@@ -167,16 +168,16 @@ function search(group, table, limits, leading) {
   return found;
 }
 
-/** Different for each offer, placement and way to lie on disks. */
+/** A number for each offer, placement, and use of local disks. */
 const numberOf = (group, place) => 2 * place + (group.own_disks ? 1 : 0);
 
-/** What is minimised. */
+/** The value to minimise. */
 function valueOf(seconds, cost, limits) {
-  if (limits.objective === "nearest") return missedBy(seconds, cost, limits.deadline, limits.budget);
+  if (limits.objective === "nearest") return limitExcess(seconds, cost, limits.deadline, limits.budget);
   return limits.objective === "cost" ? cost : seconds;
 }
 
-/** The best of one machine, which holds the job with as many nodes as the number at `from` has. */
+/** The best number of nodes of one machine; those from `from` on can store the job. */
 function best({ seconds, hours, other, values, begin }, price, from, limits) {
   const deadline = Math.fround(limits.deadline), budget = Math.fround(limits.budget);
   const byCost = limits.objective === "cost", nearest = limits.objective === "nearest";
@@ -187,7 +188,7 @@ function best({ seconds, hours, other, values, begin }, price, from, limits) {
     if (took < fastest) fastest = took;
     if (cost < cheapest) cheapest = cost;
     let here = byCost ? cost : took;
-    if (nearest) here = Math.fround(missedBy(took, cost, deadline, budget));
+    if (nearest) here = Math.fround(limitExcess(took, cost, deadline, budget));
     else if (took > deadline || cost > budget) here = Infinity;
     values[at] = here;
     if (here < value) value = here;
@@ -199,8 +200,8 @@ function best({ seconds, hours, other, values, begin }, price, from, limits) {
   return { nodes: begin + first, value, fastest, cheapest };
 }
 
-/** By what factor the worst of the limits is missed. */
-function missedBy(seconds, cost, deadline, budget) {
+/** The factor by which the worst limit is exceeded. */
+function limitExcess(seconds, cost, deadline, budget) {
   let found = 0;
   if (deadline < Infinity) found = Math.max(found, seconds / deadline);
   if (budget < Infinity) found = Math.max(found, cost / budget);

@@ -1,4 +1,4 @@
-// What the page shows of an answer, made of elements: no text of a catalog becomes markup.
+// Render a plan as elements, so that no text of a catalog becomes markup.
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -14,69 +14,69 @@ const range = ([low, high], said) => `90 %: ${said(low)} to ${said(high)}`;
 const tile = (name, figure, note) =>
   element("div", {}, element("dt", {}, name), element("dd", {}, element("b", {}, figure), element("small", {}, note)));
 
-/** What limits the candidate: the thing that its longest phase waits for. */
+/** The candidate's longest phase, whose bottleneck limits it. */
 const longest = (candidate) => candidate.phases.reduce((one, other) => (other.seconds > one.seconds ? other : one));
 
-/** So many phases in a row are not told one by one, as in tonnage/cli/planned.py. */
+/** From this many phases with one bottleneck on, they are summed up, as in tonnage/cli/output/plan.py. */
 const MANY = 3;
 
-/** What limits each phase; of several in a row that the same does, the first and the last. */
+/** The bottleneck of each phase; runs of many phases with the same one are summed up. */
 function limitsOf(phases) {
   const rows = [];
   for (const each of phases) {
     const row = rows[rows.length - 1];
     if (row && row[0].bottleneck === each.bottleneck) row.push(each); else rows.push([each]);
   }
-  const told = (name, some) => `${name}: ${some[0].bottleneck}, ${words.duration(some.reduce((sum, each) => sum + each.seconds, 0))}`;
-  return rows.flatMap((row) => (row.length < MANY ? row.map((each) => told(each.name, [each]))
-    : [told(`${row[0].name} to ${row[row.length - 1].name}`, row)])).join("; ");
+  const line = (name, some) => `${name}: ${some[0].bottleneck}, ${formatting.duration(some.reduce((sum, each) => sum + each.seconds, 0))}`;
+  return rows.flatMap((row) => (row.length < MANY ? row.map((each) => line(each.name, [each]))
+    : [line(`${row[0].name} to ${row[row.length - 1].name}`, row)])).join("; ");
 }
 
-/** The answer in one sentence, and its figures. */
-function showAnswer({ shown: [best], nearest, question }, ask) {
+/** The best candidate: a heading and its key figures. */
+function showAnswer({ shown: [best], nearest, request }, ask) {
   const heading = element("h2", { id: "answer-heading" });
   if (!best) {
-    byId("told").replaceChildren(heading, ...missed(nearest, question, ask));
-    heading.textContent = nearest ? "Nothing keeps that" : "Nothing can be planned with";
+    byId("told").replaceChildren(heading, ...showMissed(nearest, request, ask));
+    heading.textContent = nearest ? "Nothing keeps these limits" : "No offer can be planned";
     return;
   }
   const phase = longest(best);
-  heading.textContent = `${words.named(best)}: ${words.duration(best.seconds)}, ${words.usd(best.cost)}`;
+  heading.textContent = `${formatting.named(best)}: ${formatting.duration(best.seconds)}, ${formatting.usd(best.cost)}`;
   const inTime = best.inTime === null ? null
-    : tile("In time", words.percent(best.inTime), "of imagined fleets keep the deadline");
+    : tile("In time", formatting.percent(best.inTime), "of sampled clusters keep the deadline");
   byId("told").replaceChildren(
     heading,
-    element("p", {}, `${words.layout(best)}, of ${best.provider}; rests on ${best.evidence} figures. ${words.sentence(best.choice.group.shape.said)}`),
+    element("p", {}, `${formatting.layout(best)}, of ${best.provider}; evidence: ${best.evidence}. ${formatting.sentence(best.choice.group.demand.calibration_text)}`),
     element("dl", { class: "tiles" },
-      tile("Time", words.duration(best.seconds), range(best.secondsBetween, words.duration)),
-      tile("Cost", words.usd(best.cost), range(best.costBetween, words.usd)),
+      tile("Time", formatting.duration(best.seconds), range(best.secondsInterval, formatting.duration)),
+      tile("Cost", formatting.usd(best.cost), range(best.costInterval, formatting.usd)),
       tile("What limits it", phase.bottleneck, limitsOf(best.phases)),
-      tile("A machine", `${words.usd(best.usdPerHour)} an hour`, `with its volumes; ${words.count(best.nodes)} of them`),
+      tile("A machine", `${formatting.usd(best.usdPerHour)} an hour`, `with its volumes; ${formatting.count(best.nodes)} of these`),
       inTime));
 }
 
-/** What to say where nothing keeps the limits, and what can be done. */
-function missed(nearest, question, ask) {
-  if (!nearest) return [element("p", { class: "notice" }, "Of no offer all is known that this job needs. Below is why.")];
-  const limits = [question.deadline < Infinity ? `the deadline of ${words.duration(question.deadline)}` : null,
-    question.budget < Infinity ? `the budget of ${words.usd(question.budget)}` : null].filter(Boolean);
-  const most = `at most ${words.several(question.most, "machine")}`;
-  const said = nearest.nodes > question.most
-    ? `The data does not fit on ${most}: it takes ${words.named(nearest)} at least.`
-    : `No offer keeps ${limits.join(" and ")} with ${most}. What comes nearest is ${words.named(nearest)} (${words.layout(nearest)}): ${words.duration(nearest.seconds)} for ${words.usd(nearest.cost)}.`;
-  const more = Math.min(MOST_NODES, Math.max(question.most * 10, Math.min(nearest.nodes, MOST_NODES)));
-  const hint = question.most < MOST_NODES
-    ? element("p", {}, "More machines may do: ",
-      element("button", { type: "button", onclick: () => ask({ "max-nodes": String(more) }) }, `plan with up to ${words.count(more)}`),
+/** Why nothing keeps the limits, and what can be done. */
+function showMissed(nearest, request, ask) {
+  if (!nearest) return [element("p", { class: "notice" }, "No offer has all the figures that this job needs. The reasons are below.")];
+  const limits = [request.deadline < Infinity ? `the deadline of ${formatting.duration(request.deadline)}` : null,
+    request.budget < Infinity ? `the budget of ${formatting.usd(request.budget)}` : null].filter(Boolean);
+  const most = `at most ${formatting.several(request.maxNodes, "machine")}`;
+  const said = nearest.nodes > request.maxNodes
+    ? `The data does not fit on ${most}: it needs at least ${formatting.named(nearest)}.`
+    : `No offer keeps ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
+  const more = Math.min(MOST_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MOST_NODES)));
+  const hint = request.maxNodes < MOST_NODES
+    ? element("p", {}, "More machines may help: ",
+      element("button", { type: "button", onclick: () => ask({ "max-nodes": String(more) }) }, `plan with up to ${formatting.count(more)}`),
       " (--max-nodes).")
-    : element("p", {}, `More than ${words.count(MOST_NODES)} machines are not planned: give less data, or a later deadline.`);
+    : element("p", {}, `More than ${formatting.count(MOST_NODES)} machines are not planned: use less data or a later deadline.`);
   return [element("p", { class: "notice" }, said), hint];
 }
 
-/** The command that says the same, and what is to be minded. */
+/** The command that gives the same plan, and the caveats. */
 function showDetails({ shown: [best], notes }, fields) {
   const command = commandOf(fields);
-  const code = element("pre", { tabindex: "0", role: "region", "aria-label": "The command that gives this answer" }, element("code", {}, command));
+  const code = element("pre", { tabindex: "0", role: "region", "aria-label": "The command that gives this plan" }, element("code", {}, command));
   const copy = element("button", {
     type: "button",
     onclick: async () => {
@@ -90,15 +90,15 @@ function showDetails({ shown: [best], notes }, fields) {
     },
   }, "Copy");
   const all = [
-    ...(best ? best.notes.map((note) => `${best.offer}: ${words.sentence(note)}`) : []),
-    ...notes.map(words.sentence),
+    ...(best ? best.notes.map((note) => `${best.offer}: ${formatting.sentence(note)}`) : []),
+    ...notes.map(formatting.sentence),
   ];
   byId("details").replaceChildren(
     element("div", { class: "command" }, code, copy),
     element("ul", { class: "findings" }, ...all.map((note) => element("li", {}, note))));
 }
 
-/** The best candidates, each of which can be asked for its arithmetic. */
+/** The best candidates; clicking one shows its arithmetic. */
 function showTable({ candidates, shown }, chosen, choose) {
   byId("others").hidden = !shown.length;
   const inTime = shown.some((each) => each.inTime !== null);
@@ -109,16 +109,16 @@ function showTable({ candidates, shown }, chosen, choose) {
   const rows = shown.map((each, at) => element("tr", { class: at === chosen ? "marked" : null },
     element("th", { scope: "row" }, element("button", {
       type: "button", "aria-pressed": String(at === chosen), onclick: () => choose(at),
-      "aria-label": `${each.offer}: show where its numbers come from`,
+      "aria-label": `${each.offer}: show the source of its numbers`,
     }, each.offer)),
-    cell("layout", words.layout(each)),
-    cell("machines", words.count(each.nodes)),
-    cell("time", ...both(words.duration(each.seconds), each.secondsBetween.map(words.duration))),
-    cell("cost", ...both(words.usd(each.cost), each.costBetween.map(words.usd))),
+    cell("layout", formatting.layout(each)),
+    cell("machines", formatting.count(each.nodes)),
+    cell("time", ...both(formatting.duration(each.seconds), each.secondsInterval.map(formatting.duration))),
+    cell("cost", ...both(formatting.usd(each.cost), each.costInterval.map(formatting.usd))),
     cell("limited by", longest(each).bottleneck),
     cell("evidence", each.evidence),
-    inTime ? cell("in time", words.percent(each.inTime)) : null));
-  const caption = `The first ${words.count(shown.length)} of ${words.several(candidates.length, "candidate")}`;
+    inTime ? cell("in time", formatting.percent(each.inTime)) : null));
+  const caption = `The first ${formatting.count(shown.length)} of ${formatting.several(candidates.length, "candidate")}`;
   byId("table").replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     element("table", {},
       element("caption", {}, element("span", {}, caption)),
@@ -126,47 +126,47 @@ function showTable({ candidates, shown }, chosen, choose) {
       element("tbody", {}, ...rows))));
 }
 
-/** The arithmetic of a candidate, and where each of its numbers comes from. */
-function showSources({ shown, question, rates }, chosen) {
+/** The arithmetic of a candidate, and the source of each number. */
+function showSources({ shown, request, samples }, chosen) {
   const candidate = shown[chosen];
   byId("sources").hidden = !candidate;
   if (!candidate) return;
-  const terms = explained(candidate, question.size, rates);
-  const amount = (term, value) => (term.resource === "cpu" ? `${words.significant(value)} core seconds` : words.size(value));
-  const rate = (term) => (value) => (term.resource === "cpu" ? `${words.significant(value)} cores` : words.rate(value));
+  const terms = explain(candidate, request.size, samples);
+  const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds` : formatting.size(value));
+  const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores` : formatting.rate(value));
   const line = (name, said) => element("p", {}, element("small", {}, `${name}: `, ...[said].flat()));
   const codes = (commands) => commands.flatMap((command, at) => [at ? ", " : "", element("code", {}, command)]);
   const phases = candidate.phases.flatMap((phase) => [
-    element("h3", {}, phase.name, " ", element("small", {}, `${words.seconds(phase.seconds)}, by ${phase.bottleneck}`)),
+    element("h3", {}, phase.name, " ", element("small", {}, `${formatting.seconds(phase.seconds)}, by ${phase.bottleneck}`)),
     element("ul", { class: "terms" }, ...terms.filter((term) => term.phase === phase.name).map((term) => element("li", {},
-      element("p", {}, element("b", {}, term.resource), `: ${amount(term, term.demand)} / ${words.count(candidate.nodes)} / ${rate(term)(term.capacity)} = ${words.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
+      element("p", {}, element("b", {}, term.resource), `: ${amount(term, term.demand)} / ${formatting.count(candidate.nodes)} / ${rate(term)(term.capacity)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
       line("Demand", term.demandSource),
       line("Capacity", term.capacitySource),
-      line(range(term.between, rate(term)), term.spreadSource),
+      line(range(term.interval, rate(term)), term.spreadSource),
       term.repeat.commands.length ? line(term.repeat.label, codes(term.repeat.commands)) : null))),
   ]);
   byId("arithmetic").replaceChildren(
-    element("p", {}, `${words.named(candidate)}, ${words.layout(candidate)}. A phase takes as long as the thing that takes longest: demand / machines / what the slowest of them carries.`),
+    element("p", {}, `${formatting.named(candidate)}, ${formatting.layout(candidate)}. A phase takes as long as its slowest resource: demand / machines / rate of the slowest machine.`),
     ...phases,
-    element("h3", {}, "Cost", " ", element("small", {}, words.usd(candidate.cost))),
+    element("h3", {}, "Cost", " ", element("small", {}, formatting.usd(candidate.cost))),
     element("ul", { class: "terms" }, element("li", {}, ...pricesOf(candidate).map((said) => element("p", {}, said)),
-      line("The offer as the catalog has it", codes([`tonnage catalog show ${candidate.provider}/${candidate.offer}`])))));
+      line("Show the offer in the catalog", codes([`tonnage catalog show ${candidate.provider}/${candidate.offer}`])))));
 }
 
-/** Why offers are no candidates: by reason, most first; their names where they are asked for. */
+/** Excluded offers by reason, most first; their names on demand. */
 function showExcluded({ excluded: offers }) {
   byId("excluded").hidden = !offers.length;
   const reasons = new Map();
   for (const { why, offer } of offers) {
-    const reason = /^too (small|slow|dear)/.exec(why)?.[0] || why;
+    const reason = /^too (small|slow|expensive)/.exec(why)?.[0] || why;
     reasons.set(reason, [...(reasons.get(reason) || []), reason === why ? offer : `${offer} (${why.slice(reason.length + 2)})`]);
   }
   const sorted = [...reasons].sort(([, one], [, other]) => other.length - one.length);
   byId("reasons").replaceChildren(
-    element("p", {}, `${words.several(offers.length, "offer")} of what was asked for.`),
+    element("p", {}, `${formatting.several(offers.length, "offer")} are not candidates.`),
     ...sorted.map(([reason, names]) => {
       const list = element("p", { class: "reasons note" });
-      const made = element("details", {}, element("summary", {}, `${words.sentence(reason)} ${words.several(names.length, "offer")}`), list);
+      const made = element("details", {}, element("summary", {}, `${formatting.sentence(reason)} ${formatting.several(names.length, "offer")}`), list);
       made.addEventListener("toggle", () => { list.textContent = names.join(", "); }, { once: true });
       return made;
     }));

@@ -1,6 +1,6 @@
-// Figures with their units, as tonnage/words.py and `tonnage plan` write them.
+// Counterpart of tonnage/base/formatting.py: numbers with units, as `tonnage plan` prints them.
 
-const words = (() => {
+const formatting = (() => {
   const grouped = (value, decimals) => value.toLocaleString("en-US", {
     minimumFractionDigits: decimals, maximumFractionDigits: decimals,
   });

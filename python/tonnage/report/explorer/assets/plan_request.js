@@ -1,5 +1,5 @@
-// What is asked: as the form has it, as a link's hash keeps it, as `tonnage plan` takes it.
-// Names are those of the command's flags, and texts are read as the command reads them.
+// The plan request: as the form has it, as the link's hash keeps it, as `tonnage plan` takes it.
+// Fields have the names of the command's flags and are parsed as the command parses them.
 
 const UNITS = { "": 1n, b: 1n };
 [..."kmgtpe"].forEach((letter, at) => {
@@ -11,7 +11,7 @@ const MOST_NODES = 10_000;
 const LARGEST = 2n ** 63n - 1n;
 const DEFAULTS = {
   data: "20TB", deadline: "", budget: "", objective: "cost",
-  durability: Object.keys(world.variants)[0], provider: "", purchase: "on-demand", "max-nodes": "1000",
+  durability: Object.keys(pageData.variants)[0], provider: "", purchase: "on-demand", "max-nodes": "1000",
 };
 
 /** 4GB, 1GiB or plain bytes; exactly, as decimals are. */
@@ -43,35 +43,35 @@ function parseNodes(text) {
 }
 
 const READ = {
-  data: [parseSize, "is no size: write it like 20TB, 512GiB or 1000000"],
-  deadline: [parseDuration, "is no time: write it like 30s, 10min, 24h or 7d, or leave it empty"],
-  budget: [parseUsd, "is no amount of money: write it like 300USD, or leave it empty"],
-  "max-nodes": [parseNodes, `is no number from 1 to ${words.count(MOST_NODES)}`],
+  data: [parseSize, "is not a size: write it like 20TB, 512GiB or 1000000"],
+  deadline: [parseDuration, "is not a time: write it like 30s, 10min, 24h or 7d, or leave it empty"],
+  budget: [parseUsd, "is not an amount of money: write it like 300USD, or leave it empty"],
+  "max-nodes": [parseNodes, `is not a number from 1 to ${formatting.count(MOST_NODES)}`],
 };
 
-/** The question of a form's texts; or what is wrong with which of them. */
-function questionOf(fields) {
+/** The request that the form's texts state, and what is wrong with any of them. */
+function requestOf(fields) {
   const numbers = {}, wrong = {};
-  for (const [name, [parse, said]] of Object.entries(READ)) {
+  for (const [name, [parse, hint]] of Object.entries(READ)) {
     numbers[name] = parse(fields[name]);
-    if (numbers[name] === null) wrong[name] = `“${fields[name]}” ${said}`;
+    if (numbers[name] === null) wrong[name] = `“${fields[name]}” ${hint}`;
   }
   const { objective, durability, provider, purchase } = fields;
   return {
     wrong,
-    question: {
-      size: numbers.data, deadline: numbers.deadline, budget: numbers.budget, most: numbers["max-nodes"],
+    request: {
+      size: numbers.data, deadline: numbers.deadline, budget: numbers.budget, maxNodes: numbers["max-nodes"],
       objective, durability, provider, purchase,
     },
   };
 }
 
-/** What a link says, of names and values that there are. */
+/** The fields of a link; unknown names and values are ignored. */
 function fromHash(hash) {
   const fields = { ...DEFAULTS };
   const choices = {
-    objective: ["cost", "time"], durability: Object.keys(world.variants), purchase: ["on-demand", "spot"],
-    provider: ["", ...world.catalogs.map((each) => each.provider)],
+    objective: ["cost", "time"], durability: Object.keys(pageData.variants), purchase: ["on-demand", "spot"],
+    provider: ["", ...pageData.catalogs.map((each) => each.provider)],
   };
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
     if (name in fields && (!choices[name] || choices[name].includes(value))) fields[name] = value;
@@ -79,10 +79,10 @@ function fromHash(hash) {
   return fields;
 }
 
-/** The other way round; what is as it is by default is left out, but for the size. */
+/** The link of the fields; defaults are left out, apart from the size. */
 function toHash(fields) {
-  const said = Object.entries(fields).filter(([name, value]) => name === "data" || value !== DEFAULTS[name]);
-  return `#${new URLSearchParams(said.map(([name, value]) => [name, value.trim()]))}`;
+  const kept = Object.entries(fields).filter(([name, value]) => name === "data" || value !== DEFAULTS[name]);
+  return `#${new URLSearchParams(kept.map(([name, value]) => [name, value.trim()]))}`;
 }
 
 /** The command that gives the same answer. */
@@ -90,9 +90,9 @@ function commandOf(fields) {
   const flags = [];
   for (const [name, value] of Object.entries(fields)) {
     const text = value.replace(/\s+/g, "");
-    const told = name === "durability" ? Object.keys(world.variants).length > 1 && text !== "none"
+    const isGiven = name === "durability" ? Object.keys(pageData.variants).length > 1 && text !== "none"
       : name === "data" || (text && text !== DEFAULTS[name]);
-    if (told) flags.push(`--${name}`, text);
+    if (isGiven) flags.push(`--${name}`, text);
   }
-  return ["tonnage plan", world.command.job, ...flags, world.command.flags].filter(Boolean).join(" ");
+  return ["tonnage plan", pageData.command.job, ...flags, pageData.command.flags].filter(Boolean).join(" ");
 }

@@ -1,34 +1,38 @@
-// The page at work: texts of the form become a question, its answer is shown, and the link keeps it.
+// The page's event loop: the form becomes a request, the plan is shown, and the link keeps the request.
 
 const STOPS = {
   data: ["1GB", "10GB", "100GB", ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((each) => `${each}TB`), "1PB", "2PB", "5PB"],
   deadline: ["", "5min", "10min", "15min", "30min", "1h", "2h", "4h", "8h", "12h", "1d", "2d", "7d"],
 };
 
-/** What a form's texts come to: an answer, or what is wrong. The page and its tests ask this. */
+/** Plan what the form's texts state, or say what is wrong with them. The page and its tests call this. */
 function planned(fields) {
-  const { question, wrong } = questionOf({ ...DEFAULTS, ...fields });
-  return { wrong, answer: Object.keys(wrong).length ? null : answer(question) };
+  const { request, wrong } = requestOf({ ...DEFAULTS, ...fields });
+  return { wrong, answer: Object.keys(wrong).length ? null : plan(request) };
 }
 
-/** The same in short, as JSON values. */
-function ask(fields) {
+/** The same as plain JSON values, with the terms of each candidate shown. */
+function planFields(fields) {
   const { wrong, answer: found } = planned(fields);
   if (!found) return { wrong };
-  const told = ({ choice, ...candidate }) => candidate;
+  const plain = ({ choice, ...candidate }) => candidate;
+  const withTerms = (candidate) => ({
+    ...plain(candidate),
+    terms: explain(candidate, found.request.size, found.samples), prices: pricesOf(candidate),
+  });
   return {
     wrong,
     candidates: found.candidates.length,
-    shown: found.shown.map(told),
-    nearest: found.nearest && told(found.nearest),
-    front: found.front.map(({ offer, layout, nodes, seconds, cost }) => ({ offer, layout, nodes, seconds, cost })),
+    shown: found.shown.map(withTerms),
+    nearest: found.nearest && plain(found.nearest),
+    pareto: found.pareto.map(({ offer, layout, nodes, seconds, cost }) => ({ offer, layout, nodes, seconds, cost })),
     excluded: found.excluded,
     notes: found.notes,
     command: commandOf({ ...DEFAULTS, ...fields }),
   };
 }
 
-function begin() {
+function start() {
   const form = byId("question");
   const inputs = Object.keys(DEFAULTS).map((name) => form.elements[name]);
   let fields = fromHash(location.hash), last = null, chosen = 0, timer = 0;
@@ -37,7 +41,7 @@ function begin() {
     for (const input of inputs) input.value = fields[input.name];
     moveSliders();
   };
-  // A slider is where its stop is nearest to what the text says.
+  // A slider stands at the stop nearest to the text's value.
   const moveSliders = () => {
     for (const slider of form.querySelectorAll("[data-of]")) {
       const name = slider.dataset.of, [parse] = READ[name], stops = STOPS[name];
@@ -57,10 +61,10 @@ function begin() {
   };
   const drawChart = () => {
     const best = last?.shown[0];
-    byId("front").hidden = !best || last.front.length < 2;
-    if (best) drawFront(byId("front").querySelector("figure"), last.front, best, last.question.deadline);
+    byId("front").hidden = !best || last.pareto.length < 2;
+    if (best) drawFront(byId("front").querySelector("figure"), last.pareto, best, last.request.deadline);
   };
-  const plan = () => {
+  const update = () => {
     const { wrong, answer: found } = planned(fields);
     for (const name of Object.keys(READ)) {
       byId(`wrong-${name}`).textContent = wrong[name] || "";
@@ -70,7 +74,7 @@ function begin() {
     byId("answer").classList.remove("planning");
     document.documentElement.dataset.planned = toHash(fields);
     if (!found) {
-      byId("answer-heading").textContent = "What is asked cannot be read";
+      byId("answer-heading").textContent = "Some of the input is not understood";
       return;
     }
     [last, chosen] = [found, 0];
@@ -81,11 +85,11 @@ function begin() {
     showExcluded(found);
     drawChart();
   };
-  // A moment later, so that a slider that is dragged is not held up.
+  // A moment later, so that a dragged slider stays responsive.
   const soon = () => {
     byId("answer").classList.add("planning");
     clearTimeout(timer);
-    timer = setTimeout(plan, 120);
+    timer = setTimeout(update, 120);
   };
   const change = (changes) => {
     fields = { ...fields, ...changes };
@@ -110,11 +114,11 @@ function begin() {
     soon();
   });
   document.querySelector("[data-skip]").addEventListener("click", (event) => {
-    event.preventDefault();  // The hash is the question's.
+    event.preventDefault();  // The hash is the request's.
     byId("answer").focus();
   });
   addEventListener("resize", drawChart);
-  window.tonnage = { ask };
+  window.tonnage = { plan: planFields };
   showForm();
-  plan();
+  update();
 }

@@ -1,0 +1,121 @@
+// Counterpart of tonnage/plan/cost_model.py and tonnage/model/token_bucket.py, in the same order of
+// operations: node-seconds of terms and of the job, and their cost.
+//
+//     seconds(phase) = max over resources of demand / capacity
+//
+// An array has a value for each number of nodes (or sampled cluster). A Float32Array rounds each
+// stored value to single precision, as NumPy rounds each operation.
+
+/** The part of each term that does not depend on the machine, in the precision of `Kind`. */
+function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
+  const buckets = volumes && volumes.buckets(nodes);
+  return demand.terms.map((term) => {
+    const measured = new Float64Array(nodes.length), advertised = measured.slice(), moved = measured.slice();
+    for (const part of term.parts) {
+      const rates = capacity(part, nodes);
+      const all = size * part.per_byte;
+      // One node sends nothing. With more all bytes count, as in the papers' equations, unless a run
+      // calibrates the part (`remote_only`).
+      const alone = term.resource_class === "network" ? 0 : all;
+      const into = part.advertised ? advertised : measured;
+      for (let at = 0; at < nodes.length; at += 1) {
+        const amount = part.remote_only ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
+        into[at] += amount / rates[at];
+        if (!part.advertised) moved[at] += amount;
+      }
+    }
+    const given = {
+      measured: term.parts.some((part) => !part.advertised) ? Kind.from(measured) : null,
+      advertised: term.parts.some((part) => part.advertised) ? Kind.from(advertised) : null,
+      attached: null,
+    };
+    if (volumes && term.resource_class === "volumes") {
+      for (let at = 0; at < nodes.length; at += 1) moved[at] += advertised[at];
+      given.attached = volumeNodeSeconds(buckets, Kind.from(moved), nodes, term.credit_share);
+    }
+    return given;
+  });
+}
+
+/** Write to `out` the node-seconds in which nodes, each with a bucket, move the wanted bytes. */
+function bucketNodeSeconds(out, [baseline, burst, credit], wanted, nodes, share) {
+  const rounded = out.constructor.of(1 / baseline, 1 / burst, share * credit / baseline, 0);
+  const [slowness, quickness, spared] = rounded;
+  for (let at = 0; at < out.length; at += 1) out[at] = wanted[at] * slowness;
+  if (!credit) return;
+  for (let at = 0; at < out.length; at += 1) {
+    rounded[3] = nodes[at] * spared;
+    out[at] -= rounded[3];
+    rounded[3] = wanted[at] * quickness;
+    if (out[at] < rounded[3]) out[at] = rounded[3];
+  }
+}
+
+/** The same for volumes, whose bucket depends on the number of nodes. */
+function volumeNodeSeconds([baseline, burst, credit], wanted, nodes, share) {
+  const out = new wanted.constructor(wanted.length);
+  const rounded = new wanted.constructor(4);
+  for (let at = 0; at < out.length; at += 1) {
+    rounded[0] = 1 / baseline[at];
+    rounded[1] = 1 / burst[at];
+    rounded[2] = share * credit[at] / baseline[at];
+    rounded[3] = nodes[at] * rounded[2];
+    out[at] = wanted[at] * rounded[0];
+    out[at] -= rounded[3];
+    rounded[3] = wanted[at] * rounded[1];
+    if (out[at] < rounded[3]) out[at] = rounded[3];
+  }
+  return out;
+}
+
+/** Write to `out` the node-seconds of one term. */
+function termWork(out, term, { measured, advertised, attached }, nodes, buckets) {
+  if (advertised) {
+    let bucket = buckets[term.resource_class === "object storage" ? "network" : term.resource_class];
+    if (term.max_per_node !== null) {
+      bucket = [Math.min(bucket[0], term.max_per_node), Math.min(bucket[1], term.max_per_node), bucket[2]];
+    }
+    bucketNodeSeconds(out, bucket, advertised, nodes, term.credit_share);
+    if (measured) for (let at = 0; at < out.length; at += 1) out[at] += measured[at];
+  } else if (measured) out.set(measured);
+  else out.fill(0);
+  if (attached) atLeast(out, attached);
+}
+
+function atLeast(out, others) {
+  for (let at = 0; at < out.length; at += 1) if (out[at] < others[at]) out[at] = others[at];
+}
+
+/** Arrays for node-seconds: of the job, of a phase, and of each term. */
+const allocate = (demand, length, Kind) => Array.from({ length: demand.terms.length + 2 }, () => new Kind(length));
+
+/** Node-seconds of the job: phases add up, each as long as its longest term. */
+function jobWork([total, longest, ...terms], demand, givens, nodes, buckets) {
+  for (let at = 0; at < total.length; at += 1) total[at] = nodes[at] * demand.fixed_seconds;
+  demand.terms.forEach((term, place) => termWork(terms[place], term, givens[place], nodes, buckets));
+  for (const { places } of demand.phases) {
+    if (!places.length) continue;
+    longest.set(terms[places[0]]);
+    for (let place = 1; place < places.length; place += 1) atLeast(longest, terms[places[place]]);
+    for (let at = 0; at < total.length; at += 1) total[at] += longest[at];
+  }
+  return total;
+}
+
+/** The billed machine hours of all nodes together. */
+function machineHours(spent, nodes, billing) {
+  const hours = new spent.constructor(spent.length);
+  const billsSeconds = billing.granularity_seconds < 3600;
+  for (let at = 0; at < hours.length; at += 1) {
+    hours[at] = billsSeconds ? nodes[at] * billing.least_seconds : 0;
+    if (hours[at] < spent[at]) hours[at] = spent[at];
+    hours[at] /= 3600;
+  }
+  return hours;
+}
+
+/** The cost of so many node-seconds, in double precision. */
+function costUsd(spent, nodes, machineUsd, volumeUsd, outsideUsd, billing) {
+  const hours = machineHours(spent, nodes, billing);
+  return spent.map((each, at) => hours[at] * machineUsd + each * (volumeUsd[at] / 3600) + outsideUsd);
+}
