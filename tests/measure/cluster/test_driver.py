@@ -198,7 +198,10 @@ def test_who_may_not_leave_rays_priority_says_so(
         assert row.measurement and row.measurement.environment
         assert row.measurement.environment.niceness == (15 if forbidden else 0)
         said = "\n".join(summary(whole, tmp_path)), "\n".join(analyse(whole.measurements).warnings)
-        assert ["went first: a (nice 15)" in said[0], "low priority" in said[1]] == [forbidden] * 2
+        assert [
+            "Measured at a low priority, below all other processes: a (nice 15)" in said[0],
+            "low priority" in said[1],
+        ] == [forbidden] * 2
 
 
 def stumbles(_: core.OnProgress) -> None:
@@ -214,7 +217,7 @@ def test_what_nobody_foresaw_is_told_in_a_line_and_kept_whole(tmp_path: Path) ->
     assert kept_row.error == row.error and row.error
     assert row.error.startswith("Traceback") and "in stumbles" in row.error
     last = summary(whole, tmp_path)[-1]
-    assert last == f"Missing: a: {row.why} (in full: {tmp_path}/a/node.json)"
+    assert last == f"Missing: a: {row.why} (details: {tmp_path}/a/node.json)"
 
 
 def test_what_an_agent_refuses_is_told_of_the_directory_that_was_given(tmp_path: Path) -> None:
@@ -232,10 +235,10 @@ def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
     well = measured(Machines("a", "b"), tmp_path / "well")
     fail_if_missing(well)
     some = measured(Machines("a", "b", "c"), tmp_path / "some", {"b": works(breaks)})
-    with pytest.raises(core.RunError, match=r"^1 of 3 machines did not measure all: b$"):
+    with pytest.raises(core.RunError, match=r"^1 of 3 nodes did not measure everything: b$"):
         fail_if_missing(well, some)
     none = measured(Machines("a"), tmp_path / "none", {"a": works(breaks)})
-    with pytest.raises(core.RunError, match=r"^no machine measured: a it broke$"):
+    with pytest.raises(core.RunError, match=r"^no node measured: a it broke$"):
         fail_if_missing(none)
 
 
@@ -244,11 +247,11 @@ def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
     (fleet,) = load_clusters([tmp_path, tmp_path / "fleet" / "fleet.json"])
     assert [row.why for row in fleet.missing] == ["it broke"]
     said = analyse(whole.measurements, clusters=[fleet]).warnings[0]
-    assert said == f"Missing of {whole.id}: b: it broke. The figures count its 1 trial."
+    assert said == f"Missing in {whole.id}: b: it broke. The figures include its 1 trial."
     (tmp_path / "fleet" / "fleet.json").unlink()
     (begun,) = load_clusters([tmp_path])
     assert analyse(whole.measurements, clusters=[begun]).warnings[0] == (
-        f"{whole.id} was cut short: who is missing of it is not known."
+        f"{whole.id} was interrupted: its missing nodes are unknown."
     )
 
 
@@ -267,9 +270,9 @@ def test_of_unlike_machines_each_type_has_its_own_middle() -> None:
     assert found.medians_of_types == {"fast": 110e6, "slow": 10e6}
     made = ClusterMeasurement(id="f", kind="disk", began_at="", command=[], settings={}, nodes=rows)
     said = summary(replace(made, across=[found]), Path())[0]
-    assert "110 MB/s (fast) and 10.0 MB/s (slow) are the median nodes' of each type" in said
+    assert "median nodes of each type 110 MB/s (fast) and 10.0 MB/s (slow)" in said
     alike = aggregate_nodes([row for row in rows if row.machine_type == "fast"])
-    assert "110 MB/s is the median node's" in summary(replace(made, across=alike), Path())[0]
+    assert "median node 110 MB/s" in summary(replace(made, across=alike), Path())[0]
 
 
 def test_who_waits_for_others_has_no_rate_and_who_is_stalled_has_none_to_show() -> None:

@@ -467,7 +467,7 @@ def test_what_began_with_so_many_machines_goes_on_with_fewer(
 
 def test_of_many_machines_those_that_began_go_on() -> None:
     cluster = SortMachines("a", "b", "c", "d")
-    found = admission.machines(cluster, 2, began={"c", "d", "x"})
+    found = admission.machines(cluster, 2, began_with={"c", "d", "x"})
     assert [machine.name for machine in found] == ["c", "d"]
 
 

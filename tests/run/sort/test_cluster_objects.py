@@ -23,6 +23,7 @@ from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.two_pass.driver import run_two_pass
+from tonnage.run.two_pass.messages import Clear
 from tonnage.run.two_pass.output.object_store import ObjectStoreSteps
 
 LAYOUT = Layout()
@@ -232,18 +233,20 @@ def test_parts_and_uploads_of_earlier_tries_are_removed(
     publish, clear = ObjectStoreSteps.publish, ObjectStoreSteps.clear
     left: list[str] = []
 
-    def leaving(self: Any, places: Any, on_progress: Any) -> Any:
+    def leaving(self: Any, request: Clear, on_progress: Any) -> Any:
+        assert request.partitions is not None
+        part = f"out/part-{request.partitions[0]:05}"
         # As from a machine that was lost: of a partition that is done again, and of one of several
         # objects that is now one of fewer.
-        s3.put(f"out/part-{places[0]:05}-00007", b"x" * 100)
-        s3.begin(f"out/part-{places[0]:05}")
-        done = clear(self, places, on_progress)
+        s3.put(f"{part}-00007", b"x" * 100)
+        s3.begin_upload(part)
+        done = clear(self, request, on_progress)
         left.extend([*s3.uploads(), *(name for name in s3.content("out") if "7" in name[-1:])])
         return done
 
     def late(self: Any, told: Any, on_progress: Any) -> Any:
         s3.put("out/part-00001-00009", b"x" * 100)
-        s3.begin("out/part-00002")
+        s3.begin_upload("out/part-00002")
         return publish(self, told, on_progress)
 
     monkeypatch.setattr(ObjectStoreSteps, "clear", leaving)
