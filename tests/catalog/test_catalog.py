@@ -329,7 +329,10 @@ def test_a_missing_price_leaves_the_offer_without_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("\n", "not a table of offers, no column instance_type or machine_type or vm_size or machine"),
+        (
+            "\n",
+            "not a table of offers, no column instance_type or machine_type or vm_size or machine",
+        ),
         ("name,price\na,1\n", "not a table of offers"),
         ("instance_type,vcpu\na,1\n", "row 1: missing column ecu"),
         (",".join([*COLUMNS, "colour"]) + "\n", "row 1: unknown column colour"),
@@ -363,7 +366,9 @@ def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told
 def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None:
     lab = tmp_path / "lab.toml"
     lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
-    with pytest.raises(CatalogError, match=r"lab\.toml, row 1: not a table of offers, no column .*CSV file"):
+    with pytest.raises(
+        CatalogError, match=r"lab\.toml, row 1: not a table of offers, no column .*CSV file"
+    ):
         load_catalog(lab)
     with pytest.raises(CatalogError, match="Is a directory: give a CSV file"):
         load_catalog(tmp_path)
@@ -387,7 +392,9 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
         with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
             changed.setattr(what, name, refusing(getattr(what, name)))
             load_catalog(file)
-        assert str(why.value).startswith(f"{file}: no permission to read it: use sudo, or a readable copy")
+        assert str(why.value).startswith(
+            f"{file}: no permission to read it: use sudo, or a readable copy"
+        )
 
 
 def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
@@ -548,11 +555,15 @@ def output_of(tonnage: Tonnage, *arguments: str) -> str:
 
 
 def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
-    assert [line.split()[0] for line in output_of(tonnage, "ls").splitlines()[1:]] == catalog_names()
+    assert [
+        line.split()[0] for line in output_of(tonnage, "ls").splitlines()[1:]
+    ] == catalog_names()
     *lines, last = output_of(tonnage, "ls", AWS_2014, "--min-local-disk", "6TB").splitlines()
     assert [line.split()[0] for line in lines] == ["TYPE", "hs1.8xlarge", "i2.8xlarge"]
     assert last == "2 of 37 offers."
-    document = json.loads(output_of(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json"))
+    document = json.loads(
+        output_of(tonnage, "ls", "--provider", "aws", "--max-price", "9", "--json")
+    )
     assert document["undecided"] == {"on-demand price": 41}
     prices = [each["on_demand"]["usd_per_hour"] for each in document["offers"]]
     assert prices == sorted(prices) and prices[-1] <= 9

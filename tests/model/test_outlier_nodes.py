@@ -21,14 +21,14 @@ from tonnage.cluster.ray_adapter import Machine
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.outlier_nodes import FAULTY, measured_rates, screen, why_too_few
-from tonnage.plan.drop_nodes import CannotTell, Node, beyond, gain
+from tonnage.plan.drop_nodes import MeasuredNode, NotEstimable, gain, resources_off_node
 
 BRIEF = replace(SETTINGS, brief=True)
 HEALTHY = {f"n{number}": 100.0 + 0.2 * number for number in range(6)}
 LINKS = {name: (rate, rate + 1) for name, rate in HEALTHY.items()}
 
 
-def fleet_of(
+def cluster_of(
     rates: Mapping[str, float], types: Mapping[str, str] | None = None, dead: Sequence[str] = ()
 ) -> ClusterMeasurement:
     """A fleet's measurement of disks, made up: what each node reads; some that died."""
@@ -48,23 +48,23 @@ def fleet_of(
 
 
 def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
-    found = screen(fleet_of(HEALTHY | {"n3": 60.0}, dead=["n9"]))
+    found = screen(cluster_of(HEALTHY | {"n3": 60.0}, dead=["n9"]))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n3", "ro")]
     slow = found.suspects[1]
     assert slow.ratio_to_median == pytest.approx(0.6, rel=0.01) and 0.95 <= slow.confidence < 1
     assert found.not_judged == {} and found.decommission == ["n3", "n9"]
-    assert screen(fleet_of(HEALTHY)).suspects == []
+    assert screen(cluster_of(HEALTHY)).suspects == []
 
 
 def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge() -> None:
     slow_type = {f"s{number}": 30.0 + 0.1 * number for number in range(4)}
     types = dict.fromkeys(slow_type, "small")
-    assert screen(fleet_of(HEALTHY | slow_type, types)).suspects == []
-    found = screen(fleet_of(HEALTHY | slow_type | {"s1": 15.0}, types))
+    assert screen(cluster_of(HEALTHY | slow_type, types)).suspects == []
+    found = screen(cluster_of(HEALTHY | slow_type | {"s1": 15.0}, types))
     assert [each.node for each in found.suspects] == ["s1"]
-    alone = screen(fleet_of(HEALTHY | {"x": 1.0}, {"x": "large"}))
+    alone = screen(cluster_of(HEALTHY | {"x": 1.0}, {"x": "large"}))
     assert (alone.suspects, list(alone.not_judged)) == ([], ["x"])
-    few = screen(fleet_of(dict(list(HEALTHY.items())[:4]) | {"n0": 1.0}))
+    few = screen(cluster_of(dict(list(HEALTHY.items())[:4]) | {"n0": 1.0}))
     assert few.suspects == [] and set(few.not_judged) == {"n0", "n1", "n2", "n3"}
 
 
@@ -82,23 +82,23 @@ def test_a_slow_link_is_named_with_its_way_and_nobody_else(
     links = {f"n{number}": (100.0 + 0.2 * number, 90.0 + 0.2 * number) for number in range(count)}
     send, receive = links[f"n{slow}"]
     links[f"n{slow}"] = (send * factor, receive) if way == SEND else (send, receive * factor)
-    found = screen(fleet_of(dict.fromkeys(links, 100.0)), network(links, BRIEF))
+    found = screen(cluster_of(dict.fromkeys(links, 100.0)), network(links, BRIEF))
     assert [(each.node, each.what) for each in found.suspects] == [(f"n{slow}", way)]
     ratio = found.suspects[0].ratio_to_median
     assert ratio == pytest.approx(factor, rel=0.05) and found.decommission == [f"n{slow}"]
 
 
 def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> None:
-    disks = fleet_of(HEALTHY, dead=["n9"])
+    disks = cluster_of(HEALTHY, dead=["n9"])
     found = screen(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n2", FAULTY)]
     two = {name: LINKS[name] for name in ("n0", "n1")}
     lost = {"n0": "died", "n1": "no other machine is there"}
-    found = screen(fleet_of(dict.fromkeys(two, 1.0)), network(two, BRIEF, lost=lost))
+    found = screen(cluster_of(dict.fromkeys(two, 1.0)), network(two, BRIEF, lost=lost))
     assert found.decommission == ["n0"]
     # What nobody could do, and nobody is to blame for.
     lost = dict.fromkeys(LINKS, "alone failed")
-    found = screen(fleet_of(HEALTHY), network(LINKS, BRIEF, lost=lost))
+    found = screen(cluster_of(HEALTHY), network(LINKS, BRIEF, lost=lost))
     assert found.suspects == [] and found.not_judged == lost
 
 
@@ -122,7 +122,7 @@ def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
     named = {type_: labelled(type_) for type_ in types}
     machines = [Machine(str(place), named[type_], "", "") for place, type_ in enumerate(types)]
     why = why_too_small(machines, ScreenOptions()) or ""
-    assert ("and to judge any takes 5, of types of which" in why) != judged
+    assert ("needs at least 5, of types with" in why) != judged
 
 
 def labelled(type_: str | None) -> dict[str, str]:
@@ -134,11 +134,11 @@ def test_so_few_as_are_asked_for_are_too_few() -> None:
     machines = [Machine(str(place), {}, "", "") for place in range(9)]
     assert why_too_small(machines, ScreenOptions(nodes=5)) is None
     why = why_too_small(machines, ScreenOptions(nodes=4))
-    assert why and why.startswith("4 machines, and to judge")
+    assert why and why.startswith("4 machines; needs at least 5")
 
 
 def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:
-    disks = fleet_of(HEALTHY, dead=["n9"])
+    disks = cluster_of(HEALTHY, dead=["n9"])
     assert measured_rates(disks)["n3"] == {"local read": pytest.approx(100.6), "local write": 50.0}
     found = measured_rates(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert sorted(found) == ["n0", "n1", "n3", "n4", "n5"]
@@ -158,9 +158,9 @@ CARRIES = st.fixed_dictionaries({"local read": RATE, "local write": RATE, "netwo
 def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
     some: list[dict[str, float]], size: int
 ) -> None:
-    nodes = [Node(str(number), each, None, None) for number, each in enumerate(some)]
+    nodes = [MeasuredNode(str(number), each, None, None) for number, each in enumerate(some)]
 
-    def told(some: list[dict[str, float]]) -> float:
+    def expected_seconds(some: list[dict[str, float]]) -> float:
         read, write, net = (
             size / len(some) / min(each[name] for each in some)
             for name in ("local read", "local write", "network")
@@ -169,11 +169,13 @@ def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
         return max(read + write, net if len(some) > 1 else 0.0) + read + write
 
     found = gain(sort_job(), size, nodes, ["0"])
-    assert found.with_all.seconds == pytest.approx(told(some))
-    assert found.without.seconds == pytest.approx(told(some[1:]))
-    assert found.seconds == pytest.approx(told(some) - told(some[1:]), abs=1e-6 * told(some))
-    assert (found.with_all.nodes, found.without.nodes) == (len(some), len(some) - 1)
-    assert found.usd is None and found.notes == ["what cores have to do is not counted"]
+    assert found.all_nodes.seconds == pytest.approx(expected_seconds(some))
+    assert found.remaining.seconds == pytest.approx(expected_seconds(some[1:]))
+    assert found.seconds == pytest.approx(
+        expected_seconds(some) - expected_seconds(some[1:]), abs=1e-6 * expected_seconds(some)
+    )
+    assert (found.all_nodes.nodes, found.remaining.nodes) == (len(some), len(some) - 1)
+    assert found.usd is None and found.notes == ["CPU time is not included"]
 
 
 def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
@@ -183,16 +185,19 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
         for kind in ("i2.xlarge", "i2.2xlarge")
     )
     rates = {"local read": 1e8, "local write": 1e8, "network": 1e8}
-    nodes = [Node("a", rates, small, catalog.billing), Node("b", rates, large, catalog.billing)]
-    nodes.append(Node("c", rates | {"network": 1e6}, large, catalog.billing))
+    nodes = [
+        MeasuredNode("a", rates, small, catalog.billing),
+        MeasuredNode("b", rates, large, catalog.billing),
+    ]
+    nodes.append(MeasuredNode("c", rates | {"network": 1e6}, large, catalog.billing))
     found = gain(sort_job(), 10**11, nodes, ["c"])
     assert small.on_demand and large.on_demand
     hourly = small.on_demand.usd_per_hour + large.on_demand.usd_per_hour
-    assert found.without.usd == pytest.approx(hourly * found.without.seconds / 3600)
+    assert found.remaining.usd == pytest.approx(hourly * found.remaining.seconds / 3600)
     assert found.usd and found.usd > 0
     for size, machines, share in ((7 * 10**11, 2, "1.05 TB"), (10**12, 3, "1.00 TB")):
-        told = f"does not fit on {machines} machines: each has to hold {share} of it, and .* a hold"
-        with pytest.raises(CannotTell, match=told):
+        message = f"does not fit on {machines} nodes: each stores {share} of it, and .* a hold"
+        with pytest.raises(NotEstimable, match=message):
             gain(sort_job(), size, nodes, ["c"])
     # What machines hold of which nobody tells is not held against them.
     gain(sort_job(), 10**12, [replace(each, offer=None) for each in nodes], ["c"])
@@ -207,33 +212,33 @@ def test_cores_count_where_a_catalog_tells_them() -> None:
     offer = next(each for each in catalog.offers if each.type == "i2.xlarge")
     demand = Demand(resource="cpu", per_byte=1e-6, source="made up")
     job = Job(name="busy", phases=[JobPhase(name="one", demands=[demand])], room=[])
-    nodes = [Node(name, {}, offer, catalog.billing) for name in "ab"]
+    nodes = [MeasuredNode(name, {}, offer, catalog.billing) for name in "ab"]
     found = gain(job, 10**9, nodes, [])
     assert offer.vcpus and found.notes == []
-    assert found.with_all.seconds == pytest.approx(1000 / 2 / offer.vcpus)
-    with pytest.raises(CannotTell, match="cores"):
+    assert found.all_nodes.seconds == pytest.approx(1000 / 2 / offer.vcpus)
+    with pytest.raises(NotEstimable, match="cores"):
         gain(job, 10**9, [replace(each, offer=None) for each in nodes], [])
 
 
 def test_what_cannot_be_told_is_said() -> None:
     rates = {"local read": 1.0, "local write": 1.0, "network": 1.0}
-    nodes = [Node(name, rates, None, None) for name in "ab"]
-    with pytest.raises(CannotTell, match="no machine is left"):
+    nodes = [MeasuredNode(name, rates, None, None) for name in "ab"]
+    with pytest.raises(NotEstimable, match="no node remains"):
         gain(sort_job(), 1, nodes, "ab")
-    with pytest.raises(CannotTell, match="network: not measured"):
+    with pytest.raises(NotEstimable, match="not measured: network"):
         few = {name: rate for name, rate in rates.items() if name != "network"}
-        gain(sort_job(), 1, [replace(each, carries=few) for each in nodes], [])
-    with pytest.raises(CannotTell, match="of network not all machines were measured"):
-        gain(sort_job(), 1, [nodes[0], Node("b", few, None, None)], [])
-    with pytest.raises(CannotTell, match="of network b carried nothing"):
-        gain(sort_job(), 1, [nodes[0], Node("b", rates | {"network": 0.0}, None, None)], [])
-    assert beyond(sort_job()) == []
-    assert beyond(mapreduce_job("volumes")) == ["volumes"]
-    assert beyond(reduce_job()) == ["object storage"]
+        gain(sort_job(), 1, [replace(each, rates=few) for each in nodes], [])
+    with pytest.raises(NotEstimable, match="network was not measured on all nodes"):
+        gain(sort_job(), 1, [nodes[0], MeasuredNode("b", few, None, None)], [])
+    with pytest.raises(NotEstimable, match="b moved nothing over network"):
+        gain(sort_job(), 1, [nodes[0], MeasuredNode("b", rates | {"network": 0.0}, None, None)], [])
+    assert resources_off_node(sort_job()) == []
+    assert resources_off_node(mapreduce_job("volumes")) == ["volumes"]
+    assert resources_off_node(reduce_job()) == ["object storage"]
 
 
 def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    disks = fleet_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
+    disks = cluster_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
     links = LINKS | {"n1": (20.0, 102.0)}
     job = ScreenedJob(sort_job(), 10_000, [load_catalog("aws-us-east-1-2014")])
     print_screening(disks, network(links, BRIEF), Path(), job, False)
@@ -249,18 +254,18 @@ def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str])
         "A sort of 10.0 kB: 3.3 min, price unknown, on 6 nodes",
         "Without the suspects: 2.5 min, price unknown, on 4 nodes",
         "Without them the job is 50 s faster",
-        "What cores have to do is not counted.",
+        "CPU time is not included.",
     ]
-    print_screening(fleet_of({"n0": 1.0}), None, Path(), None, False)
+    print_screening(cluster_of({"n0": 1.0}), None, Path(), None, False)
     said = capsys.readouterr().out
     assert "The network was not tested: that needs two nodes." in said
-    assert "Not judged, since fewer than 3 machines are alike (m): n0" in said
+    assert "Not judged, since fewer than 3 machines of its type (m): n0" in said
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--data", "1TB"), "--data is of a job: give --job too"),
+        (("--data", "1TB"), "--data needs --job: give --job too"),
         (("--job", "sort"), "--job: give its --data too, like 1TB"),
         (("--job", "reduce", "--data", "1TB"), "--job reduce: it needs object storage"),
         (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),

@@ -23,7 +23,7 @@ from botocore.validate import ParamValidator
 from support.aws import KEYS, server
 from support.command import Tonnage
 from support.disk import ROOT
-from support.offers import law, profile
+from support.offers import distribution, profile
 from support.replacing import replace
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
 from tonnage.catalog import catalog_names, find_offer, load_catalog
@@ -459,7 +459,7 @@ def test_the_table_tells_which_candidate_is_the_nth(tonnage: Tonnage) -> None:
 def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     # No catalog has what GCP's object storage costs: a job that pays for no requests.
     replace(reduce_job(1), requests=[]).write(tmp_path / "job.json")
-    known = profile({"n2-standard-8": [law("object get", 5e8), law("cpu", 1.0)]}, provider="gcp")
+    known = profile({"n2-standard-8": [distribution("object get", 5e8), distribution("cpu", 1.0)]}, provider="gcp")
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")
     arguments += ("gcp-us-central1-2026", "--profile", str(tmp_path / "known"))

@@ -328,7 +328,7 @@ def test_a_thousand_nodes() -> None:
 # What breaks first.
 
 
-def row(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
+def limits_of(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
     machine = Machine(memory_bytes=4 << 30, cores=2)
     settings = {"mtbf_seconds": 1e12, "descriptors": 1024} | more
     return scalability_limits.cluster_limits(
@@ -337,9 +337,9 @@ def row(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
 
 
 def test_sockets_are_two_for_each_peer() -> None:
-    assert "sockets" not in row(513).hit
-    assert "sockets" in row(514).hit
-    assert "sockets" not in row(514, descriptors=2048).hit
+    assert "sockets" not in limits_of(513).hit
+    assert "sockets" in limits_of(514).hit
+    assert "sockets" not in limits_of(514, descriptors=2048).hit
 
 
 def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
@@ -370,19 +370,23 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
 
 def test_the_chance_of_a_death_grows_with_nodes_and_time() -> None:
     def chance(nodes: int) -> float:
-        (found,) = [each for each in row(nodes, mtbf_seconds=1e5).limits if each.name == "node failure"]
+        (found,) = [
+            each
+            for each in limits_of(nodes, mtbf_seconds=1e5).limits
+            if each.name == "node failure"
+        ]
         return found.value
 
     assert chance(10) == pytest.approx(1 - np.exp(-10 * 100.0 / 1e5))
-    assert "node failure" in row(200, mtbf_seconds=1e5).hit
-    assert "a node dies" not in row(100, mtbf_seconds=1e5).hit
+    assert "node failure" in limits_of(200, mtbf_seconds=1e5).hit
+    assert "a node dies" not in limits_of(100, mtbf_seconds=1e5).hit
 
 
 def test_memory_that_the_core_refuses_is_a_limit() -> None:
     machine = Machine(memory_bytes=64 << 20, cores=64)
     refused = scalability_limits.cluster_limits(3_000, TB, machine, 1e9, 100.0)
     assert refused.refused and "--memory" in refused.refused
-    assert scalability_limits.first_limit([row(10), refused]) == (3_000, ["memory"])
+    assert scalability_limits.first_limit([limits_of(10), refused]) == (3_000, ["memory"])
 
 
 def test_the_largest_partition_is_that_of_a_sample() -> None:

@@ -146,7 +146,7 @@ def catalog(
     )
 
 
-def law(
+def distribution(
     resource: str,
     median: float,
     spread: float = 0.05,

@@ -20,7 +20,7 @@ class CatalogError(Exception):
 
 
 @dataclass(frozen=True)
-class Row:
+class CsvRow:
     """One line of a table. A blank cell is ``None``, and so is a column that the table lacks."""
 
     file: str
@@ -40,22 +40,22 @@ class Row:
 
     def number(self, column: str, factor: float = 1.0) -> float | None:
         """A non-negative number, times ``factor``."""
-        said = self.text(column)
-        if said is None:
+        text = self.text(column)
+        if text is None:
             return None
         try:
-            found = float(said)
+            found = float(text)
         except ValueError:
             found = math.nan
-        if not math.isfinite(found * factor) or "_" in said:
-            raise self.error(column, f"{said!r} is not a number; leave unknown figures blank")
+        if not math.isfinite(found * factor) or "_" in text:
+            raise self.error(column, f"{text!r} is not a number; leave unknown figures blank")
         if found < 0:
-            raise self.error(column, f"{said} is negative")
+            raise self.error(column, f"{text} is negative")
         if found * factor > LARGEST:
-            raise self.error(column, f"{said} is too large")
+            raise self.error(column, f"{text} is too large")
         return found * factor
 
-    def whole(self, column: str, factor: float = 1.0) -> int | None:
+    def integer(self, column: str, factor: float = 1.0) -> int | None:
         """A non-negative integer; with a ``factor`` the product is rounded."""
         found = self.number(column, factor)
         if found is not None and factor == 1 and not found.is_integer():
@@ -70,10 +70,10 @@ class Row:
         return found
 
     def flag(self, column: str) -> bool | None:
-        said = self.text(column)
-        if said not in (None, "True", "False"):
-            raise self.error(column, f"{said!r} is neither True nor False")
-        return None if said is None else said == "True"
+        text = self.text(column)
+        if text not in (None, "True", "False"):
+            raise self.error(column, f"{text!r} is neither True nor False")
+        return None if text is None else text == "True"
 
     def error(self, column: str, why: str) -> CatalogError:
         """An error that names this cell."""
@@ -82,7 +82,7 @@ class Row:
 
 def read_rows(
     path: Path, refuse: Callable[[list[str]], object] = lambda header: None
-) -> tuple[list[str], list[Row]]:
+) -> tuple[list[str], list[CsvRow]]:
     """The columns of a CSV file, and its rows.
 
     Args:
@@ -108,7 +108,7 @@ def read_rows(
                     )
                 if cells:
                     cell = dict(zip(header, cells, strict=True))
-                    rows.append(Row(str(path), lines.line_num, cell))
+                    rows.append(CsvRow(str(path), lines.line_num, cell))
             return header, rows
     except csv.Error as why:
         raise CatalogError(f"{path}, row {lines.line_num}: expected a CSV ({why})") from None
@@ -125,11 +125,11 @@ def refuse_columns(
 ) -> None:
     """Raise a `CatalogError` if columns are missing, unknown or repeated."""
     needed = list(needed)
-    told = {
+    columns = {
         "missing column": [name for name in needed if name not in header],
         "unknown column": [name for name in header if name not in {*needed, *optional}],
         "repeated column": sorted({name for name in header if header.count(name) > 1}),
     }
-    for what, names in told.items():
+    for what, names in columns.items():
         if names:
             raise CatalogError(f"{path}, row 1: {what} {', '.join(names)}")

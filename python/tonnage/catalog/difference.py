@@ -40,7 +40,7 @@ class Difference:
     after: str
     new: tuple[str, ...]
     gone: tuple[str, ...]
-    dearer: tuple[PriceChange, ...]
+    costlier: tuple[PriceChange, ...]
     cheaper: tuple[PriceChange, ...]
     changed: tuple[SpecificationChange, ...]
 
@@ -69,7 +69,7 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
         after=after.name,
         new=tuple(sorted(now.keys() - was.keys())),
         gone=tuple(sorted(was.keys() - now.keys())),
-        dearer=tuple(each for each in moved if each.by_share > 0),
+        costlier=tuple(each for each in moved if each.by_share > 0),
         cheaper=tuple(each for each in moved if each.by_share < 0),
         changed=tuple(
             changed
@@ -80,21 +80,21 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
 
 
 def _changed(was: Offer, now: Offer) -> SpecificationChange:
-    """Figures but the price on demand, of which only is told whether it is known."""
-    before, after = _figures(was), _figures(now)
+    """All figures; of the on-demand price only whether it is known."""
+    before, after = _compared_figures(was), _compared_figures(now)
     others, known_in_one = {}, {}
     for (what, old), new in zip(before, (figure for _, figure in after), strict=True):
         if (old is None) != (new is None):
             known_in_one[what] = True
-        elif old is not None and what != "on-demand price" and not _alike(old, new):
+        elif old is not None and what != "on-demand price" and not _is_same(old, new):
             others[what] = True
     return SpecificationChange(
         type=was.type, others=tuple(others), known_in_one=tuple(known_in_one)
     )
 
 
-def _figures(offer: Offer) -> list[tuple[str, object]]:
-    """What is compared, in words; several figures may go by one name."""
+def _compared_figures(offer: Offer) -> list[tuple[str, object]]:
+    """The compared figures, by name; several may share a name."""
     network, link, spot = offer.network, offer.volume_link, offer.spot
     return [
         ("on-demand price", offer.on_demand),
@@ -114,8 +114,8 @@ def _figures(offer: Offer) -> list[tuple[str, object]]:
     ]
 
 
-def _alike(was: object, now: object) -> bool:
-    """Whether figures are the same; sources round differently: 1.7 and 1.699 GiB."""
+def _is_same(was: object, now: object) -> bool:
+    """Whether figures are equal up to rounding: sources have 1.7 and 1.699 GiB."""
     if isinstance(was, (int, float)) and isinstance(now, (int, float)):
         return math.isclose(was, now, rel_tol=0.001)
     return was == now

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from tonnage.base import formatting
-from tonnage.catalog.csv_rows import NOT_READABLE, CatalogError, Row, read_rows, refuse_columns
+from tonnage.catalog.csv_rows import NOT_READABLE, CatalogError, CsvRow, read_rows, refuse_columns
 from tonnage.catalog.offer import Catalog, ObjectStore, Offer
 from tonnage.catalog.providers import aws, aws_2014, azure, gcp, lab
 from tonnage.catalog.providers.schema import Schema
@@ -24,7 +24,7 @@ from tonnage.catalog.providers.volumes import (
     volume_kind,
 )
 
-SCHEMAS = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
+SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 """The catalogs that come with the package."""
 NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
@@ -152,12 +152,12 @@ def _schema(path: Path, header: list[str]) -> Schema:
     return schema
 
 
-def _offers(schema: Schema, rows: Iterable[Row], region: str | None) -> Iterator[Offer]:
+def _offers(schema: Schema, rows: Iterable[CsvRow], region: str | None) -> Iterator[Offer]:
     for row in _once(schema.key, rows):
         yield schema.offer(row, region)
 
 
-def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
+def _once(column: str, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
     """The rows; raises if two have the same name."""
     seen: dict[str, int] = {}
     for row in rows:
@@ -168,13 +168,13 @@ def _once(column: str, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _object_store(rows: list[Row]) -> ObjectStore | None:
+def _object_store(rows: list[CsvRow]) -> ObjectStore | None:
     if len(rows) > 1:
         raise rows[1].error("name", "a second object store; a catalog has one at most")
     return object_store(rows[0]) if rows else None
 
 
-def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[Row]:
+def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[CsvRow]:
     """The rows of a companion table; none if it does not exist."""
     other = path.with_suffix(f".{part}.csv")
     if not other.exists():

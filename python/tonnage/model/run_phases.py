@@ -96,15 +96,15 @@ def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
         seconds["pass_two"] += compared[COPY].seconds
         cores["pass_two"] += cores[COPY]
     # Phases do not count the CPU time of functions: it is shared out by duration.
-    beside = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
-    whole = sum(seconds.values()) or 1.0
+    unattributed = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
+    total = sum(seconds.values()) or 1.0
     for name in PASSES:
         yield ObservedPhase(
             name=name,
             seconds=seconds[name],
             limits=tuple(PLAN_RESOURCES[compared[name].bottleneck]),
             made=made[name],
-            cpu_seconds=cores[name] + beside * seconds[name] / whole,
+            cpu_seconds=cores[name] + unattributed * seconds[name] / total,
         )
 
 

@@ -123,14 +123,14 @@ def run_scenario(scenario: Scenario) -> ScenarioResult:
         undisturbed=undisturbed,
         disturbed=disturbed,
         deaths=deaths,
-        here=_row(scenario, scenario.nodes),
-        rows=[_row(scenario, nodes) for nodes in scalability_limits.SIZES],
+        here=_limits(scenario, scenario.nodes),
+        rows=[_limits(scenario, nodes) for nodes in scalability_limits.SIZES],
         warning=curve.warning(scenario.nodes) if curve else None,
         took_seconds=took,
     )
 
 
-def _row(scenario: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
+def _limits(scenario: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
     data = scenario.data_bytes
     if scenario.per_node:
         data = data * nodes // scenario.nodes

@@ -358,10 +358,10 @@ class _Simulation:
         self._lost += new
         # Also those lost before: the newly lost may have had the last copies of theirs.
         for node in [*new, *(set(dead) - set(new))] if new else []:
-            self._driver(partial(schedule.lose, node, keeps=self._kept(node, dead)))
+            self._driver(partial(schedule.lose, node, keeps=self._replicated(node, dead)))
         return bool(new)
 
-    def _kept(self, node: str, dead: Sequence[str]) -> set[int]:
+    def _replicated(self, node: str, dead: Sequence[str]) -> set[int]:
         """The finished partitions of a node of which a living node has a copy."""
         return {
             place

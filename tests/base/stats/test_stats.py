@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, signal, special, stats
 
-from support.fleet import ar1, fleet, telegraph
+from support.synthetic_cluster import ar1, synthetic_cluster, telegraph
 from tonnage.base.stats.autocorrelation import (
     autocorrelation,
     autocorrelations,
@@ -533,7 +533,7 @@ def names(found: Iterable[InstanceFindings | Outlier]) -> set[str]:
 def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
     false_alarms = []
     for seed in range(20):
-        made = fleet(seed)
+        made = synthetic_cluster(seed)
         found = analyse_cluster(made.series)
         assert [each.name for each in found.slow_instances[:2]] == [made.slower, made.slow]
         assert [each.ratio for each in found.slow_instances[:2]] == pytest.approx(
@@ -560,7 +560,7 @@ def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
 
 
 def test_a_fleets_order_and_percentiles_are_of_its_instances() -> None:
-    made = fleet(0)
+    made = synthetic_cluster(0)
     found = analyse_cluster(made.series)
     medians = [each.median.value for each in found.instances]
     assert medians == sorted(medians, reverse=True) and len(medians) == 45

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from model.analysis.test_cluster_replay import NARROW, WIDE, shown
+from model.analysis.test_cluster_replay import NARROW, WIDE, open_page
 from support.browser import Browser
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT, PHASE, measurement
@@ -700,7 +700,7 @@ def test_every_chart_of_a_machine_is_drawn(
     browser: Browser, tmp_path: Path, width: int, scheme: str
 ) -> None:
     page = write_analysis(everything(), tmp_path / "report.html")
-    with shown(browser, page, width, scheme) as opened:
+    with open_page(browser, page, width, scheme) as opened:
         for details in opened.inner.locator("details:has(.plot)").all():
             details.locator("summary").first.click()
         opened.inner.wait_for_selector(".plot.js-plotly-plot >> nth=-1")
@@ -740,7 +740,7 @@ def test_text_of_a_measurement_is_only_text(browser: Browser, tmp_path: Path) ->
     trials = [trial("read4k", number, 100.0) for number in (1, 2)]
     own = measured(evil, trials, command=[evil], id=evil, page_cache=evil)
     analysis = analyse([own, imported("import-1", reading)], {evil: Price(1.0, evil)})
-    with shown(browser, write_analysis(analysis, tmp_path / "report.html"), WIDE) as opened:
+    with open_page(browser, write_analysis(analysis, tmp_path / "report.html"), WIDE) as opened:
         assert opened.inner.title() != "taken"
         assert opened.inner.locator("img[src=x]").count() == 0
         assert evil in opened.inner.locator("#sources").inner_text()

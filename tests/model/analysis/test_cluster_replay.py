@@ -11,7 +11,7 @@ import pytest
 
 from support.browser import Browser, Page
 from support.command import Tonnage
-from support.fleet import Fleet, fleet, record
+from support.synthetic_cluster import SyntheticCluster, record, synthetic_cluster
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.model.analysis.analyse import Price, analyse
@@ -21,7 +21,7 @@ WIDE, NARROW = 1280, 390
 SEEDS = (0, 1, 2)
 
 
-def replayed(made: Fleet, directory: Path) -> Analysis:
+def replayed(made: SyntheticCluster, directory: Path) -> Analysis:
     """The analysis of a fleet, from its files."""
     return analyse([Measurement.read(path) for path in record(made, directory)])
 
@@ -33,7 +33,7 @@ def only(analysis: Analysis) -> Subject:
 
 
 @contextmanager
-def shown(browser: Browser, page: Path, width: int, scheme: str = "light") -> Iterator[Page]:
+def open_page(browser: Browser, page: Path, width: int, scheme: str = "light") -> Iterator[Page]:
     """The page, open and drawn, and free of errors when it is left."""
     with browser.open(page, width, 900) as opened:
         opened.inner.emulate_media(color_scheme=scheme)
@@ -44,7 +44,7 @@ def shown(browser: Browser, page: Path, width: int, scheme: str = "light") -> It
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_exactly_what_is_wrong_is_found(tmp_path: Path, seed: int) -> None:
-    made = fleet(seed)
+    made = synthetic_cluster(seed)
     found = only(replayed(made, tmp_path))
     assert [each.instance for each in found.outliers] == [made.slower, made.slow]
     assert found.bad_apples == found.outliers
@@ -76,21 +76,21 @@ def test_exactly_what_is_wrong_is_found(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_found_in_a_healthy_fleet(tmp_path: Path, seed: int) -> None:
-    analysis = replayed(fleet(seed, healthy=True), tmp_path)
+    analysis = replayed(synthetic_cluster(seed, healthy=True), tmp_path)
     found = only(analysis)
     assert (found.outliers, found.alternating, found.cycles) == ([], [], [])
     assert any("none of 45 instances stands out" in said for said in analysis.findings)
 
 
 def test_the_same_files_in_another_order_are_the_same_fleet(tmp_path: Path) -> None:
-    measurements = [Measurement.read(path) for path in record(fleet(3), tmp_path)]
+    measurements = [Measurement.read(path) for path in record(synthetic_cluster(3), tmp_path)]
     first, second = analyse(measurements), analyse(measurements[::-1])
     assert first.subjects == second.subjects
     assert Analysis.from_json(json.loads(json.dumps(first.to_json()))) == first
 
 
 def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path: Path) -> None:
-    made = fleet(0)
+    made = synthetic_cluster(0)
     record(made, tmp_path / "fleet")
     page = tmp_path / "page" / "fleet.html"
     prices = [f"{name}=0.25" for name in made.series]
@@ -112,11 +112,11 @@ def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: int) -> None:
-    made = fleet(1)
+    made = synthetic_cluster(1)
     prices = {"none": Price(0.25, "made up")}
     measurements = [Measurement.read(path) for path in record(made, tmp_path)]
     page = write_analysis(analyse(measurements, prices), tmp_path / "report.html")
-    with shown(browser, page, width) as opened:
+    with open_page(browser, page, width) as opened:
         assert "What 45 machines carry" in opened.inner.locator("h1").inner_text()
         lead = opened.inner.locator(".lead").inner_text()
         assert "2 bad apples" in lead and "1 machine that alternates" in lead and "1 cycle" in lead

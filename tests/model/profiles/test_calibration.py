@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.command import Tonnage
 from support.measurements import ENVIRONMENT
-from support.offers import catalog, law, offer
+from support.offers import catalog, distribution, offer
 from support.offers import profile as made_up
 from support.replacing import replace
 from support.runs import pass_one, pass_two, phase, record
@@ -34,7 +34,10 @@ from tonnage.plan.search import Limits
 OFFER = ("aws", "m")
 ALL = OfferAssignments(default=OFFER)
 LAWS = {
-    "m": [law("local both", 100e6, spread=0.01), law("network", 90e6, spread=0.01)],
+    "m": [
+        distribution("local both", 100e6, spread=0.01),
+        distribution("network", 90e6, spread=0.01),
+    ],
 }
 
 
@@ -83,7 +86,7 @@ def test_a_plan_gives_back_the_run_that_it_is_calibrated_by(
     phases = [pass_one(one, **at_work), pass_two(two)]
     run = record({"n-0": phases, "n-1": phases}, one + two + beside)
     run = replace(run, bytes=4_000_000_000)
-    laws = {"m": [law("local both", share * 100e6), law("network", share * 60e6)]}
+    laws = {"m": [distribution("local both", share * 100e6), distribution("network", share * 60e6)]}
     found = planned([made_up(laws, [(2, 1.0), (4, 0.9)]), calibrated([run])], 2)
     assert math.isclose(found.seconds.median, one + two + beside, rel_tol=1e-9)
     assert [each.name for each in found.phases][:2] == ["map and shuffle", "sort and reduce"]
@@ -119,7 +122,9 @@ def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
     job = job_from_run(run)
     assert job.settings["objects"] and {each.kind for each in job.requests} == {"get", "put"}
     job = replace(job, requests=[])  # The catalog has no store.
-    laws = {"m": [*LAWS["m"], *(law(name, 1e9, 0.01) for name in ("object get", "object put"))]}
+    laws = {
+        "m": [*LAWS["m"], *(distribution(name, 1e9, 0.01) for name in ("object get", "object put"))]
+    }
     found = planned([made_up(laws), calibrated([run])], 2, job)
     assert math.isclose(found.phases[0].seconds, 20.0)
     assert found.phases[0].bottleneck == "network"
@@ -132,7 +137,12 @@ def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
 
 def test_what_a_run_did_not_need_is_as_measured() -> None:
     # Links that are slow enough to hold up four nodes, though they did not hold up two.
-    laws = {"m": [law("local both", 300e6, 0.0), law("network", 60e6, 0.0, instances=10**6)]}
+    laws = {
+        "m": [
+            distribution("local both", 300e6, 0.0),
+            distribution("network", 60e6, 0.0, instances=10**6),
+        ]
+    }
     run = two_nodes(20.0)
     found = planned([made_up(laws), calibrated([run])], 4)
     assert found.phases[0].bottleneck == "network"
@@ -282,7 +292,7 @@ def reduced(**more: Any) -> ReductionRecord:
 
 def test_a_reduction_calibrates_each_of_its_passes() -> None:
     job = replace(job_from_reduction(reduced()), requests=[])
-    laws = {"m": [law("object get", 1e9), law("network", 1e9)]}
+    laws = {"m": [distribution("object get", 1e9), distribution("network", 1e9)]}
     for passes in (2, 5):
         longer = replace(job, phases=[job.phases[0]] * passes)
         found = planned([made_up(laws), calibrated([reduced()])], 4, longer)

@@ -5,7 +5,7 @@ A spot average outside its own range is of another time, and is dropped.
 
 from __future__ import annotations
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Spot, VolumeLink
 from tonnage.catalog.providers.schema import (
     GB,
@@ -22,7 +22,7 @@ LINK_BURST = Burst(
 """Of the types whose maximum is above their baseline; the others sustain it."""
 
 
-def _offer(row: Row, region: str | None) -> Offer:
+def _offer(row: CsvRow, region: str | None) -> Offer:
     archs = (row.text("arch") or "").split("|")
     baseline, most = row.number("ebs_base_mbytes_s", MB), row.number("ebs_max_mbytes_s", MB)
     low, high = row.price("spot_min_hour"), row.price("spot_max_hour")
@@ -37,12 +37,12 @@ def _offer(row: Row, region: str | None) -> Offer:
         arch="x86_64" if "x86_64" in archs else archs[0] or None,
         vcpus=row.number("vcpu"),
         cores=row.number("cores"),
-        memory_bytes=row.whole("memory_gib", GIB),
+        memory_bytes=row.integer("memory_gib", GIB),
         disks=local_disks(
             row.text("disk_kind"),
-            row.whole("disk_count"),
-            row.whole("disk_gb_each", GB),
-            row.whole("disk_total_gb", GB),
+            row.integer("disk_count"),
+            row.integer("disk_gb_each", GB),
+            row.integer("disk_total_gb", GB),
         ),
         network=Network(
             baseline_bytes_per_second=row.number("net_baseline_gbps", GIGABIT),

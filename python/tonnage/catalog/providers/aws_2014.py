@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Network, Offer, Price, VolumeLink
 from tonnage.catalog.providers.schema import (
     GB,
@@ -18,10 +18,10 @@ from tonnage.catalog.providers.schema import (
 )
 
 
-def _offer(row: Row, region: str | None) -> Offer:
+def _offer(row: CsvRow, region: str | None) -> Offer:
     words = row.text("network_performance")
     gigabits = re.fullmatch(r"([\d.]+) Gigabit", words or "")
-    count = row.whole("disks")
+    count = row.integer("disks")
     solid = row.flag("disk_ssd")
     surcharge = row.price("ebs_optimized_price_hour")
     return Offer(
@@ -31,11 +31,11 @@ def _offer(row: Row, region: str | None) -> Offer:
         arch="x86_64",  # EC2 had nothing else before 2018.
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.whole("memory_gib", GIB),
+        memory_bytes=row.integer("memory_gib", GIB),
         disks=local_disks(
             None if solid is None else "ssd" if solid else "hdd",
             count,
-            row.whole("disk_gb_each", GB),
+            row.integer("disk_gb_each", GB),
         ),
         network=Network(
             baseline_bytes_per_second=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Disks, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import GB, MB, Schema, on_demand_price, single_spot_price
 
@@ -12,12 +12,12 @@ MAX_BYTES_PER_SECOND = 12 * GB
 """Some rows give operations for MB/s, some kB/s; no real machine exceeds this."""
 
 
-def _offer(row: Row, _: str | None) -> Offer:
+def _offer(row: CsvRow, _: str | None) -> Offer:
     name = row.required("vm_size")
     # In Microsoft's names, a "p" among the small letters after the vCPUs means Arm.
     features = re.match(r"(?:[A-Z][a-z]+_)?[A-Z]+\d+(?:-\d+)?([a-z]*)", name)
-    temporary = row.whole("temp_disk_gib", GIB)
-    nvme = row.whole("nvme_total_gib", GIB)
+    temporary = row.integer("temp_disk_gib", GIB)
+    nvme = row.integer("nvme_total_gib", GIB)
     accelerated = row.flag("accelerated_networking")
     return Offer(
         provider="azure",
@@ -26,7 +26,7 @@ def _offer(row: Row, _: str | None) -> Offer:
         arch=None if features is None else "arm64" if "p" in features[1] else "x86_64",
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.whole("memory_gib", GIB),
+        memory_bytes=row.integer("memory_gib", GIB),
         disks=(
             *(
                 ()
@@ -62,7 +62,7 @@ def _offer(row: Row, _: str | None) -> Offer:
     )
 
 
-def _rate(row: Row, column: str) -> float | None:
+def _rate(row: CsvRow, column: str) -> float | None:
     found = row.number(column, MB)
     return found if found and found <= MAX_BYTES_PER_SECOND else None
 

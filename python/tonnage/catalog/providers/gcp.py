@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import (
     GIGABIT,
@@ -15,13 +15,13 @@ from tonnage.catalog.providers.schema import (
 ARM_PLATFORMS = ("Ampere", "Axion")
 
 
-def _offer(row: Row, _: str | None) -> Offer:
+def _offer(row: CsvRow, _: str | None) -> Offer:
     platform = row.text("cpu_platform")
     limit, faster = row.number("egress_gbps"), row.number("egress_tier1_gbps")
     words = None if limit is None else f"egress up to {limit:g} Gbit/s"
     if words and faster is not None:
         words += f", {faster:g} Gbit/s with Tier 1 networking, which costs more"
-    bundled = row.whole("bundled_local_ssd_gib", GIB)
+    bundled = row.integer("bundled_local_ssd_gib", GIB)
     return Offer(
         provider="gcp",
         region=row.required("region"),
@@ -33,7 +33,7 @@ def _offer(row: Row, _: str | None) -> Offer:
         else "x86_64",
         vcpus=row.number("vcpu"),
         cores=None,
-        memory_bytes=row.whole("memory_gib", GIB),
+        memory_bytes=row.integer("memory_gib", GIB),
         # Attachable disks are not part of the machine, nor of its price.
         disks=local_disks("ssd", None if bundled else 0, None, bundled),
         network=Network(

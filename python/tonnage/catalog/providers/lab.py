@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import Billing, Disks, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import MB, Schema, on_demand_price
 
 
-def _offer(row: Row, _: str | None) -> Offer:
+def _offer(row: CsvRow, _: str | None) -> Offer:
     link, cores = row.number("link_mb_per_s", MB), row.number("cores")
-    count, total = row.whole("disks"), row.whole("disk_bytes_total")
+    count, total = row.integer("disks"), row.integer("disk_bytes_total")
     same = None if count is None or total is None or not count else total // count
     return Offer(
         provider="lab",

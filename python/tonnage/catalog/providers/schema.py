@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import Billing, Disks, Offer, Price, Spot
 
 GIGABIT = 1e9 / 8
@@ -29,7 +29,7 @@ class Schema:
     columns: tuple[str, ...]
     optional: tuple[str, ...]
     billing: Billing
-    offer: Callable[[Row, str | None], Offer]
+    offer: Callable[[CsvRow, str | None], Offer]
 
     @property
     def key(self) -> str:
@@ -50,7 +50,7 @@ def local_disks(
     return (Disks(kind=kind, count=count, bytes_each=bytes_each, total_bytes=total),)
 
 
-def on_demand_price(row: Row, price: str, date: str, source: str) -> Price | None:
+def on_demand_price(row: CsvRow, price: str, date: str, source: str) -> Price | None:
     usd = row.price(price)
     if usd is None:
         return None
@@ -66,7 +66,7 @@ def on_demand_price(row: Row, price: str, date: str, source: str) -> Price | Non
     )
 
 
-def single_spot_price(row: Row) -> Spot | None:
+def single_spot_price(row: CsvRow) -> Spot | None:
     """The spot price of a table that has one figure and no range."""
     usd = row.price("price_spot_hour")
     return (

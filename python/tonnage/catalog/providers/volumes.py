@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tonnage.catalog.csv_rows import Row
+from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Grant, ObjectStore, VolumeKind
 from tonnage.catalog.providers.schema import MIB
 
@@ -20,16 +20,16 @@ OBJECT_COLUMNS = (
 )
 
 
-def volume_kind(row: Row) -> VolumeKind:
+def volume_kind(row: CsvRow) -> VolumeKind:
     """The kind of volume in a row of `VOLUME_COLUMNS`."""
     faster = row.price("price_mibps_month")
     return VolumeKind(
         name=row.required("volume_type"),
         media=row.required("media"),
         usd_per_gib_month=row.price("price_gb_month"),
-        most_bytes=row.whole("max_size_gib", GIB),
-        least_bytes=row.whole("min_size_gib", GIB),
-        largest_operation_bytes=row.whole("largest_io_kib", 1024),
+        most_bytes=row.integer("max_size_gib", GIB),
+        least_bytes=row.integer("min_size_gib", GIB),
+        largest_operation_bytes=row.integer("largest_io_kib", 1024),
         operations=Grant(
             included=row.number("iops_included"),
             per_gib=row.number("iops_per_gib"),
@@ -54,7 +54,7 @@ def volume_kind(row: Row) -> VolumeKind:
     )
 
 
-def object_store(row: Row) -> ObjectStore:
+def object_store(row: CsvRow) -> ObjectStore:
     """The object storage in a row of `OBJECT_COLUMNS`; here 0 means free."""
     return ObjectStore(
         name=row.required("name"),

@@ -63,20 +63,20 @@ def mapreduce_job(
     if apart:
         outer = ("object get", "object put") if objects else ("volume read", "volume write")
     map_phase = [
-        _row(outer[0], 1.0, first),
-        structs.replace(_row("network", made, first), shuffled=True),
-        _row("local write", made, first),
+        _demand(outer[0], 1.0, first),
+        structs.replace(_demand("network", made, first), shuffled=True),
+        _demand("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
     copies = 1
     reduce_phase = [
-        _row("local read", made, second),
+        _demand("local read", made, second),
         Demand(resource="cpu sort", per_byte=made, source=CORES),
     ]
     if durability == "replicated":
         copies = 2
-        reduce_phase.append(_row("network", out, "equation 8"))
-    reduce_phase.append(_row(outer[1], copies * out, "equation 8" if copies > 1 else second))
+        reduce_phase.append(_demand("network", out, "equation 8"))
+    reduce_phase.append(_demand(outer[1], copies * out, "equation 8" if copies > 1 else second))
     kept: Literal["local", "volume", "object"] = "local"
     if apart:
         kept = "object" if objects else "volume"
@@ -151,5 +151,5 @@ def job_from_run(record: RunRecord) -> Job:
     )
 
 
-def _row(resource: Resource, per_byte: float, equation: str) -> Demand:
+def _demand(resource: Resource, per_byte: float, equation: str) -> Demand:
     return Demand(resource=resource, per_byte=per_byte, source=f"{STUDY}, {equation}")

@@ -155,7 +155,7 @@ def _timestamp(trial: Trial, measurement: Measurement) -> float:
 def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
     measurement = matched.measurement
     devices = measurement.environment.devices if measurement.environment else []
-    where = {_place(device) for device in devices} or {None}
+    where = {_device_kind(device) for device in devices} or {None}
     if any(device.file_system in MEMORY for device in devices):
         yield left_out(measurement, "memory, not a disk: its directory is on a tmpfs")
         return
@@ -187,7 +187,7 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
             yield _checked(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
 
 
-def _place(device: Device) -> str | None:
+def _device_kind(device: Device) -> str | None:
     """``volume`` or ``local``; ``None`` if the device's model is unknown."""
     model = device.model or ""
     if model.startswith(VOLUMES):

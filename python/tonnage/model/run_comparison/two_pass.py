@@ -11,8 +11,8 @@ other nodes while they are busy. One that was busy for most of the slowest node'
 bottleneck. Network stages are also busy while a peer has nothing for them, so the network is the
 bottleneck if there is no such stage, with the node whose network took longest.
 
-**The plan** is taken in proportion to the bytes that were read. Planned seconds are of the shares
-that functions were planned to make of them: where they made others, that is said.
+**The plan** is scaled to the bytes that were read. Planned seconds assume the planned
+selectivities; a note says if the actual ones differ.
 """
 
 from __future__ import annotations

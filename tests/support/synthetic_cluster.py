@@ -30,7 +30,7 @@ PERIOD_SECONDS, AMPLITUDE = 150.0, 0.15
 
 
 @dataclass(frozen=True)
-class Fleet:
+class SyntheticCluster:
     """What every instance gave, in MB/s, and what is wrong with which."""
 
     series: Mapping[str, Series]
@@ -40,7 +40,7 @@ class Fleet:
     cyclic: str
 
 
-def fleet(seed: int, *, healthy: bool = False) -> Fleet:
+def synthetic_cluster(seed: int, *, healthy: bool = False) -> SyntheticCluster:
     """A fleet; the same seed gives the same one. A healthy one has no faults, whatever it says."""
     generator = np.random.default_rng(seed)
     names = [f"node-{number:02}" for number in range(INSTANCES)]
@@ -61,7 +61,7 @@ def fleet(seed: int, *, healthy: bool = False) -> Fleet:
             elif name == cyclic:
                 course = course + AMPLITUDE * np.sin(2 * np.pi * seconds / PERIOD_SECONDS + phase)
         series[name] = Series(seconds, level * course)
-    return Fleet(series, slow, slower, bimodal, cyclic)
+    return SyntheticCluster(series, slow, slower, bimodal, cyclic)
 
 
 def ar1(generator: np.random.Generator, size: int, correlation: float) -> npt.NDArray[np.float64]:
@@ -88,7 +88,7 @@ OUTSTANDING = 4
 COMMAND = ["tonnage", "measure", "ops", "--suite", "steady", "--operation", "read4m"]
 
 
-def record(made: Fleet, directory: Path) -> list[Path]:
+def record(made: SyntheticCluster, directory: Path) -> list[Path]:
     """Writes what every instance would have kept of ten minutes of read4m; gives the files."""
     return [
         measured(name, series).write(directory / name / "measurement.json")
