@@ -1,4 +1,4 @@
-"""Catalogs: what the shipped ones hold, their traps, what is refused, choosing and comparing."""
+"""Catalogs: the shipped ones, pitfalls of their sources, refusals, filtering and comparing."""
 
 import csv
 import json
@@ -216,7 +216,7 @@ def test_architectures(catalog: str, name: str, arch: str | None) -> None:
 # Volumes, object storage, bills.
 
 
-def test_what_volumes_have_follows_from_their_size() -> None:
+def test_baselines_of_volumes_follow_from_their_size() -> None:
     kinds = {kind.name: kind for kind in load_catalog(AWS).volume_kinds}
     assert list(kinds) == ["gp3", "gp2", "io2", "io1", "st1", "sc1"]
     gp3, gp2, st1 = kinds["gp3"], kinds["gp2"], kinds["st1"]
@@ -250,7 +250,7 @@ def test_bursts_of_volumes_have_a_bucket() -> None:
     assert old.operations.burst == 3000 and old.operations.credit is None, "not confirmed"
 
 
-def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> None:
+def test_the_burst_of_a_link_to_volumes_lasts_half_an_hour_a_day() -> None:
     burst = offer(AWS, "m5.large").volume_link.burst
     assert burst and (burst.lasts_seconds, burst.every_seconds) == (1800, 86_400)
     for each in load_catalog(AWS).offers:
@@ -259,7 +259,7 @@ def test_the_most_of_a_link_to_volumes_is_promised_for_half_an_hour_a_day() -> N
         assert (link.burst is not None) == (baseline is not None and (most or 0) > baseline)
 
 
-def test_a_price_that_nobody_verified_is_unknown() -> None:
+def test_an_unverified_price_is_unknown() -> None:
     io2 = next(kind for kind in load_catalog(AWS).volume_kinds if kind.name == "io2")
     assert io2.usd_per_gib_month == 0.125 and io2.operations.usd_each_month is None
     assert io2.bytes_per_second(GIB) is None, "operations have to be bought"
@@ -279,7 +279,7 @@ def test_grants_never_exceed_the_most(
     assert lasting is None or most is None or lasting <= most
 
 
-def test_object_storage_tells_that_it_was_not_given() -> None:
+def test_missing_object_storage_is_none() -> None:
     store = load_catalog(AWS).object_store
     assert store and store.usd_per_gb_in_region == 0 and store.usd_per_1000_puts == 0.005
     assert store.source.endswith("check") and store.date is None
@@ -311,7 +311,7 @@ def test_object_storage_tells_that_it_was_not_given() -> None:
         ({"spot_min_hour": "2", "spot_max_hour": "1"}, "row 2, spot_min_hour: 2.0 is above"),
     ],
 )
-def test_a_bad_figure_is_told_with_its_place(
+def test_a_bad_figure_is_reported_with_row_and_column(
     tmp_path: Path, change: dict[str, object], told: str
 ) -> None:
     file = table(tmp_path, [change])
@@ -356,14 +356,14 @@ def test_a_table_of_another_schema_is_refused(tmp_path: Path, text: str, told: s
         (b'instance_type\na\n"b\n', "offers.csv, row 3: expected a CSV"),
     ],
 )
-def test_what_is_no_table_at_all_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_file_that_is_not_a_table_is_refused(tmp_path: Path, content: bytes, told: str) -> None:
     (tmp_path / "offers.csv").write_bytes(content)
     with pytest.raises(CatalogError) as why:
         load_catalog(tmp_path / "offers.csv")
     assert told in str(why.value) and len(str(why.value).splitlines()) == 1
 
 
-def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None:
+def test_another_kind_of_file_has_its_own_error(tmp_path: Path) -> None:
     lab = tmp_path / "lab.toml"
     lab.write_text('[lab]\nname = "x"\n[[machine]]\ndisks = [{ size = "4GiB", fs = "xfs" }]\n')
     with pytest.raises(
@@ -374,7 +374,7 @@ def test_a_file_of_another_kind_is_told_from_a_bad_table(tmp_path: Path) -> None
         load_catalog(tmp_path)
 
 
-def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
+def test_an_unreadable_file_is_not_reported_as_missing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = table(tmp_path, [{}])
@@ -397,7 +397,7 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_missing(
         )
 
 
-def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path) -> None:
+def test_an_offer_of_two_providers_needs_its_full_name(tmp_path: Path) -> None:
     own = load_catalog(table(tmp_path, [{"instance_type": "n2-standard-80"}]))
     both = [load_catalog(GCP), own]
     with pytest.raises(CatalogError, match="write gcp/n2-standard-80 or aws/n2-standard-80"):
@@ -423,7 +423,7 @@ def test_an_offer_of_two_providers_is_asked_for_by_its_whole_name(tmp_path: Path
         ("objects", "source", "", "row 2, source: is blank"),
     ],
 )
-def test_a_bad_figure_of_a_part_is_told_with_its_place(
+def test_a_bad_figure_of_a_companion_table_is_reported(
     tmp_path: Path, part: str, column: str, value: str, told: str
 ) -> None:
     file = table(tmp_path, [{}])
@@ -444,7 +444,7 @@ def test_a_catalog_has_one_object_storage_at_most(tmp_path: Path) -> None:
         load_catalog(file)
 
 
-def test_what_is_no_catalog_s_name_is_told() -> None:
+def test_an_unknown_catalog_is_refused() -> None:
     with pytest.raises(CatalogError, match="Is a directory"):
         load_catalog(SNAPSHOTS)
     for name in ("", "a" * 5000):
@@ -454,7 +454,7 @@ def test_what_is_no_catalog_s_name_is_told() -> None:
         load_catalog("aws-us-east-1-2025")
 
 
-def test_a_type_may_be_there_but_once(tmp_path: Path) -> None:
+def test_a_repeated_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CatalogError, match=r"row 3, instance_type: .* already in row 2"):
         load_catalog(table(tmp_path, [{}, {}]))
 
@@ -534,7 +534,7 @@ def test_a_catalog_does_not_differ_from_itself() -> None:
         assert not any((same.new, same.gone, same.costlier, same.cheaper, same.changed))
 
 
-def test_what_changed_is_told_by_name() -> None:
+def test_changes_have_names() -> None:
     before = load_catalog(AWS)
     changed = tuple(
         replace(each, on_demand=None, vcpus=99.0) if each.type == "i4i.4xlarge" else each
@@ -571,7 +571,7 @@ def test_ls_lists_catalogs_and_offers(tonnage: Tonnage) -> None:
     assert [each["offers"] for each in catalogs] == [37, 1402, 922, 522]
 
 
-def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
+def test_show_prints_all_figures_and_unknown_ones(tonnage: Tonnage) -> None:
     shown = output_of(tonnage, "show", "i2.8xlarge", "--catalog", AWS_2014)
     for told in ("$6.82 an hour (2014-12-07, vantage", "8 x 800 GB ssd", "Volume gp2", "3600 s"):
         assert told in shown
@@ -583,14 +583,14 @@ def test_show_tells_all_and_what_is_unknown(tonnage: Tonnage) -> None:
     assert "placement groups" in document["offer"]["missing"]
 
 
-def test_diff_tells_what_moved(tonnage: Tonnage) -> None:
+def test_diff_prints_price_changes(tonnage: Tonnage) -> None:
     shown = output_of(tonnage, "diff", AWS_2014, AWS)
     assert "cheaper   m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
     assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
     assert json.loads(output_of(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
 
 
-def test_show_tells_bursts_and_their_credit(tonnage: Tonnage) -> None:
+def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
     lines = dict(line.split(":", 1) for line in output_of(tonnage, "show", "m5.large").splitlines())
     assert "for 30 min, at least once in 24 h (AWS, Amazon EBS-opt" in lines["All volumes"]
     assert "bursts to 3,000 operations/s of 134 MB/s together" in lines["Volume gp2"]

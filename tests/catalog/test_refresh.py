@@ -1,4 +1,4 @@
-"""`tonnage catalog refresh aws`: what AWS answers as a catalog, and what is said without one."""
+"""`tonnage catalog refresh aws`: answers of AWS as a catalog, and errors."""
 
 import json
 import signal
@@ -101,7 +101,7 @@ class Answers:
             return refresh_aws(path, "us-east-1", self.clients, NOW, lambda *_: None)
 
 
-def test_what_aws_answers_is_a_catalog_of_the_shipped_schema(tmp_path: Path) -> None:
+def test_a_fetched_catalog_has_the_shipped_schema(tmp_path: Path) -> None:
     aws = Answers()
     aws.types(OFFER)
     aws.products(product("x1.large", "0.5000000000"), more="next")
@@ -198,7 +198,7 @@ def test_a_list_without_volumes_leaves_them_without_prices(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("prefix", ["", "USW2-", "EU-", "APN1-"])
-def test_a_region_s_prefix_is_no_part_of_what_is_used(tmp_path: Path, prefix: str) -> None:
+def test_prefixes_of_regions_are_ignored(tmp_path: Path, prefix: str) -> None:
     aws = Answers()
     aws.types(OFFER)
     aws.products()
@@ -215,7 +215,7 @@ def test_a_region_s_prefix_is_no_part_of_what_is_used(tmp_path: Path, prefix: st
     assert catalog.object_store and catalog.object_store.usd_per_1000_gets == 0.0004
 
 
-def test_what_aws_does_not_tell_stays_missing(tmp_path: Path) -> None:
+def test_figures_that_aws_does_not_state_stay_unknown(tmp_path: Path) -> None:
     aws = Answers()
     aws.types({"InstanceType": "x1.bare"}, {"InstanceType": "x1.two"}, OFFER)
     # Of two prices none is the price; of zero, and of another unit, neither.
@@ -298,7 +298,7 @@ def test_the_price_list_is_allowed_apart(tmp_path: Path) -> None:
         aws.refresh(tmp_path / "new.csv")
 
 
-def test_a_region_without_types_is_none(tmp_path: Path) -> None:
+def test_a_region_without_types_is_refused(tmp_path: Path) -> None:
     aws = Answers()
     aws.types()
     aws.products()
@@ -307,7 +307,7 @@ def test_a_region_without_types_is_none(tmp_path: Path) -> None:
         aws.refresh(tmp_path / "new.csv")
 
 
-def test_without_credentials_nothing_is_asked(
+def test_missing_credentials_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
     for name in KEYS:
@@ -317,7 +317,7 @@ def test_without_credentials_nothing_is_asked(
         refresh_aws(tmp_path / "new.csv", "us-east-1", clients, NOW, lambda *_: None)
 
 
-def test_an_endpoint_that_is_none_is_told() -> None:
+def test_an_invalid_endpoint_is_refused() -> None:
     with pytest.raises(RefreshError, match="nowhere"):
         connect("us-east-1", "nowhere")
 
@@ -370,7 +370,7 @@ def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: i
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_server_that_is_not_there_is_told(tonnage: Tonnage, tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
     done = tonnage.run(
         *(
             "catalog",

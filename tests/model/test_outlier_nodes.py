@@ -1,4 +1,4 @@
-"""Who is slow or faulty in a fleet whose truth is made up, and what a job gains without them."""
+"""Outlier nodes of made-up clusters, and the gain of a job without them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ LINKS = {name: (rate, rate + 1) for name, rate in HEALTHY.items()}
 def cluster_of(
     rates: Mapping[str, float], types: Mapping[str, str] | None = None, dead: Sequence[str] = ()
 ) -> ClusterMeasurement:
-    """A fleet's measurement of disks, made up: what each node reads; some that died."""
+    """A made-up disk measurement of a cluster: read rates by node; some nodes failed."""
     rows = [
         ClusterNode(
             node=name,
@@ -47,7 +47,7 @@ def cluster_of(
     )
 
 
-def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
+def test_screening_names_slow_and_failed_machines() -> None:
     found = screen(cluster_of(HEALTHY | {"n3": 60.0}, dead=["n9"]))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n3", "ro")]
     slow = found.suspects[1]
@@ -56,7 +56,7 @@ def test_screening_names_who_is_slow_among_its_kind_and_who_died() -> None:
     assert screen(cluster_of(HEALTHY)).suspects == []
 
 
-def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge() -> None:
+def test_screening_compares_within_a_type_and_lists_machines_not_judged() -> None:
     slow_type = {f"s{number}": 30.0 + 0.1 * number for number in range(4)}
     types = dict.fromkeys(slow_type, "small")
     assert screen(cluster_of(HEALTHY | slow_type, types)).suspects == []
@@ -75,7 +75,7 @@ def test_screening_holds_no_type_against_another_and_says_whom_it_cannot_judge()
     way=st.sampled_from([SEND, RECEIVE]),
 )
 @settings(derandomize=True, max_examples=30)
-def test_a_slow_link_is_named_with_its_way_and_nobody_else(
+def test_a_slow_link_is_named_with_its_direction(
     count: int, slow: int, factor: float, way: str
 ) -> None:
     # Few are measured alone and many all at once; with it all, the shuffle is slow for everybody.
@@ -88,7 +88,7 @@ def test_a_slow_link_is_named_with_its_way_and_nobody_else(
     assert ratio == pytest.approx(factor, rel=0.05) and found.decommission == [f"n{slow}"]
 
 
-def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> None:
+def test_machines_lost_in_the_network_test_are_faulty_unless_left_alone() -> None:
     disks = cluster_of(HEALTHY, dead=["n9"])
     found = screen(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
     assert [(each.node, each.what) for each in found.suspects] == [("n9", FAULTY), ("n2", FAULTY)]
@@ -115,7 +115,7 @@ def test_who_is_lost_on_the_network_is_faulty_and_who_is_left_alone_is_not() -> 
         ([None] * 4, False),
     ],
 )
-def test_a_fleet_that_is_too_small_is_known_to_be_so_before(
+def test_a_cluster_too_small_to_judge_is_known_in_advance(
     types: Sequence[str | None], judged: bool
 ) -> None:
     assert (why_too_few(types) is None) == judged
@@ -130,14 +130,14 @@ def labelled(type_: str | None) -> dict[str, str]:
     return {"machine-type": type_} if type_ else {}
 
 
-def test_so_few_as_are_asked_for_are_too_few() -> None:
+def test_a_requested_cluster_can_be_too_small() -> None:
     machines = [Machine(str(place), {}, "", "") for place in range(9)]
     assert why_too_small(machines, ScreenOptions(nodes=5)) is None
     why = why_too_small(machines, ScreenOptions(nodes=4))
     assert why and why.startswith("4 machines; needs at least 5")
 
 
-def test_what_nodes_carry_is_by_resource_and_without_those_that_were_lost() -> None:
+def test_measured_rates_are_by_resource_without_lost_nodes() -> None:
     disks = cluster_of(HEALTHY, dead=["n9"])
     assert measured_rates(disks)["n3"] == {"local read": pytest.approx(100.6), "local write": 50.0}
     found = measured_rates(disks, network(LINKS, BRIEF, lost={"n2": "died"}))
@@ -155,7 +155,7 @@ CARRIES = st.fixed_dictionaries({"local read": RATE, "local write": RATE, "netwo
 
 @given(some=st.lists(CARRIES, min_size=2, max_size=6), size=st.integers(10**6, 10**14))
 @settings(derandomize=True)
-def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
+def test_a_forecast_follows_the_equations_of_the_slowest_machine(
     some: list[dict[str, float]], size: int
 ) -> None:
     nodes = [MeasuredNode(str(number), each, None, None) for number, each in enumerate(some)]
@@ -178,7 +178,7 @@ def test_a_sort_takes_what_its_equations_say_of_the_slowest_machine(
     assert found.usd is None and found.notes == ["CPU time is not included"]
 
 
-def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
+def test_costs_are_of_each_machine_and_a_job_that_does_not_fit_is_refused() -> None:
     catalog = load_catalog("aws-us-east-1-2014")
     small, large = (
         next(each for each in catalog.offers if each.type == kind)
@@ -207,7 +207,7 @@ def test_dollars_are_each_machines_own_and_what_does_not_fit_is_said() -> None:
     gain(sort_job(), 10**12, [replace(each, offer=volumes) for each in nodes], ["c"])
 
 
-def test_cores_count_where_a_catalog_tells_them() -> None:
+def test_cores_count_if_a_catalog_has_them() -> None:
     catalog = load_catalog("aws-us-east-1-2014")
     offer = next(each for each in catalog.offers if each.type == "i2.xlarge")
     demand = Demand(resource="cpu", per_byte=1e-6, source="made up")
@@ -220,7 +220,7 @@ def test_cores_count_where_a_catalog_tells_them() -> None:
         gain(job, 10**9, [replace(each, offer=None) for each in nodes], [])
 
 
-def test_what_cannot_be_told_is_said() -> None:
+def test_what_cannot_be_estimated_is_refused() -> None:
     rates = {"local read": 1.0, "local write": 1.0, "network": 1.0}
     nodes = [MeasuredNode(name, rates, None, None) for name in "ab"]
     with pytest.raises(NotEstimable, match="no node remains"):
@@ -237,7 +237,7 @@ def test_what_cannot_be_told_is_said() -> None:
     assert resources_off_node(reduce_job()) == ["object storage"]
 
 
-def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_screening_prints_all_findings(capsys: pytest.CaptureFixture[str]) -> None:
     disks = cluster_of(HEALTHY | {"n3": 25.0}, dead=["n9"])
     links = LINKS | {"n1": (20.0, 102.0)}
     job = ScreenedJob(sort_job(), 10_000, [load_catalog("aws-us-east-1-2014")])
@@ -271,6 +271,6 @@ def test_all_that_was_found_is_told_in_lines(capsys: pytest.CaptureFixture[str])
         (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(tonnage: Tonnage, flags: Sequence[str], said: str) -> None:
+def test_wrong_flags_are_refused(tonnage: Tonnage, flags: Sequence[str], said: str) -> None:
     done = tonnage.run("measure", "screen", *flags)
     assert done.returncode == 2 and done.stdout == "" and said in done.stderr

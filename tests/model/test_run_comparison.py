@@ -1,4 +1,4 @@
-"""A run on a fleet beside its limit and its plan: which resource of which node it waited for."""
+"""Comparison of a cluster's run with its limit and its plan, and its bottlenecks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tonnage.simulate.cluster import Disks, SimulatedCluster, bound_seconds
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
 
 
-def test_the_labs_limits_are_what_was_set_and_its_bottlenecks_are_found() -> None:
+def test_limits_and_bottlenecks_of_a_lab() -> None:
     found = compare(record(QUICK), cluster_capacity(lab(), NODES))
     one, two = found.phases
     assert (one.seconds, one.limit_seconds, one.limit) == (27.1, pytest.approx(25.0), SENT_OR_CAME)
@@ -64,7 +64,7 @@ class _Either:
 SENT_OR_CAME = _Either()
 
 
-def test_who_reads_slowly_holds_up_all_who_receive() -> None:
+def test_a_slow_reader_is_the_bottleneck_of_all_receivers() -> None:
     nodes = QUICK | {"n-1": [pass_one(34.0, read=0.98), pass_two()]}
     slow = {"ro": [120e6], "wo": [120e6], "rw": [60e6]}
     measured = [disks(dict.fromkeys(NODES, RATES) | {"n-1": slow}), lab()[1]]
@@ -76,7 +76,7 @@ def test_who_reads_slowly_holds_up_all_who_receive() -> None:
     assert disk.seconds == pytest.approx(2 * GB / 60e6)
 
 
-def test_a_bottleneck_that_was_not_foreseen_is_told() -> None:
+def test_a_bottleneck_other_than_the_planned_one_is_reported() -> None:
     nodes = {node: [pass_one(40.0, partition=0.95), pass_two()] for node in NODES}
     one, two = compare(record(nodes), cluster_capacity(lab(), NODES)).phases
     assert (one.bottleneck, one.as_limited) == ("cpu", None)
@@ -87,7 +87,7 @@ def test_a_bottleneck_that_was_not_foreseen_is_told() -> None:
 
 
 @pytest.mark.parametrize("durability", ["none", "replicated"])
-def test_the_limit_is_the_one_that_simulations_are_held_to(durability: Durability) -> None:
+def test_the_limit_is_the_lower_bound_of_simulations(durability: Durability) -> None:
     rates = np.full(4, 120e6)
     unlimited = np.full(4, np.inf)
     both = Disks(1 / rates, 1 / rates, apart=False)
@@ -110,7 +110,7 @@ def test_a_node_alone_does_not_wait_for_the_network() -> None:
     assert one.limit_seconds == pytest.approx(2 * GB / 120e6)
 
 
-def test_copies_have_the_network_and_the_disk_as_their_limit_together() -> None:
+def test_replication_is_limited_by_network_and_disk() -> None:
     moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
     second = phase("pass_two", 34.9, moved, {"read": 0.4, "receive": 0.74, "write": 0.33})
     nodes = {node: [pass_one(), second] for node in NODES}
@@ -135,7 +135,7 @@ def test_reading_and_writing_share_a_device_or_do_not() -> None:
     assert resource_uses({READ: 1.0, "cpu": 2.0}, NodeCapacity())[1].unit == "core seconds"
 
 
-def test_disks_that_differ_by_chance_get_as_much() -> None:
+def test_similar_disks_get_equal_shares() -> None:
     rates = {"a": 121e6, "b": 119e6, "c": 60e6, "d": 58e6, "e": 114e6}
     nodes = {node: NodeCapacity(read=2 * rate, mixed=rate) for node, rate in rates.items()}
     found = work_shares(nodes | {"f": NodeCapacity(send=1.0)})
@@ -155,7 +155,7 @@ def test_a_shuffles_rate_is_that_of_as_many_nodes_or_each_nodes_own() -> None:
     assert cluster_capacity([], NODES).nodes == {}
 
 
-def test_what_was_not_measured_is_lacking_and_said() -> None:
+def test_missing_measurements_are_noted() -> None:
     found = compare(record(QUICK), cluster_capacity([network(dict.fromkeys(NODES, 60e6))], NODES))
     assert found.limit is None and found.phases[0].limit_seconds == pytest.approx(25.0)
     assert found.phases[1].limit is None
@@ -169,7 +169,7 @@ def test_what_was_not_measured_is_lacking_and_said() -> None:
     assert compare(record({}, 0.0)).phases == []
 
 
-def test_losses_and_going_on_are_told() -> None:
+def test_losses_and_resumption_are_noted() -> None:
     again = {node: [pass_one(), pass_one(3.0), pass_two()] for node in NODES[:3]}
     found = compare(replace(record(again, 20.0), commands=2), cluster_capacity(lab(), NODES))
     assert found.phases[0].seconds == pytest.approx(30.1)
@@ -180,7 +180,7 @@ def test_losses_and_going_on_are_told() -> None:
     ]
 
 
-def test_what_is_in_an_object_store_is_got_and_put_through_the_network() -> None:
+def test_objects_count_as_network_traffic() -> None:
     settings = {"inputs": ["s3://b/in/"], "output": ["s3://b/out/"], "memory_bytes": 1}
     nodes = {node: [pass_one(60.0, read=0.9), pass_two(44.0, write=0.98)] for node in NODES}
     measured = [*lab(), store({"get": 55e6, "put": 50e6})]
@@ -201,12 +201,12 @@ def test_what_is_in_an_object_store_is_got_and_put_through_the_network() -> None
     assert two.limit_seconds == pytest.approx(40.0) and found.notes == []
 
 
-def test_of_an_object_store_the_best_manner_counts() -> None:
+def test_the_fastest_setting_of_an_object_store_counts() -> None:
     measured = [store({"get": 30e6}, threads=4), store({"get": 55e6}, threads=16)]
     assert cluster_capacity(measured, NODES).nodes["n-0"].get == 55e6
 
 
-def test_a_plan_is_beside_what_happened() -> None:
+def test_a_run_is_compared_with_its_plan() -> None:
     plan = plan_of()
     found = compare(record(QUICK), None, plan, plan.candidates[0])
     assert [each.planned_seconds for each in found.phases] == [25.0, 17.0]
@@ -217,7 +217,7 @@ def test_a_plan_is_beside_what_happened() -> None:
     assert one.as_planned is False
 
 
-def test_a_plan_of_another_size_is_taken_in_proportion() -> None:
+def test_a_plan_of_another_size_is_scaled() -> None:
     plan = plan_of(size=16_000_000_000)
     found = compare(record(QUICK), None, plan, plan.candidates[0])
     assert [each.planned_seconds for each in found.phases] == [12.5, 8.5]

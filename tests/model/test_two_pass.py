@@ -1,4 +1,4 @@
-"""The model: cases worked out by hand, and what has to hold whatever was measured."""
+"""The two-pass model: cases calculated by hand, and properties for any measurement."""
 
 import itertools
 import math
@@ -266,7 +266,7 @@ def test_one_trial_is_believed_less_than_two_that_agree() -> None:
     assert low_of_one < low_of_three < 100 < high_of_three < high_of_one
 
 
-def test_warnings_say_what_to_doubt_once_and_in_order() -> None:
+def test_warnings_come_once_and_in_order() -> None:
     path = ROOT / "tests" / "data" / "artifacts" / "study-1.json"
     study = Study.read(path)
     calm = replace(study.environment, load_average=HIGH_LOAD * study.environment.cores)
@@ -327,9 +327,7 @@ def _host(**rose: float) -> dict[str, list[float]]:
         ({"user": 7.9, "idle": 12.1}, []),
     ],
 )
-def test_a_machine_that_was_busy_while_it_sorted_is_told_of(
-    rose: dict[str, float], told: list[str]
-) -> None:
+def test_a_busy_machine_gets_a_warning(rose: dict[str, float], told: list[str]) -> None:
     study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
     calm = replace(study.environment, load_average=0.0)
     record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")

@@ -1,4 +1,4 @@
-"""A simulated sort: its rates, what comes out whatever is lost and what that costs; the study's."""
+"""Simulated sorts: rates, conservation of data, the cost of failures, and the study's run."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
 @example(
     nodes=2, megabytes=1, copies=2, apart=False, replicated=False, seed=0, moments=[0.0]
 )  # dies before the first round
-def test_all_that_is_read_is_written_once_whatever_dies(
+def test_all_data_is_written_once_despite_failures(
     nodes: int,
     megabytes: int,
     copies: int,
@@ -224,7 +224,7 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
     assert 0 < partitions["replicated"] < partitions["none"] / 4
 
 
-def test_an_input_that_is_gone_fails_the_sort() -> None:
+def test_lost_input_fails_the_sort() -> None:
     with pytest.raises(SimulationError, match="nobody can read"):
         simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, deaths={0: 1.0}))
     with pytest.raises(core.UsageError, match="input_copies: give 1 to 4"):
@@ -274,7 +274,7 @@ def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
     assert np.mean(nodes < 120) == pytest.approx(0.1, abs=0.02)
 
 
-def test_slow_nodes_hold_up_all() -> None:
+def test_slow_nodes_slow_down_all() -> None:
     made, machine = alike(10, 100 * MB, 10 * MB), Machine(1 << 30, 2)
     asked = SortRequest(50 * GB, even=True)
     usual = simulate(made, machine, asked).seconds_of("pass_one")
@@ -368,7 +368,7 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     assert "driver" in slow_link.hit
 
 
-def test_the_chance_of_a_death_grows_with_nodes_and_time() -> None:
+def test_the_probability_of_a_failure_grows_with_nodes_and_time() -> None:
     def chance(nodes: int) -> float:
         (found,) = [
             each
@@ -402,7 +402,7 @@ def test_the_largest_partition_is_that_of_a_sample() -> None:
     )
 
 
-def test_so_many_keys_are_sampled_as_the_driver_asks_for() -> None:
+def test_the_number_of_sampled_keys_is_the_drivers() -> None:
     # 4 chunks a partition, of 163 records in 16 KiB; no more than 32,768 chunks of all nodes.
     assert keys_per_partition(4, 100, 100) == 4 * 163
     assert keys_per_partition(4, 100_000, 100) == pytest.approx(32_768 * 163 / 100_000)
@@ -422,7 +422,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *more: str) -> str:
     return done.stdout
 
 
-def test_the_command_tells_what_a_loss_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_prints_the_cost_of_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     told = json.loads(
         run(monkeypatch, "--lose", "1", "--seed", "5", "--descriptors", "16", "--json")
     )

@@ -1,4 +1,4 @@
-"""Catalogs and profiles that tests make up."""
+"""Made-up catalogs and profiles for tests."""
 
 from __future__ import annotations
 

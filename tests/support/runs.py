@@ -1,4 +1,4 @@
-"""Runs on a fleet made up for the tests: nodes that moved so much, and were at work for so long."""
+"""Made-up cluster runs for tests: bytes and busy times of nodes."""
 
 from __future__ import annotations
 

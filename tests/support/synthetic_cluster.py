@@ -1,4 +1,4 @@
-"""A made-up fleet with known faults, for an analysis to find: 45 instances, ten minutes.
+"""A synthetic cluster with known faults for the analysis to find: 45 instances, ten minutes.
 
 Ten minutes hold no whole day. The daily cycle is one on a small scale: of 150 s, four times over.
 """

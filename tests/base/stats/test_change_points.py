@@ -60,7 +60,7 @@ def test_a_value_that_is_of_both_levels_makes_no_segment() -> None:
     assert cut in (20, 21)
 
 
-def test_it_is_the_optimum_that_trying_everything_finds() -> None:
+def test_pelt_finds_the_exhaustive_optimum() -> None:
     """Pruning loses nothing, with the least length of segments too."""
     generator = np.random.default_rng(SEED)
     for _ in range(60):
@@ -97,7 +97,7 @@ def exhaustive(series: FloatArray, least: int, penalty: float) -> float:
 
 
 @pytest.mark.parametrize("r", [0.0, 0.4, 0.7])
-def test_noise_is_measured_beside_steps(r: float) -> None:
+def test_noise_is_measured_despite_steps(r: float) -> None:
     generator = np.random.default_rng(SEED)
     noise = ar1(generator, 4000, r)
     noise[2000:] += 20
@@ -130,7 +130,7 @@ def test_the_right_number_of_changes_at_the_right_places(r: float) -> None:
     assert right >= 54, f"{right} of 60"
 
 
-def test_what_cannot_be_used_is_refused() -> None:
+def test_invalid_input_is_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         change_points(np.zeros(5))
     with pytest.raises(ValueError, match="finite"):

@@ -1,4 +1,4 @@
-"""What statistics promise of chance, seen by simulation: coverages, and how often alarms are false.
+"""Coverages and false alarm rates of the statistics, by simulation.
 
 All is seeded; with any other seed, a bound here would fail less often than once in a million.
 """
@@ -58,7 +58,7 @@ def test_medians_of_correlated_samples_are_covered_by_effective_size_but_not_wit
 
 
 @pytest.mark.parametrize("size", [8, 45])
-def test_fleets_without_outliers_have_none(size: int) -> None:
+def test_clusters_without_outliers_have_none(size: int) -> None:
     generator, tries = np.random.default_rng(5), 3_000
     names = [str(number) for number in range(size)]
     alarms = sum(
@@ -78,14 +78,14 @@ def test_uniform_samples_dip_as_often_as_the_table_says(size: int) -> None:
 
 
 @pytest.mark.parametrize("correlation", [0.45, 0.98])
-def test_modes_are_not_seen_in_what_wanders(correlation: float) -> None:
+def test_wandering_series_have_no_modes(correlation: float) -> None:
     generator, tries = np.random.default_rng(7), 100
     alarms = sum(modality(ar1(generator, 300, correlation)).multimodal for _ in range(tries))
     assert at_most(alarms, tries, 0.01)
 
 
 @pytest.mark.parametrize(("correlation", "dwell"), [(0.0, 0), (0.45, 0), (0.95, 0), (0.45, 20)])
-def test_cycles_are_not_seen_in_noise_nor_in_moods(correlation: float, dwell: int) -> None:
+def test_noise_and_telegraph_series_have_no_cycles(correlation: float, dwell: int) -> None:
     generator, tries, alarms = np.random.default_rng(8), 400, 0
     seconds = np.arange(300.0)
     for _ in range(tries):

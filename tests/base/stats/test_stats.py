@@ -1,4 +1,4 @@
-"""Statistics: each estimator against SciPy or a closed form, and what holds whatever was seen."""
+"""Statistics: each estimator against SciPy or a closed form, and properties for any sample."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -146,7 +146,7 @@ def test_quantiles_are_numpys_scale_with_the_values_and_know_no_order(
 
 
 @given(values=st.lists(st.floats(1, 1e6), min_size=2, max_size=60))
-def test_spread_is_scipys(values: list[float]) -> None:
+def test_dispersion_is_scipys(values: list[float]) -> None:
     assert coefficient_of_variation(values) == pytest.approx(stats.variation(values, ddof=1))
     mad = stats.median_abs_deviation(values)
     assert median_absolute_deviation(values) == pytest.approx(mad)
@@ -186,7 +186,7 @@ def test_a_series_is_worth_what_theory_says(r: float) -> None:
     assert integrated_time(values) == pytest.approx((1 + r) / (1 - r), rel=0.15)
 
 
-def test_slow_moods_under_fast_noise_are_seen() -> None:
+def test_slow_correlation_under_fast_noise_is_found() -> None:
     generator = drawn()
     values = telegraph(generator, 20_000, 50) + generator.normal(size=20_000)
     # The moods' autocorrelation at lag k is exp(-2 k / 50), a fifth of the variance: at lag 1
@@ -258,7 +258,7 @@ def test_a_histogram_has_numpys_bins_and_all_values() -> None:
     assert len(histogram(values, bins=7).counts) == 7
 
 
-def test_densities_of_the_awkward() -> None:
+def test_densities_of_edge_cases() -> None:
     assert histogram([4.0, 4.0, 4.0]).counts == (3,)
     assert histogram([4.0] * 9 + [5.0]).rule == "Sturges: the IQR is zero"
     assert len(histogram([*np.linspace(0, 1, 99), 1e9]).counts) == 512
@@ -312,14 +312,14 @@ def test_the_dip_is_the_distance_to_the_nearest_with_one_mode() -> None:
         assert dip(values) == pytest.approx(max(dip_by_definition(values), 1 / 24), abs=1e-9)
 
 
-def test_dips_that_are_known() -> None:
+def test_known_dips() -> None:
     assert dip(np.arange(50.0)) == pytest.approx(1 / 100)
     assert dip([0.0] * 20 + [1.0] * 20) == pytest.approx(1 / 4)
     assert dip([3.0] * 10) == pytest.approx(1 / 20)
 
 
 @given(values=SERIES, factor=st.floats(0.01, 100), data=st.data())
-def test_a_dip_knows_no_scale_direction_or_order(
+def test_a_dip_does_not_depend_on_scale_direction_or_order(
     values: list[float], factor: float, data: st.DataObject
 ) -> None:
     values = [round(value, 3) for value in values]
@@ -373,7 +373,7 @@ def test_three_modes_and_their_shares() -> None:
 FLEET = {f"i{number:02}": 100 + number / 2 for number in range(20)}
 
 
-def test_bad_apples_are_named_with_by_how_much_and_how_surely() -> None:
+def test_outliers_have_ratio_and_false_alarm() -> None:
     found = outliers({**FLEET, "slow": 60.0, "slower": 3.0, "fast": 300.0})
     assert [each.name for each in found] == ["slower", "fast", "slow"]
     assert [each.worse for each in found] == [True, False, True]
@@ -391,7 +391,7 @@ def test_distances_are_in_robust_deviations_of_logarithms() -> None:
     assert outliers(values)[0].distance == pytest.approx((math.log(60) - middle) / scale)
 
 
-def test_what_is_close_or_among_few_or_equal_is_no_outlier() -> None:
+def test_close_few_or_equal_values_are_no_outliers() -> None:
     assert outliers(FLEET) == ()
     # Surely different, by five percent.
     assert outliers({**{f"i{n}": 100 + n / 1000 for n in range(20)}, "odd": 95.0}) == ()
@@ -399,7 +399,7 @@ def test_what_is_close_or_among_few_or_equal_is_no_outlier() -> None:
     assert outliers({f"i{n}": 5.0 for n in range(9)}) == ()
 
 
-def test_equal_and_idle_instances_hide_nobody() -> None:
+def test_equal_and_idle_instances_hide_no_outlier() -> None:
     equal = {f"i{n}": 100.0 for n in range(20)}
     found = outliers({**equal, "slow": 50.0})
     assert [(each.name, each.ratio) for each in found] == [("slow", 0.5)]
@@ -412,7 +412,7 @@ def test_equal_and_idle_instances_hide_nobody() -> None:
 
 
 @given(factor=st.floats(1e-3, 1e3), names=st.permutations([*FLEET, "slow"]))
-def test_outliers_know_no_unit_and_no_order(factor: float, names: list[str]) -> None:
+def test_outliers_do_not_depend_on_unit_or_order(factor: float, names: list[str]) -> None:
     values = {**FLEET, "slow": 60.0}
     found = outliers({name: factor * values[name] for name in names})
     assert [(each.name, round(each.ratio, 6)) for each in found] == [
@@ -465,7 +465,7 @@ def test_a_cycle_is_found_with_its_period_amplitude_and_phase(period: float, kep
     assert np.var(left) == pytest.approx((1 - found.explained_share) * np.var(values), rel=0.1)
 
 
-def test_what_is_flat_straight_or_seen_twice_is_no_cycle() -> None:
+def test_flat_straight_or_twice_repeated_series_have_no_cycle() -> None:
     seconds = np.arange(200.0)
     assert strongest_cycle(seconds, np.full(200, 5.0)).false_alarm == 1
     assert strongest_cycle(seconds, 3 + 0.1 * seconds).false_alarm == 1
@@ -510,7 +510,7 @@ def test_as_many_repetitions_as_asked_for_are_enough() -> None:
 
 @settings(max_examples=30)
 @given(values=VALUES, factor=st.sampled_from([0.5, 2.0, 1024.0]), data=st.data())
-def test_precision_knows_no_unit_and_no_order(
+def test_precision_does_not_depend_on_unit_or_order(
     values: list[float], factor: float, data: st.DataObject
 ) -> None:
     here = precision(values, 0.05)
@@ -518,7 +518,7 @@ def test_precision_knows_no_unit_and_no_order(
     assert (here.needed, here.reached_share) == (there.needed, there.reached_share)
 
 
-def test_a_share_out_of_reach_is_not_counted_out() -> None:
+def test_an_unreachable_share_has_no_size() -> None:
     assert precision(drawn().normal(1, 10, size=50), 0.0001).needed is None
 
 
@@ -530,7 +530,7 @@ def names(found: Iterable[InstanceFindings | Outlier]) -> set[str]:
     return {each.name for each in found}
 
 
-def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
+def test_the_analysis_finds_exactly_the_faults_of_a_cluster() -> None:
     false_alarms = []
     for seed in range(20):
         made = synthetic_cluster(seed)
@@ -559,7 +559,7 @@ def test_the_analysis_finds_exactly_what_is_wrong_with_a_fleet() -> None:
     assert len(false_alarms) <= 1, false_alarms
 
 
-def test_a_fleets_order_and_percentiles_are_of_its_instances() -> None:
+def test_order_and_percentiles_are_over_instances() -> None:
     made = synthetic_cluster(0)
     found = analyse_cluster(made.series)
     medians = [each.median.value for each in found.instances]
@@ -577,7 +577,7 @@ def test_a_fleets_order_and_percentiles_are_of_its_instances() -> None:
     assert analyse_cluster(dict(reversed(made.series.items()))) == found
 
 
-def test_a_cycle_that_all_share_is_the_fleets() -> None:
+def test_a_common_cycle_is_the_clusters() -> None:
     seconds = np.arange(300.0)
     together = 1 + 0.1 * np.sin(2 * np.pi * seconds / 60)
     made = {
@@ -590,7 +590,7 @@ def test_a_cycle_that_all_share_is_the_fleets() -> None:
     assert names(found.cyclic) == set("abcdef")
 
 
-def test_an_instance_with_a_good_mode_is_no_bad_apple_and_one_without_is() -> None:
+def test_a_multimodal_instance_is_judged_by_its_best_mode() -> None:
     generator = drawn()
     seconds = np.arange(600.0)
     noises = {f"i{n}": 100 * (1 + 0.05 * generator.normal(size=600)) for n in range(12)}
@@ -604,9 +604,7 @@ def test_an_instance_with_a_good_mode_is_no_bad_apple_and_one_without_is() -> No
     assert names(found.slow_instances) == {"never"}
 
 
-def test_an_instance_that_stands_still_half_of_the_time_is_judged_by_nothing_less_than_zero() -> (
-    None
-):
+def test_a_half_idle_instance_is_judged_by_a_value_from_zero() -> None:
     seconds = np.arange(600.0)
     made = {
         f"i{n}": Series(seconds, 100 * (1 + 0.05 * drawn(n).normal(size=600))) for n in range(8)
@@ -621,7 +619,7 @@ def test_an_instance_that_stands_still_half_of_the_time_is_judged_by_nothing_les
     assert (apple.name, apple.value) == ("half", 0)
 
 
-def test_small_fleets_short_series_and_idle_instances() -> None:
+def test_small_clusters_short_series_and_idle_instances() -> None:
     alone = analyse_cluster({"a": Series([0.0], [5.0])})
     assert alone.instances[0].median.interval is None
     assert (alone.variation, alone.cycle, alone.outliers) == (None, None, ())
@@ -659,6 +657,6 @@ def test_small_fleets_short_series_and_idle_instances() -> None:
         (lambda: outliers({}), "at least 1"),
     ],
 )
-def test_what_cannot_be_answered_is_refused(refused: Callable[[], object], why: str) -> None:
+def test_invalid_values_are_refused(refused: Callable[[], object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         refused()

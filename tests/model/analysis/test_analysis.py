@@ -1,4 +1,4 @@
-"""The analysis of measurements: what is put together, what is kept apart, and what is not said."""
+"""The analysis of measurements: groups, statistics, warnings and omissions."""
 
 import json
 import math
@@ -137,7 +137,7 @@ def test_a_single_machines_unit_is_the_trial() -> None:
     assert found.levels[0].cpu_seconds_per_operation == 5e-6
 
 
-def test_a_fleets_unit_is_the_instance_however_many_trials_it_has() -> None:
+def test_the_unit_of_a_cluster_is_the_instance() -> None:
     found = subject(analyse([sweep("a", 7), sweep("b", 1), sweep("c", 3)]), "read4k")
     rate = found.chosen.operations
     assert rate and (rate.size, rate.over, rate.value) == (3, "instances", 501)
@@ -159,7 +159,7 @@ def test_percentiles_of_instances_are_never_pooled() -> None:
     assert found.lines.values[0] == [1e-3, 2e-3, 0.2]
 
 
-def test_the_long_trials_are_what_the_rest_is_of() -> None:
+def test_long_trials_are_the_representative_samples() -> None:
     long = [trial("read4k", 4, 340.0, number, suite="steady") for number in range(2)]
     explored = sweep(rounds=1)
     whole = replace(explored, trials=explored.trials + long)
@@ -172,7 +172,7 @@ def test_the_long_trials_are_what_the_rest_is_of() -> None:
 # What is kept apart.
 
 
-def test_only_what_was_done_alike_is_put_together() -> None:
+def test_only_comparable_samples_are_grouped() -> None:
     fio = Source(tool="fio", version="3.36")
     same = {"operation": "randread", "block_bytes": 4096, "concurrency": 1}
     readings = [
@@ -202,7 +202,7 @@ def test_only_what_was_done_alike_is_put_together() -> None:
     assert (compared.way, compared.than, compared.ratio.value) == ("direct", "buffered", 0.8)
 
 
-def test_what_is_found_of_a_reading_does_not_keep_it_apart() -> None:
+def test_results_do_not_separate_groups() -> None:
     # What the network's and the object store's readings hold besides: lists, counts, latencies.
     details = [
         {"connections_per_pair": 4, "connections": [{"bytes": n}], "retries": n, "requests": 9 * n}
@@ -217,7 +217,7 @@ def test_what_is_found_of_a_reading_does_not_keep_it_apart() -> None:
     }
 
 
-def test_blocks_of_several_sizes_are_told_apart_small_ones_first() -> None:
+def test_block_sizes_are_separate_groups_in_order() -> None:
     sizes = [64 << 20, 8 << 20, 512, 1 << 20]
     trials = [trial("read4k", 1, 100.0) for _ in sizes]
     trials = [
@@ -264,7 +264,7 @@ def test_an_imported_measurement_is_an_instance() -> None:
     assert found.chosen.latencies == [] and found.courses == []
 
 
-def test_what_has_no_reading_is_not_shown_and_that_is_said() -> None:
+def test_measurements_without_results_get_a_warning() -> None:
     analysis = analyse([measurement("disk", {"rw": [1e6]})])
     assert analysis.subjects == []
     assert "Without results, so not shown: disk." in analysis.warnings
@@ -347,7 +347,7 @@ def test_layouts_whose_tool_does_not_say_how_many_were_outstanding_are_compared(
     ]
 
 
-def test_a_dollar_buys_what_an_hour_gives_over_its_price() -> None:
+def test_cost_efficiency_is_rate_over_price() -> None:
     named = {"a": Price(0.5, "given"), "m5d.large": Price(0.25, "a list")}
     one = measured("a", [trial("read4k", 1, 100.0)])
     environment = replace(
@@ -413,12 +413,12 @@ def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:
         ([], "", "--catalog: no catalog"),
     ],
 )
-def test_prices_that_are_none_are_refused(given: list[str], catalog: str | None, why: str) -> None:
+def test_invalid_prices_are_refused(given: list[str], catalog: str | None, why: str) -> None:
     with pytest.raises(core.UsageError, match=why):
         prices(given, catalog)
 
 
-def test_a_catalog_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_catalog_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "catalog.csv"
     file.write_text("name,price\na,1\n")
     with pytest.raises(
@@ -435,7 +435,7 @@ def doubts(*trials: Trial) -> list[str]:
     return [said for said in analyse([measured("a", trials)]).warnings if "durability" in said]
 
 
-def test_a_durable_write_that_is_too_quick_is_not_believed() -> None:
+def test_a_durable_write_that_is_too_fast_gets_a_warning() -> None:
     (said,) = doubts(trial("write4k", 1, 1e4, p50=50e-6))
     assert said.startswith(
         "write4k on a: the p50 of durable writes is less than 100 µs (minimum 50.0 µs"
@@ -456,11 +456,11 @@ def test_a_durable_write_that_is_too_quick_is_not_believed() -> None:
         [trial("write4k", 4, 1e3, p50=2e-3), trial("read4k", 4, 1e3, p50=3e-3, cached="yes")],
     ],
 )
-def test_a_durable_write_that_can_be_true_is_believed(trials: list[Trial]) -> None:
+def test_a_plausible_durable_write_gets_no_warning(trials: list[Trial]) -> None:
     assert doubts(*trials) == []
 
 
-def test_machines_that_are_not_alike_are_told_of() -> None:
+def test_unlike_machines_get_a_warning() -> None:
     one, two = (measured(host, [trial("read4k", 1, 1.0)]) for host in "ab")
     assert two.environment and analyse([one, two]).warnings == []
     larger = replace(two.environment, cores=16, versions={"tonnage": "0.2.0"})
@@ -474,7 +474,7 @@ def test_machines_that_are_not_alike_are_told_of() -> None:
 # Over time.
 
 
-def test_what_was_tried_now_and_then_is_a_point_each_with_gaps() -> None:
+def test_periodic_trials_are_points_with_gaps() -> None:
     # One slot is missed, and later many.
     minutes = [*range(0, 50, 5), *range(55, 105, 5), *range(300, 400, 5)]
     trials = [
@@ -495,7 +495,7 @@ def long_trial(*, rises_for: float) -> Subject:
     return subject(analyse([measured("a", [trial("read4k", 1, 90.0, series=series)])]), "read4k")
 
 
-def test_of_a_long_trial_it_is_said_from_when_it_was_steady() -> None:
+def test_a_long_trial_has_a_steady_state() -> None:
     warm = long_trial(rises_for=100)
     (course,) = warm.courses
     steady = course.steady
@@ -518,7 +518,7 @@ def test_of_a_long_trial_it_is_said_from_when_it_was_steady() -> None:
     assert [each.steady for each in found.courses] == [None]
 
 
-def test_trials_of_days_are_worth_fewer_and_show_the_day() -> None:
+def test_trials_over_days_are_correlated_and_show_a_daily_cycle() -> None:
     minutes = range(0, 4 * 1440, 20)
     trials = [
         trial("read4k", 1, 100 + 20 * math.sin(2 * math.pi * at / 1440), n, minutes=at)
@@ -547,7 +547,7 @@ def test_instances_that_were_measured_together_share_a_clock() -> None:
     assert len(apart[0].seconds) == 150
 
 
-def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
+def test_each_series_has_a_median_and_an_effective_size() -> None:
     def course(host: str, rate: float) -> Measurement:
         # Moods of twenty seconds: far fewer independent values than seconds.
         series = [
@@ -575,7 +575,7 @@ def test_each_course_has_its_median_and_what_its_samples_are_worth() -> None:
 
 
 @pytest.mark.parametrize("rest", [0.0, 4096.0])
-def test_instances_that_did_nothing_break_nothing(rest: float) -> None:
+def test_idle_instances_are_handled(rest: float) -> None:
     # All the time, or most of it.
     idle = [(float(second), 0.0 if second % 3 else rest) for second in range(60)]
     fleet = [measured(host, [trial("read4k", 1, rest, series=idle)]) for host in "abc"]
@@ -598,7 +598,7 @@ def test_latencies_of_one_instance_are_put_into_bins() -> None:
 # Files.
 
 
-def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
+def test_results_of_a_killed_command_are_loaded(tmp_path: Path) -> None:
     whole = sweep()
     begun = replace(whole, trials=[])
     begun.write(tmp_path / "run" / "begun.json")
@@ -611,7 +611,7 @@ def test_what_a_killed_command_left_is_gathered(tmp_path: Path) -> None:
     assert find_measurements(tmp_path) == [tmp_path / "run" / "measurement.json"]
 
 
-def test_other_files_of_a_directory_are_passed_over(tmp_path: Path) -> None:
+def test_other_files_of_a_directory_are_ignored(tmp_path: Path) -> None:
     sweep().write(tmp_path / "study" / "measurements" / "ops-a.json")
     (tmp_path / "study" / "other.json").write_text("no JSON at all")
     (tmp_path / "study" / "directory.json").mkdir()
@@ -759,7 +759,7 @@ def test_a_figure_without_an_interval_says_so() -> None:
         (lambda: [sweep(rounds=1)], {"Variation across instances"}),
     ],
 )
-def test_what_is_not_drawn_is_listed(
+def test_omitted_charts_are_listed(
     measurements: Callable[[], list[Measurement]], lacking: set[str]
 ) -> None:
     page = render(analyse(measurements()))

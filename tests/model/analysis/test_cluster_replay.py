@@ -1,5 +1,4 @@
-"""A fleet of 45 instances over ten minutes, replayed from what each recorded: what is found, and
-what a reader of the page sees."""
+"""A cluster of 45 instances over ten minutes, replayed from its records: findings and page."""
 
 import json
 import re
@@ -22,7 +21,7 @@ SEEDS = (0, 1, 2)
 
 
 def replayed(made: SyntheticCluster, directory: Path) -> Analysis:
-    """The analysis of a fleet, from its files."""
+    """The analysis of a cluster, from its files."""
     return analyse([Measurement.read(path) for path in record(made, directory)])
 
 
@@ -43,7 +42,7 @@ def open_page(browser: Browser, page: Path, width: int, scheme: str = "light") -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_exactly_what_is_wrong_is_found(tmp_path: Path, seed: int) -> None:
+def test_exactly_the_faults_are_found(tmp_path: Path, seed: int) -> None:
     made = synthetic_cluster(seed)
     found = only(replayed(made, tmp_path))
     assert [each.instance for each in found.outliers] == [made.slower, made.slow]
@@ -75,14 +74,14 @@ def test_exactly_what_is_wrong_is_found(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_found_in_a_healthy_fleet(tmp_path: Path, seed: int) -> None:
+def test_a_healthy_cluster_has_no_findings(tmp_path: Path, seed: int) -> None:
     analysis = replayed(synthetic_cluster(seed, healthy=True), tmp_path)
     found = only(analysis)
     assert (found.outliers, found.alternating, found.cycles) == ([], [], [])
     assert any("none of 45 instances stands out" in said for said in analysis.findings)
 
 
-def test_the_same_files_in_another_order_are_the_same_fleet(tmp_path: Path) -> None:
+def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
     measurements = [Measurement.read(path) for path in record(synthetic_cluster(3), tmp_path)]
     first, second = analyse(measurements), analyse(measurements[::-1])
     assert first.subjects == second.subjects
@@ -91,18 +90,18 @@ def test_the_same_files_in_another_order_are_the_same_fleet(tmp_path: Path) -> N
 
 def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path: Path) -> None:
     made = synthetic_cluster(0)
-    record(made, tmp_path / "fleet")
-    page = tmp_path / "page" / "fleet.html"
+    record(made, tmp_path / "cluster")
+    page = tmp_path / "page" / "cluster.html"
     prices = [f"{name}=0.25" for name in made.series]
     done = tonnage.run(
-        "report", tmp_path / "fleet", "--price", *prices, "--output", page, check=True
+        "report", tmp_path / "cluster", "--price", *prices, "--output", page, check=True
     )
     assert re.search(rf"{made.slow} is a slow outlier, (39|4\d) % below", done.stdout)
     assert f"{made.bimodal} alternates" in done.stdout
     assert f"{made.cyclic} rises and falls" in done.stdout
     assert re.search(r"Has measurements of many instances\. Pass: 45 machines\.", done.stdout)
     assert re.search(r"Covers a substantial time\. Short: 10 min", done.stdout)
-    assert sorted(path.name for path in page.parent.iterdir()) == ["fleet.html", "fleet.json"]
+    assert sorted(path.name for path in page.parent.iterdir()) == ["cluster.html", "cluster.json"]
     kept = Analysis.read(page.with_suffix(".json"))
     assert only(kept).bad_apples[0].instance == made.slower
     (bought,) = kept.per_dollar

@@ -115,7 +115,7 @@ PAIRS: dict[str, tuple[Measurement, Measurement, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", PAIRS)
-def test_what_is_not_alike_is_not_one_subject(case: str) -> None:
+def test_other_conditions_are_another_group(case: str) -> None:
     first, second, apart = PAIRS[case]
     assert named(first, second) == [", ".join(filter(None, ("read4m", each))) for each in apart]
     again = replace(first, id="again")
@@ -123,13 +123,13 @@ def test_what_is_not_alike_is_not_one_subject(case: str) -> None:
     assert found.name == "read4m" and found.rate and found.rate.size == 2
 
 
-def test_machines_may_call_their_devices_otherwise() -> None:
+def test_names_of_devices_may_differ_between_machines() -> None:
     fleet = [one(host, **on(f"nvme{host}", f"/mnt/{host}", host)) for host in "123"]
     (found,) = analyse(fleet).subjects
     assert found.name == "read4m" and found.rate and found.rate.size == 3
 
 
-def test_the_ways_on_each_device_are_compared_with_each_other() -> None:
+def test_direct_and_buffered_are_compared_on_each_device() -> None:
     def both(device: str, direct: float) -> Measurement:
         trials = [trial("read4m", 1, direct), trial("read4m", 1, 100.0, direct=False)]
         return measured("a", trials, id=device, settings={}, **on(device, "/mnt"))
@@ -144,7 +144,7 @@ def test_the_ways_on_each_device_are_compared_with_each_other() -> None:
     ]
 
 
-def test_a_write_is_held_against_reads_of_its_own_device() -> None:
+def test_a_write_is_compared_with_reads_of_its_device() -> None:
     def of(device: str, operation: str, p50: float) -> Measurement:
         trials = [trial(operation, 1, 100.0, p50=p50)]
         return measured("a", trials, id=f"{operation} {device}", **on(device, "/mnt"))
@@ -276,7 +276,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize("case", NETWORKS)
-def test_networks_that_are_not_alike_are_told_apart(case: str) -> None:
+def test_unlike_networks_are_separate_groups(case: str) -> None:
     first, second, apart = NETWORKS[case]
     found = figures(
         analyse([network("1", [(1.0, 2.0)], **first), network("2", [(3.0, 4.0)], **second)])

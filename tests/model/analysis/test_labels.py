@@ -1,4 +1,4 @@
-"""What was measured with each value of a label: medians, densities, and the page with them."""
+"""Comparison of a label's values: medians, densities, and their page."""
 
 import json
 from pathlib import Path
@@ -94,7 +94,7 @@ def test_one_machines_trials_are_counted_where_it_is_alone() -> None:
     assert not found.is_dense
 
 
-def test_values_are_held_against_each_other_with_as_many_outstanding() -> None:
+def test_values_are_compared_at_the_same_concurrency() -> None:
     both = [made("a", [10.0], {"zone": "a"}), made("b", [20.0], {"zone": "b"})]
     more = made("b", [99.0], {"zone": "b"}, number=4)
     found = only(analyse([*both, more]))
@@ -106,7 +106,7 @@ def test_values_are_held_against_each_other_with_as_many_outstanding() -> None:
     )
 
 
-def test_the_page_has_a_chart_and_a_table_and_says_what_it_lacks() -> None:
+def test_the_page_has_a_chart_a_table_and_omissions() -> None:
     page = render(analyse(regions()))
     assert 'id="chart-label-1"' in page and "Medians by label" in page
     assert "read by region: density and histogram, % in each bin" in page

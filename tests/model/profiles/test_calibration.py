@@ -1,4 +1,4 @@
-"""Finished runs feed profiles: plans give back the run itself, and go from there elsewhere."""
+"""Calibrations from finished runs: plans reproduce the run, and extrapolate from it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_plan_gives_back_the_run_that_it_is_calibrated_by(
     assert found.evidence == "measured"
 
 
-def test_it_goes_on_to_other_fleets_by_each_resource_own_law() -> None:
+def test_calibrations_extrapolate_to_other_clusters_by_resource() -> None:
     # Disks held it up: four nodes take half as long, and what is fixed as long.
     found = planned([made_up(LAWS), calibrated([two_nodes()])], 4)
     assert math.isclose(found.seconds.median, 10 + 9 + 2)
@@ -112,7 +112,7 @@ def test_it_goes_on_to_other_fleets_by_each_resource_own_law() -> None:
     assert math.isclose(found.phases[0].seconds, 15 / 0.8)
 
 
-def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
+def test_a_link_carries_object_reads_besides_a_shuffle() -> None:
     """Of two nodes each gets all of its share and half of it again, of four three quarters."""
     moved = {"read": 2e9, "partition": 2e9, "send": 1e9, "receive": 1e9, "write": 2e9}
     phases = [phase("pass_one", 20.0, moved, {"send": 0.2, "receive": 0.2}), pass_two(18.0)]
@@ -135,7 +135,7 @@ def test_a_link_carries_what_a_store_gives_beside_a_shuffle() -> None:
     assert math.isclose(found.phases[0].seconds, 4e9 / 4 * 2 / 90e6, rel_tol=0.01)
 
 
-def test_what_a_run_did_not_need_is_as_measured() -> None:
+def test_resources_that_a_run_did_not_use_are_as_measured() -> None:
     # Links that are slow enough to hold up four nodes, though they did not hold up two.
     laws = {
         "m": [
@@ -176,7 +176,7 @@ def test_repeated_runs_show_how_runs_vary() -> None:
     assert narrow.high / narrow.low < wide.high / wide.low
 
 
-def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
+def test_unusable_runs_are_listed_with_the_reason() -> None:
     run = two_nodes()
     lost = [replace(run.nodes[0], lost="gone"), run.nodes[1]]
     cases = {
@@ -205,7 +205,7 @@ def test_runs_that_say_nothing_are_left_out_with_the_reason() -> None:
     assert "there is one on 4" in found.left_out[0].why
 
 
-def test_runs_of_other_jobs_are_passed_over_with_a_word() -> None:
+def test_runs_of_other_jobs_are_ignored_with_a_note() -> None:
     runs = calibrated([two_nodes()])
     for job in (sort_job("replicated"), mapreduce_job()):
         assert planned([made_up(LAWS), runs], 2, job).calibrated is None
@@ -237,7 +237,7 @@ def counted(**more: Any) -> RunRecord:
     )
 
 
-def test_a_map_reduce_brings_the_shares_of_its_functions_and_its_core_seconds() -> None:
+def test_a_mapreduce_calibrates_selectivities_and_core_seconds() -> None:
     run = counted()
     job = job_from_run(run)
     assert (job.settings["map_share"], job.settings["reduce_share"]) == (0.5, 0.1)
@@ -344,7 +344,7 @@ def test_a_directory_of_runs_and_profiles_has_each_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("network", ["infinite", "baseline"])
-def test_other_views_of_the_network_are_planned_too(network: Any) -> None:
+def test_other_network_models_can_be_planned(network: Any) -> None:
     phases = [pass_one(20.0, send=0.1, receive=0.1), pass_two(18.0)]
     run = replace(record({"n-0": phases, "n-1": phases}, 40.0), bytes=4_000_000_000)
     made = plan(

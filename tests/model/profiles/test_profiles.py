@@ -1,4 +1,4 @@
-"""Profiles of measurements: simulated fleets' truth comes out; what is not used is told."""
+"""Profiles from measurements: simulated distributions are recovered; unused parts are listed."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def simulated_measurements(
     ]
 
 
-def test_a_fleets_network_falls_as_it_grows() -> None:
+def test_network_scaling_follows_from_cluster_sizes() -> None:
     """Of the number of connections that carried most; the less of sent and received."""
     one, two = {(2, 1): 1e8, (4, 1): 5e7}, {(2, 2): 1.2e8, (4, 2): 9e7, (8, 2): 6e7}
     found = built([shuffled(f"node-{number}", one | two) for number in range(8)])
@@ -236,7 +236,7 @@ def test_between_unlike_machines_each_ones_own_link_counts() -> None:
     assert found.offers[0].scaling is None
 
 
-def test_a_fleets_truth_comes_out() -> None:
+def test_a_simulated_distribution_is_recovered() -> None:
     found = distributions(
         built(simulated_measurements(1, 60, 40, spread=0.1, of_days=0.15, mood=0.05))
     )["local both"]
@@ -249,7 +249,7 @@ def test_a_fleets_truth_comes_out() -> None:
     assert "60 nodes at 40 times" in found.spread_source and "disk-node-7-3" in found.source
 
 
-def test_times_are_not_taken_for_nodes_nor_nodes_for_times() -> None:
+def test_variation_of_times_and_nodes_is_separated() -> None:
     only_nodes = distributions(
         built(simulated_measurements(2, 40, 10, spread=0.1, of_days=0.0, mood=0.0))
     )["local both"]
@@ -263,7 +263,7 @@ def test_times_are_not_taken_for_nodes_nor_nodes_for_times() -> None:
 
 
 @given(again=st.integers(1, 5), nodes=st.integers(1, 5), seed=st.integers(0, 1 << 20))
-def test_looking_again_makes_no_more_nodes(again: int, nodes: int, seed: int) -> None:
+def test_repeated_measurements_add_no_nodes(again: int, nodes: int, seed: int) -> None:
     looked = simulated_measurements(seed, nodes, again, spread=0.02, of_days=0.02, mood=0.01)
     found = distributions(built(looked))["local both"]
     assert sum(mode.instances for mode in found.modes) == nodes
@@ -271,7 +271,7 @@ def test_looking_again_makes_no_more_nodes(again: int, nodes: int, seed: int) ->
     assert index_profiles([built(looked)]).offers[M][False].distributions["local both"] == found
 
 
-def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
+def test_a_common_factor_changes_only_the_level() -> None:
     measured = simulated_measurements(4, 6, 4, spread=0.1, of_days=0.1, mood=0.02)
     faster = [
         replace(
@@ -286,7 +286,7 @@ def test_what_all_had_alike_changes_nothing_but_the_level() -> None:
     assert fast.fleet_spread == pytest.approx(slow.fleet_spread)
 
 
-def test_the_slowest_of_many_lies_where_the_law_says() -> None:
+def test_the_slowest_of_many_matches_the_distribution() -> None:
     held = 0
     for seed in range(200):
         found = distributions(
@@ -299,7 +299,7 @@ def test_the_slowest_of_many_lies_where_the_law_says() -> None:
     assert 0.85 <= held / 200 <= 0.97
 
 
-def test_two_kinds_of_node_are_told_apart_on_several_days() -> None:
+def test_two_modes_are_found_over_several_days() -> None:
     measured = [
         disks({"rw": [rate * (1 + 0.01 * day)]}, host=f"node-{place}", days=day)
         for day in range(3)
@@ -330,7 +330,7 @@ def test_nodes_measured_each_alone_vary_as_nodes_do() -> None:
     assert found.modes[0].spread == pytest.approx(statistics.stdev(map(math.log, (4e8, 5e8, 6e8))))
 
 
-def test_what_was_recorded_is_as_the_study_reads_it() -> None:
+def test_recorded_measurements_match_the_study() -> None:
     study = Study.read(ROOT / "tests" / "data" / "study" / "study.json")
     found = distributions(built(study.measurements, assigned=OfferAssignments(default=M)))
     for resource, name in (
@@ -350,7 +350,7 @@ def test_what_was_recorded_is_as_the_study_reads_it() -> None:
     assert "as the model is unknown" in found["local both"].source
 
 
-def test_records_from_before_machines_told_their_type_are_read() -> None:
+def test_records_without_a_machine_type_are_read() -> None:
     old = Measurement.read(ROOT / "tests" / "data" / "artifacts" / "measurement-1.json")
     assert old.environment and old.environment.machine_type is None
     with_host = built([old])
@@ -375,7 +375,7 @@ def test_devices_tell_whether_they_are_volumes() -> None:
     assert "on a tmpfs" in why(built([disks(rates, devices=[memory])]))
 
 
-def test_of_parted_devices_only_the_mix_is_known() -> None:
+def test_separate_devices_only_give_the_mixed_rate() -> None:
     two = disks(
         {"rw": [1e8], "ro": [2e8], "wo": [1.5e8]},
         devices=[device(), device("nvme2n1")],
@@ -386,7 +386,7 @@ def test_of_parted_devices_only_the_mix_is_known() -> None:
     assert "only some of the devices" in why(found)
 
 
-def test_the_layout_that_carried_most_is_planned_with() -> None:
+def test_plans_use_the_fastest_layout() -> None:
     several = [device(), device("nvme2n1")]
     measured = [
         disks({"rw": [rate]}, host=f"node-{node}", devices=of, settings={"layout": layout})
@@ -403,7 +403,7 @@ def test_the_layout_that_carried_most_is_planned_with() -> None:
     assert "single of 1 device: raid0 of 2 devices was faster" in why(found)
 
 
-def test_a_networks_fall_is_a_share_of_two_nodes() -> None:
+def test_network_scaling_is_relative_to_two_nodes() -> None:
     said = OfferAssignments(default=M)
     measured = [
         network({node: rate for node in range(size)})
@@ -427,7 +427,7 @@ def test_a_networks_fall_is_a_share_of_two_nodes() -> None:
         ({}, None, "emulated within one machine"),
     ],
 )
-def test_what_is_no_offers_network_is_left_out(
+def test_emulated_networks_are_not_used(
     settings: dict[str, Any], said: OfferAssignments | None, reason: str
 ) -> None:
     measured = network({0: 1e8, 1: 1e8}, type=None if said else "m", **settings)
@@ -435,7 +435,7 @@ def test_what_is_no_offers_network_is_left_out(
     assert found.offers == [] and reason in why(found)
 
 
-def test_networks_of_other_links_are_not_one() -> None:
+def test_networks_of_different_links_are_not_combined() -> None:
     slow, fast = network({0: 1e8, 1: 1e8}), network({0: 1e9, 1: 1e9}, rate_bits_per_second=10**10)
     fast = replace(fast, id="fast")
     found = built([slow, fast], assigned=OfferAssignments(default=M))
@@ -444,7 +444,7 @@ def test_networks_of_other_links_are_not_one() -> None:
         assert said in why(found)
 
 
-def test_object_storage_is_planned_as_it_carried_most() -> None:
+def test_plans_use_the_fastest_setting_of_object_storage() -> None:
     chunk = 8 << 20
     trials = [
         *(store("get", chunk, threads, rate) for threads, rate in ((1, 5e7), (8, 3e8), (16, 2e8))),
@@ -488,7 +488,7 @@ def test_a_burst_is_not_what_lasts() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan, 1e15])
-def test_absurd_rates_are_left_out(rate: float) -> None:
+def test_absurd_rates_are_not_used(rate: float) -> None:
     found = built([disks({"rw": [rate, 5e8], "ro": [rate]})])
     assert distributions(found).keys() == {"local both"}
     assert distributions(found)["local both"].modes[0].median == pytest.approx(5e8)
@@ -496,7 +496,7 @@ def test_absurd_rates_are_left_out(rate: float) -> None:
     assert "local read: moved no data" in why(found)
 
 
-def test_what_no_plan_asks_for_is_told() -> None:
+def test_unused_measurements_are_listed() -> None:
     foreign = replace(measurement_of([]), id="fio", environment=None)
     debug = disks({"rw": [1e8]}, host="slow")
     debug = replace(
@@ -535,7 +535,7 @@ def test_what_no_plan_asks_for_is_told() -> None:
         assert said in why(found)
 
 
-def test_what_is_said_has_to_fit() -> None:
+def test_assignments_must_agree_with_machines() -> None:
     one, other = disks({"rw": [1e8]}), disks({"rw": [1e8]}, host="node-1", type=None)
     with pytest.raises(OfferError, match="node-0 reports aws/m"):
         built([one], assigned=OfferAssignments(default=("aws", "n")))
@@ -546,7 +546,7 @@ def test_what_is_said_has_to_fit() -> None:
     assert "node-1 does not report its offer" in why(found)
 
 
-def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Path) -> None:
+def test_a_directory_may_hold_measurements_and_profiles(tmp_path: Path) -> None:
     for each in simulated_measurements(5, 4, 2, spread=0.05, of_days=0.05, mood=0.01):
         each.write(tmp_path / "deep" / each.id / "measurement.json")
     made_up({"n": [distribution("local both", 1e9)]}).write(tmp_path / "n.json")
@@ -565,7 +565,7 @@ def test_a_directory_of_measurements_and_profiles_is_what_is_known(tmp_path: Pat
     assert index_profiles(read_profiles(str(tmp_path / "o.json"))).offers.keys() == {("aws", "o")}
 
 
-def test_a_directory_from_which_nothing_follows_is_refused(tmp_path: Path) -> None:
+def test_a_directory_without_usable_files_is_refused(tmp_path: Path) -> None:
     disks({"rw": [1e8]}, type=None).write(tmp_path / "measurement.json")
     with pytest.raises(ProfileError, match=r"--offer node-0=PROVIDER/TYPE"):
         read_profiles(str(tmp_path))
@@ -580,7 +580,7 @@ def test_a_directory_from_which_nothing_follows_is_refused(tmp_path: Path) -> No
         read_profiles(str(tmp_path / "job.json"))
 
 
-def test_a_plan_rests_on_what_was_measured_and_tells_what_was_not(tmp_path: Path) -> None:
+def test_a_plan_uses_measurements_and_notes_unused_ones(tmp_path: Path) -> None:
     for each in simulated_measurements(6, 5, 3, spread=0.05, of_days=0.05, mood=0.01):
         each.write(tmp_path / each.id / "measurement.json")
     measurement_of([trial("read4k", 1e6)], kind="ops").write(tmp_path / "ops" / "measurement.json")
@@ -704,7 +704,7 @@ def test_measured_here_profiled_and_planned_with(
         (("m.json",), "--output"),
     ],
 )
-def test_refuses_and_says_what_mends_it(
+def test_refusals_say_what_to_do(
     tonnage: Tonnage, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     if "m.json" in arguments:
@@ -717,7 +717,7 @@ def test_refuses_and_says_what_mends_it(
 
 
 @pytest.mark.parametrize("offer", ["m5.large", "aws/m5.large", "node-0=m5.large"])
-def test_an_offer_goes_by_either_name(tonnage: Tonnage, tmp_path: Path, offer: str) -> None:
+def test_an_offer_has_two_names(tonnage: Tonnage, tmp_path: Path, offer: str) -> None:
     disks({"rw": [1e8]}, type=None).write(tmp_path / "m.json")
     done = tonnage.run("profile", "m.json", "--output", "p.json", "--offer", offer, cwd=tmp_path)
     assert done.returncode == 0 and "aws/m5.large" in done.stdout
