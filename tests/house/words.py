@@ -49,5 +49,6 @@ ALLOWED = (
     "How much a fleet can carry",
     "EC2 Fleet",
     "CreateFleet",
+    *("fleets=", "fleets:", ".fleets", '"fleet spread"', 'uniform("fleet")'),
 )
-"""Text in which a word may stand: persisted names, the motto, other people's names."""
+"""Text in which a word may stand: persisted names, seeds of draws, the motto, other people's names."""

@@ -191,7 +191,7 @@ def test_a_lost_node_costs_what_the_arithmetic_says() -> None:
     assert undisturbed.seconds == pytest.approx(whole, rel=0.02)
     dies = whole / 2
     found = simulate(made, SMALL, replace(asked, deaths={3: dies}))
-    # The three go on; what was meant for the fourth goes nowhere, so that they are faster.
+    # The three continue; data for the fourth is dropped, so they are faster.
     rest = share / 2 * 2 / 4 / network
     owned = undisturbed.partitions // nodes
     more = -(-owned // 3)  # of which the one that gets most of them gets so many
@@ -266,7 +266,7 @@ def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
         source="",
         spread_source="",
     )
-    # So many were seen that the planner does not doubt the law, but for its spread.
+    # So many instances leave only the spread uncertain.
     slowest = [draw_rates(law, 100, seed).min() for seed in range(200)]
     planned = np.median(ClusterDraws().slowest(law, [100]))
     assert np.median(slowest) == pytest.approx(planned, rel=0.02)
@@ -430,7 +430,7 @@ def test_the_command_prints_the_cost_of_a_failure(monkeypatch: pytest.MonkeyPatc
     assert told["disturbed"]["bytes_out"] == told["undisturbed"]["bytes_in"] == TB
     assert [each["nodes"] for each in told["rows"]] == [4, 16]
     assert [each["hit"] for each in told["rows"]] == [[], ["sockets"]]
-    # With 8 nodes, 14 sockets: the fleet of 16 is the first.
+    # With 8 nodes, 14 sockets: the cluster of 16 is the first.
     assert told["first"] == {"nodes": 16, "limits": ["sockets"]}
     said = run(monkeypatch, "--lose", "1", "--seed", "5")
     assert "With 1 node lost after" in said and "What breaks, by cluster size" in said

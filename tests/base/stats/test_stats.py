@@ -370,21 +370,21 @@ def test_three_modes_and_their_shares() -> None:
 
 # Instances.
 
-FLEET = {f"i{number:02}": 100 + number / 2 for number in range(20)}
+CLUSTER = {f"i{number:02}": 100 + number / 2 for number in range(20)}
 
 
 def test_outliers_have_ratio_and_false_alarm() -> None:
-    found = outliers({**FLEET, "slow": 60.0, "slower": 3.0, "fast": 300.0})
+    found = outliers({**CLUSTER, "slow": 60.0, "slower": 3.0, "fast": 300.0})
     assert [each.name for each in found] == ["slower", "fast", "slow"]
     assert [each.worse for each in found] == [True, False, True]
     assert found[2].ratio == pytest.approx(60 / 104.5)
     assert all(each.false_alarm == 0.0001 for each in found)
-    latencies = outliers({**FLEET, "slow": 160.0}, "lower")
+    latencies = outliers({**CLUSTER, "slow": 160.0}, "lower")
     assert [(each.name, each.worse) for each in latencies] == [("slow", True)]
 
 
 def test_distances_are_in_robust_deviations_of_logarithms() -> None:
-    values = {**FLEET, "slow": 60.0}
+    values = {**CLUSTER, "slow": 60.0}
     logarithms = np.log(list(values.values()))
     middle = np.median(logarithms)
     scale = stats.median_abs_deviation(logarithms, scale="normal")
@@ -392,7 +392,7 @@ def test_distances_are_in_robust_deviations_of_logarithms() -> None:
 
 
 def test_close_few_or_equal_values_are_no_outliers() -> None:
-    assert outliers(FLEET) == ()
+    assert outliers(CLUSTER) == ()
     # Surely different, by five percent.
     assert outliers({**{f"i{n}": 100 + n / 1000 for n in range(20)}, "odd": 95.0}) == ()
     assert outliers({"a": 100.0, "b": 101.0, "c": 99.0, "d": 1.0}) == ()
@@ -411,9 +411,9 @@ def test_equal_and_idle_instances_hide_no_outlier() -> None:
         outliers({**equal, "odd": -1.0})
 
 
-@given(factor=st.floats(1e-3, 1e3), names=st.permutations([*FLEET, "slow"]))
+@given(factor=st.floats(1e-3, 1e3), names=st.permutations([*CLUSTER, "slow"]))
 def test_outliers_do_not_depend_on_unit_or_order(factor: float, names: list[str]) -> None:
-    values = {**FLEET, "slow": 60.0}
+    values = {**CLUSTER, "slow": 60.0}
     found = outliers({name: factor * values[name] for name in names})
     assert [(each.name, round(each.ratio, 6)) for each in found] == [
         (each.name, round(each.ratio, 6)) for each in outliers(values)
@@ -426,7 +426,7 @@ def test_instances_in_order_with_lines_of_their_own_percentiles() -> None:
     assert lines.names == ("a", "b", "c")
     assert lines.values == ((3, 1, 2), (4, 2, 2), (5, 9, 2))
     assert best_to_worst({"x": 1.0, "y": 2.0}, "lower") == ("x", "y")
-    low, middle = over_instances(FLEET, (0.1, 0.5))
+    low, middle = over_instances(CLUSTER, (0.1, 0.5))
     assert low.interval is None and low.missing == 16
     assert middle.value == 104.75 and middle.interval is not None
 
@@ -522,7 +522,7 @@ def test_an_unreachable_share_has_no_size() -> None:
     assert precision(drawn().normal(1, 10, size=50), 0.0001).needed is None
 
 
-# The fleet.
+# Clusters.
 
 
 def names(found: Iterable[InstanceFindings | Outlier]) -> set[str]:

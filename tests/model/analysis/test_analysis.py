@@ -147,11 +147,11 @@ def test_the_unit_of_a_cluster_is_the_instance() -> None:
 
 def test_percentiles_of_instances_are_never_pooled() -> None:
     # One instance of three is a hundred times slower: pooled, its operations would be the tail.
-    fleet = [
+    cluster = [
         measured(host, [trial("read4k", 1, 100.0, p50=p50)])
         for host, p50 in {"a": 1e-3, "b": 2e-3, "c": 0.2}.items()
     ]
-    found = subject(analyse(fleet), "read4k")
+    found = subject(analyse(cluster), "read4k")
     latencies = {each.name: each.seconds.value for each in found.chosen.latencies}
     assert latencies == pytest.approx({"mean": 2e-3, "p50": 2e-3, "p99": 6e-3, "max": 18e-3})
     assert found.lines and found.lines.instances == ["a", "b", "c"]
@@ -427,20 +427,20 @@ def test_a_file_that_is_not_a_catalog_is_refused(tmp_path: Path) -> None:
         prices([], str(file))
 
 
-# Doubts.
+# Warnings.
 
 
-def doubts(*trials: Trial) -> list[str]:
+def warnings_of(*trials: Trial) -> list[str]:
     """The warnings about a machine's trials."""
     return [said for said in analyse([measured("a", trials)]).warnings if "durability" in said]
 
 
 def test_a_durable_write_that_is_too_fast_gets_a_warning() -> None:
-    (said,) = doubts(trial("write4k", 1, 1e4, p50=50e-6))
+    (said,) = warnings_of(trial("write4k", 1, 1e4, p50=50e-6))
     assert said.startswith(
         "write4k on a: the p50 of durable writes is less than 100 µs (minimum 50.0 µs"
     )
-    (said,) = doubts(trial("write4k", 4, 1e3, p50=2e-3), trial("read4k", 4, 1e3, p50=3e-3))
+    (said,) = warnings_of(trial("write4k", 4, 1e3, p50=2e-3), trial("read4k", 4, 1e3, p50=3e-3))
     assert "less than that of reads of the same size" in said
     assert "write-back cache in the host: durability cannot be confirmed" in said
 
@@ -457,7 +457,7 @@ def test_a_durable_write_that_is_too_fast_gets_a_warning() -> None:
     ],
 )
 def test_a_plausible_durable_write_gets_no_warning(trials: list[Trial]) -> None:
-    assert doubts(*trials) == []
+    assert warnings_of(*trials) == []
 
 
 def test_unlike_machines_get_a_warning() -> None:
@@ -578,10 +578,10 @@ def test_each_series_has_a_median_and_an_effective_size() -> None:
 def test_idle_instances_are_handled(rest: float) -> None:
     # All the time, or most of it.
     idle = [(float(second), 0.0 if second % 3 else rest) for second in range(60)]
-    fleet = [measured(host, [trial("read4k", 1, rest, series=idle)]) for host in "abc"]
-    found = subject(analyse(fleet), "read4k")
+    cluster = [measured(host, [trial("read4k", 1, rest, series=idle)]) for host in "abc"]
+    found = subject(analyse(cluster), "read4k")
     assert (found.instances, found.spread, bool(found.courses)) == ([], None, rest > 0)
-    assert "read4k" in render(analyse(fleet))
+    assert "read4k" in render(analyse(cluster))
 
 
 def test_latencies_of_one_instance_are_put_into_bins() -> None:

@@ -124,8 +124,8 @@ def test_other_conditions_are_another_group(case: str) -> None:
 
 
 def test_names_of_devices_may_differ_between_machines() -> None:
-    fleet = [one(host, **on(f"nvme{host}", f"/mnt/{host}", host)) for host in "123"]
-    (found,) = analyse(fleet).subjects
+    cluster = [one(host, **on(f"nvme{host}", f"/mnt/{host}", host)) for host in "123"]
+    (found,) = analyse(cluster).subjects
     assert found.name == "read4m" and found.rate and found.rate.size == 3
 
 

@@ -41,11 +41,11 @@ LAWS = {
 }
 
 
-def two_nodes(one: float = 20.0, two: float = 18.0, beside: float = 2.0, **more: Any) -> RunRecord:
+def two_nodes(one: float = 20.0, two: float = 18.0, elsewhere: float = 2.0, **more: Any) -> RunRecord:
     """A sort of 4 GB on two nodes, held up by disks in both passes."""
     at_work = {"send": 0.1, "receive": 0.1, "read": 0.95}
     phases = [pass_one(one, **at_work), pass_two(two)]
-    run = record({"n-0": phases, "n-1": phases}, one + two + beside)
+    run = record({"n-0": phases, "n-1": phases}, one + two + elsewhere)
     return replace(run, bytes=4_000_000_000, **more)
 
 
@@ -74,21 +74,21 @@ def planned(
 @given(
     one=st.floats(1, 500),
     two=st.floats(1, 500),
-    beside=st.floats(0, 60),
+    elsewhere=st.floats(0, 60),
     holding=st.sampled_from(["read", "write", "partition", "none"]),
     share=st.floats(0.2, 5),
 )
 def test_a_plan_gives_back_the_run_that_it_is_calibrated_by(
-    one: float, two: float, beside: float, holding: str, share: float
+    one: float, two: float, elsewhere: float, holding: str, share: float
 ) -> None:
     """Whatever held it up, and whatever was measured: faster resources, or slower ones."""
     at_work = dict.fromkeys(("send", "receive", "write"), 0.1) | {holding: 0.95}
     phases = [pass_one(one, **at_work), pass_two(two)]
-    run = record({"n-0": phases, "n-1": phases}, one + two + beside)
+    run = record({"n-0": phases, "n-1": phases}, one + two + elsewhere)
     run = replace(run, bytes=4_000_000_000)
     laws = {"m": [distribution("local both", share * 100e6), distribution("network", share * 60e6)]}
     found = planned([made_up(laws, [(2, 1.0), (4, 0.9)]), calibrated([run])], 2)
-    assert math.isclose(found.seconds.median, one + two + beside, rel_tol=1e-9)
+    assert math.isclose(found.seconds.median, one + two + elsewhere, rel_tol=1e-9)
     assert [each.name for each in found.phases][:2] == ["map and shuffle", "sort and reduce"]
     assert math.isclose(found.phases[0].seconds, one) and math.isclose(found.phases[1].seconds, two)
     assert found.evidence == "measured"
@@ -107,7 +107,7 @@ def test_calibrations_extrapolate_to_other_clusters_by_resource() -> None:
     # One node needs no network, but no less of the rest.
     alone = planned([calibrated([run])], 1)
     assert math.isclose(alone.phases[0].seconds, 40.0) and alone.phases[0].bottleneck != "network"
-    # And bandwidth falls in larger fleets, as it was measured to.
+    # Bandwidth falls in larger clusters, as measured.
     found = planned([made_up(LAWS, [(2, 1.0), (4, 0.8)]), calibrated([run])], 4)
     assert math.isclose(found.phases[0].seconds, 15 / 0.8)
 

@@ -554,7 +554,7 @@ def test_a_directory_may_hold_measurements_and_profiles(tmp_path: Path) -> None:
     both = index_profiles(read_profiles(str(tmp_path)))
     assert both.offers.keys() == {M, ("aws", "n")}
     assert both.offers[M][False].distributions["local both"].modes[0].instances == 4
-    # Once a profile was made of them, that is what counts: whoever made it may have said more.
+    # A profile that was built from them takes precedence: its author may have assigned more.
     measured = [Measurement.read(path) for path in sorted(tmp_path.glob("deep/*/*.json"))]
     said = OfferAssignments(by_host={f"node-{node}": ("aws", "o") for node in range(4)})
     built(measured, assigned=said).write(tmp_path / "o.json")
@@ -727,7 +727,7 @@ def test_an_offer_has_two_names(tonnage: Tonnage, tmp_path: Path, offer: str) ->
 
 def test_what_cannot_be_written_is_named_as_it_was_given(tonnage: Tonnage, tmp_path: Path) -> None:
     disks({"rw": [1e8]}, type="m5.large").write(tmp_path / "m.json")
-    # A name that has room for no other one beside it, which is written first.
+    # A name of maximum length: no temporary file with a longer name can be written first.
     name = f"{'p' * 250}.json"
     done = tonnage.run("profile", "m.json", "--output", name, cwd=tmp_path)
     assert done.returncode == 1 and f"tonnage: {name}: File name too long" in done.stderr
