@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from support.browser import Browser, chromium
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.s3 import KEYS, Bucket, server
 from tonnage.provision.lab import STATE_DIR
 
@@ -48,7 +48,7 @@ def tonnage() -> Tonnage:
 @pytest.fixture
 def disk() -> Iterator[Path]:
     """An empty directory on a real disk."""
-    with room() as directory:
+    with disk_dir() as directory:
         yield directory
 
 

@@ -171,7 +171,7 @@ def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> No
     memory = 64 << 20
     trials = ("--size", "400MB", "--seconds", "0.3", "--repetitions", "1", f"--memory={memory}")
     where = ("--dir", disk, "--output", disk / "out")
-    used = processes.used([tonnage.path, "measure", "disk", *where, *trials, "--json"])
+    used = processes.run_with_usage([tonnage.path, "measure", "disk", *where, *trials, "--json"])
     assert used.returncode == 0
     moved = [trial["phase"]["stages"][-1]["bytes"] for trial in json.loads(used.out)["trials"]]
     assert min(moved) > 0 and max(moved) > 2 * memory

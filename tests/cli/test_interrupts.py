@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.processes import Running, started
+from support.processes import RunningCommand, started
 from tonnage.run.sort.gensort import generate
 
 RECORDS = 200_000
@@ -48,7 +48,7 @@ class Sort:
         return ["run", "sort", self.input, *places, MEMORY, *faults]
 
     @contextmanager
-    def stalled(self, where: str) -> Iterator[Running]:
+    def stalled(self, where: str) -> Iterator[RunningCommand]:
         """The command, under way in a pass."""
         args = self.args(stall("write", WHERE[where], milliseconds=250))
         with started([self.tonnage.path, *args]) as running:

@@ -31,10 +31,10 @@ import pytest
 from support import hadoop
 from support.cases import Case, drawn
 from support.command import Tonnage
-from support.disk import room
-from support.faulty import NODES, Faulty, faulty
+from support.disk import disk_dir
+from support.faulty_lab import NODES, FaultyLab, faulty_lab
 from support.labs import needs_lab
-from support.processes import Running
+from support.processes import RunningCommand
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
 
@@ -56,7 +56,7 @@ pytestmark = [needs_lab, pytest.mark.hadoop, pytest.mark.timeout(600)]
 class Arena:
     """Where cases are run."""
 
-    fleet: Faulty
+    fleet: FaultyLab
     teravalidate: Callable[[Path], hadoop.Validation]
     shared: Path
     """An input that all machines see."""
@@ -92,7 +92,7 @@ class Arena:
 def arena() -> Iterator[Arena]:
     """One lab for all cases, with the input."""
     tonnage = Tonnage()
-    with room("faults-") as place, faulty(place) as fleet, hadoop.judge() as teravalidate:
+    with disk_dir("faults-") as place, faulty_lab(place) as fleet, hadoop.judge() as teravalidate:
         shared = place / "in"
         shared.mkdir()
         generate(NODES * RECORDS, [shared / f"f{number}" for number in range(3)])
@@ -107,7 +107,7 @@ def arena() -> Iterator[Arena]:
 def test_the_output_is_right_or_what_is_lost_is_named(arena: Arena, disk: Path, case: Case) -> None:
     began = time.monotonic()
     try:
-        with arena.fleet.started(arena.command(case, disk)) as run:
+        with arena.fleet.start_on_head(arena.command(case, disk)) as run:
             befall(arena, case, run)
             code, said = ended(arena.fleet, run)
         what = "whole"
@@ -138,11 +138,11 @@ def test_the_output_is_right_or_what_is_lost_is_named(arena: Arena, disk: Path, 
                 shutil.rmtree(Path(arena.fleet.disk.format(node=node.name)) / name, True)
 
 
-def befall(arena: Arena, case: Case, run: Running) -> None:
+def befall(arena: Arena, case: Case, run: RunningCommand) -> None:
     """Has it happen when it is to."""
     fleet, node = arena.fleet, case.node
     at = fleet.written_bytes + case.threshold * arena.given["bytes"]
-    run.until(lambda: fleet.written_bytes >= at)
+    run.wait_until(lambda: fleet.written_bytes >= at)
     arena.wrong.append(case)
     if case.fault == "kill agent":
         fleet.kill_agent(node)
@@ -168,28 +168,28 @@ def mend(arena: Arena, case: Case) -> None:
     if case.fault == "disk full":
         fleet.free(case.node)
     elif case.fault == "disk error":
-        fleet.mend_disk(case.node)
+        fleet.restore_disk(case.node)
     elif case.fault == "cut link":
-        fleet.mend_pair(case.node, case.other)
+        fleet.restore_pair(case.node, case.other)
     if case.fault in ("kill raylet", "cut link", "disk error"):
-        fleet.start_anew(case.node)
+        fleet.restart(case.node)
     arena.wrong.clear()
 
 
 def again(arena: Arena, case: Case, disk: Path) -> tuple[int, str]:
     """The same command once more, with nothing wrong any more; it has to be right now."""
-    with arena.fleet.started(arena.command(case, disk)) as run:
+    with arena.fleet.start_on_head(arena.command(case, disk)) as run:
         code, said = ended(arena.fleet, run)
     assert code == 0, f"once more it ended with {code}: {said}"
     return code, said
 
 
-def ended(fleet: Faulty, run: Running) -> tuple[int, str]:
+def ended(fleet: FaultyLab, run: RunningCommand) -> tuple[int, str]:
     """A command's exit code, and what it said of it; it does not hang."""
     try:
         _, said = run.process.communicate(timeout=WATCHDOG_SECONDS)
     except subprocess.TimeoutExpired:
-        where = fleet.stands()
+        where = fleet.thread_stacks()
         run.process.kill()
         raise AssertionError(f"it hangs:\n{where}") from None
     return run.process.returncode, said
@@ -203,7 +203,7 @@ def judged(arena: Arena, disk: Path, case: Case) -> None:
     found = json.loads(arena.tonnage.run("valsort", *places, "--json", check=True).stdout)
     for name in ("records", "checksum"):
         assert found[name] == record[name] == arena.given[name]
-    with room("links-") as links:
+    with disk_dir("links-") as links:
         for each in listed:
             (links / Path(each["path"]).name).symlink_to(each["path"])
         assert arena.teravalidate(links) == hadoop.Validation(True, arena.given["checksum"], [])

@@ -1,4 +1,4 @@
-"""Object stores: which trials are run, what they come to on a real server, and how they end."""
+"""Object stores: which trials are run, their results on a real server, and how they end."""
 
 import json
 import re
@@ -20,18 +20,18 @@ from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.knee import knee
 from tonnage.measure.object import (
     Knee,
-    Settings,
-    agenda,
-    enough,
+    ObjectSettings,
+    buffer_bytes,
     knees,
     measure_object,
-    memory_bytes,
+    threads_needed,
+    trial_order,
 )
 from tonnage.run.sort.gensort import generate
 from tonnage.run.storage.object_store import parse_url
 
 MIB = 1 << 20
-SETTINGS = Settings(
+SETTINGS = ObjectSettings(
     bucket=BUCKET,
     prefix="some/where",
     endpoint=None,
@@ -49,7 +49,7 @@ SETTINGS = Settings(
 
 @pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server's keys, and no others, in the environment."""
+    """Only the server's keys are in the environment."""
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_PROFILE", raising=False)
@@ -57,13 +57,13 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def s3(keys: None) -> Iterator[Server]:
-    """A server that is as fast as it can be, and does not fail."""
+    """A fast server without faults."""
     with server() as running:
         yield running
 
 
 def measured(running: Server, out: Path, **changes: Any) -> Measurement:
-    """The whole measurement."""
+    """Run a complete measurement."""
     settings = replace(SETTINGS, endpoint=running.endpoint, **changes)
     *_, whole = measure_object(out, settings, command=["test"])
     assert isinstance(whole, Measurement)
@@ -85,7 +85,7 @@ def requesting(trial: Trial) -> Stage:
         ({1: 0.0, 2: 0.0}, 1),
     ],
 )
-def test_the_knee_is_the_smallest_that_comes_within_5_percent(
+def test_the_knee_is_the_smallest_value_within_5_percent_of_the_best(
     values: dict[int, float], found: int
 ) -> None:
     assert knee(values) == found
@@ -93,15 +93,15 @@ def test_the_knee_is_the_smallest_that_comes_within_5_percent(
 
 
 @pytest.mark.parametrize("values", [{}, {1: float("nan")}, {1: -1.0}, {1: float("inf")}])
-def test_what_has_no_knee_is_refused(values: dict[int, float]) -> None:
-    with pytest.raises(ValueError, match="finite and not less than zero"):
+def test_values_without_a_knee_are_refused(values: dict[int, float]) -> None:
+    with pytest.raises(ValueError, match="finite and not negative"):
         knee(values)
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="share must be at least 0"):
         knee({1: 1.0}, 1.0)
 
 
 def trial(operation: str, chunk_bytes: int, threads: int, rate: float, number: int = 0) -> Trial:
-    """A made-up trial."""
+    """An invented trial."""
     return Trial(
         name="made up",
         bytes_per_second=rate,
@@ -120,18 +120,18 @@ def trial(operation: str, chunk_bytes: int, threads: int, rate: float, number: i
     )
 
 
-def walked(settings: Settings, rates: Callable[[TrialSpec], float]) -> list[TrialSpec]:
-    """All steps, when trials give these rates."""
+def walked(settings: ObjectSettings, rates: Callable[[TrialSpec], float]) -> list[TrialSpec]:
+    """All steps, if the trials give these rates."""
     done: list[Trial] = []
     steps = []
-    for step in agenda(settings, done):
+    for step in trial_order(settings, done):
         steps.append(step)
         chunk = step.block_bytes or 0
         done.append(trial(step.operation, chunk, step.outstanding, rates(step), step.round))
     return steps
 
 
-def test_each_round_has_each_trial_once_in_an_order_of_its_own() -> None:
+def test_each_round_has_each_kind_once_in_its_own_order() -> None:
     settings = replace(SETTINGS, rounds=3, threads=(1, 2, 4, 8))
     steps = walked(settings, lambda _: 1.0)
     expected = [
@@ -151,22 +151,22 @@ def test_each_round_has_each_trial_once_in_an_order_of_its_own() -> None:
     assert orders[0] != orders[1] != orders[2]
     assert walked(settings, lambda _: 1.0) == steps
     assert walked(replace(settings, seed=2), lambda _: 1.0) != steps
-    assert settings.most_seconds == pytest.approx(3 * len(expected) * 0.3)
-    assert settings.laid_out_bytes == 12 * MIB
-    assert replace(settings, operations=("put",)).laid_out_bytes == 0
-    assert memory_bytes(settings) == 10 * 5 * MIB
+    assert settings.max_duration_seconds == pytest.approx(3 * len(expected) * 0.3)
+    assert settings.prepared_bytes == 12 * MIB
+    assert replace(settings, operations=("put",)).prepared_bytes == 0
+    assert buffer_bytes(settings) == 10 * 5 * MIB
 
 
-def test_each_size_of_a_chunk_ends_when_it_is_known_well_enough() -> None:
+def test_each_chunk_size_ends_when_it_is_precise() -> None:
     until = replace(SETTINGS, operations=("get",), threads=(2,), rounds=9, until_confidence=0.02)
     steps = walked(until, lambda s: 100.0 if s.block_bytes == MIB else 100.0 + 50 * (s.round % 2))
     sizes = [step.block_bytes for step in steps]
-    # Six are the fewest from which a median has an interval of 95 %.
+    # Six runs are the fewest with a 95 % interval of the median.
     assert (sizes.count(MIB), sizes.count(5 * MIB)) == (6, 9)
     assert {step.until_confidence for step in steps} == {0.02}
 
 
-def test_knees_are_of_the_medians_of_each_size() -> None:
+def test_knees_come_from_the_medians_of_each_chunk_size() -> None:
     trials = [trial("get", 1, 1, rate) for rate in (10.0, 97.0, 50.0)]
     trials += [trial("get", 1, 4, rate) for rate in (1.0, 99.0, 100.0)]
     trials += [trial("get", 1, 2, 96.0), trial("put", 1, 8, 5.0), trial("get", 4, 2, 7.0)]
@@ -177,7 +177,7 @@ def test_knees_are_of_the_medians_of_each_size() -> None:
     ]
 
 
-def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
+def test_threads_needed_is_the_knee_of_the_nearest_chunk_size() -> None:
     trials = [trial("get", 1, 2, 9.0), trial("get", 64, 8, 9.0), trial("put", 8, 32, 9.0)]
     measured = Measurement(
         id="m",
@@ -190,8 +190,8 @@ def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
         page_cache="",
         trials=trials,
     )
-    assert [enough([measured], size) for size in (1, 4, 16, 640)] == [2, 2, 8, 8]
-    assert enough([replace(measured, trials=trials[2:])], 8) is None
+    assert [threads_needed([measured], size) for size in (1, 4, 16, 640)] == [2, 2, 8, 8]
+    assert threads_needed([replace(measured, trials=trials[2:])], 8) is None
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_enough_is_the_knee_of_the_nearest_size_that_was_got() -> None:
         ("s3://", None),
     ],
 )
-def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | None) -> None:
+def test_a_url_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | None) -> None:
     if found:
         assert parse_url(text) == found
         return
@@ -215,7 +215,7 @@ def test_a_place_is_a_bucket_and_a_folder(text: str, found: tuple[str, str] | No
         parse_url(text)
 
 
-def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
+def test_each_trial_does_what_its_name_says(s3: Server, disk: Path) -> None:
     whole = measured(s3, disk / "out")
     assert Measurement.read(disk / "out" / "measurement.json") == whole
     assert len(whole.trials) == len(SETTINGS.trial_kinds) == len(whole.figures) == 10
@@ -227,7 +227,7 @@ def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
         happened = trial.beside
         assert happened and happened.foreign_cpu_seconds >= 0 <= happened.stolen_cpu_seconds
         assert happened.dirty_bytes_before is not None is not happened.dirty_bytes_after
-        # There is no device that this machine could ask.
+        # A store has no device on this machine.
         assert (happened.device, happened.device_read_bytes, happened.queue) == ("", None, {})
         assert reading.operation == ("get" if gets else "put")
         assert reading.details["tool_operation"] == step.operation
@@ -241,7 +241,7 @@ def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
         assert (reading.details["completing_seconds"] is not None) == (
             step.operation == "multipart"
         )
-        # What was asked for is what came out of the graph, once each.
+        # Every request leaves the graph exactly once.
         done = requesting(trial)
         assert done.bytes == done.records * (reading.block_bytes or 0)
         assert reading.details["requests"] == done.records >= latency.count
@@ -250,7 +250,7 @@ def test_each_trial_is_what_its_name_says(s3: Server, disk: Path) -> None:
     assert s3.files() == []
 
 
-def test_what_is_laid_out_are_the_records_of_the_benchmark(s3: Server, disk: Path) -> None:
+def test_prepared_objects_contain_benchmark_records(s3: Server, disk: Path) -> None:
     config = {
         "store": {"bucket": BUCKET, "endpoint": s3.endpoint},
         "work": {"lay_out": {"objects": 1}},
@@ -270,7 +270,7 @@ def test_what_is_laid_out_are_the_records_of_the_benchmark(s3: Server, disk: Pat
     assert (removed, s3.files()) == ({"objects": 1}, [])
 
 
-def test_only_the_own_folder_is_emptied(s3: Server, disk: Path) -> None:
+def test_only_our_own_folder_is_emptied(s3: Server, disk: Path) -> None:
     other = s3.directory / BUCKET / "some" / "where" / "else"
     other.parent.mkdir(parents=True)
     other.write_bytes(b"mine")
@@ -279,10 +279,10 @@ def test_only_the_own_folder_is_emptied(s3: Server, disk: Path) -> None:
 
 
 @pytest.mark.parametrize("operation", ["get", "put", "multipart"])
-def test_errors_that_pass_are_counted_and_what_was_asked_is_done(
+def test_transient_errors_are_counted_and_requests_completed(
     keys: None, disk: Path, operation: str
 ) -> None:
-    # Of thousands of requests none should meet five faults in a row: that ends a measurement.
+    # None of thousands of requests should meet five faults in a row, which ends a measurement.
     with server("-errors", "0.02", "-cuts", "0.02", "-seed", "5") as running:
         changes = {"operations": (operation,), "chunk_bytes": (5 * MIB,), "seconds": 1.0}
         whole = measured(running, disk / "out", **changes)
@@ -297,7 +297,7 @@ def test_errors_that_pass_are_counted_and_what_was_asked_is_done(
     assert kinds <= {"server", "throttled", "broken"} and kinds
 
 
-def test_errors_that_stay_end_in_one_line(keys: None, tonnage: Tonnage, disk: Path) -> None:
+def test_permanent_errors_end_in_one_line(keys: None, tonnage: Tonnage, disk: Path) -> None:
     with server("-errors", "1") as running:
         said = tonnage.run(*command(running, disk / "out", "--operation", "put"))
         assert (said.returncode, said.stdout) == (1, "")
@@ -327,7 +327,7 @@ def test_the_command_prints_trials_and_knees(s3: Server, tonnage: Tonnage, disk:
     lines = said.stdout.splitlines()
     assert sum(line.startswith(("get 5MiB x", "put 5MiB x")) for line in lines) == 8
     assert sum("first byte" in line for line in lines) == 2
-    knee_line = r"(get|put) of 5 MiB: knee at \d threads?, [\d,.]+ MB/s, within 5 % of the best"
+    knee_line = r"(get|put) of 5 MiB: \d requests? suffice, [\d,.]+ MB/s, within 5 % of the best"
     assert sum(bool(re.fullmatch(knee_line, line)) for line in lines) == 2
     assert s3.files() == []
 
@@ -337,6 +337,7 @@ def test_the_command_prints_trials_and_knees(s3: Server, tonnage: Tonnage, disk:
         ("get", 5 * MIB),
         ("put", 5 * MIB),
     }
+    del found["knees"]
     assert Measurement.from_json(found).trials == [
         Trial.read(path) for path in sorted((disk / "out").glob("trial-*.json"))
     ]
@@ -347,17 +348,17 @@ REFUSALS = {
     "no bucket": (["s3://nowhere/x"], "s3://nowhere: there is no such bucket at .* make it"),
     "nobody there": (
         ["--endpoint-url", "http://127.0.0.1:9"],
-        "--endpoint-url: .*127.0.0.1:9 cannot be",
+        "--endpoint(-url)?: .*127.0.0.1:9 cannot be",
     ),
     "no address": (
         ["--endpoint-url", "127.0.0.1"],
         "--endpoint-url 127.0.0.1: write it like http://",
     ),
     "no place": (["here"], "here: write s3://BUCKET or"),
-    "no such operation": (["--operation", "head"], "--operation head: there are get, put"),
+    "no such operation": (["--operation", "head"], "--operation head: give one of get, put"),
     "small parts": (
         ["--operation", "multipart", "--chunk-size", "1MiB"],
-        "--chunk-size 1048576: parts have 5MiB at least",
+        "--chunk-size 1048576: parts have at least 5MiB",
     ),
     "small objects": (
         ["--object-size", "1MiB"],
@@ -371,7 +372,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_be_measured_is_refused_in_one_line(
+def test_unusable_settings_are_refused_in_one_line(
     s3: Server, tonnage: Tonnage, disk: Path, case: str
 ) -> None:
     more, told = REFUSALS[case]
@@ -386,7 +387,7 @@ def test_what_cannot_be_measured_is_refused_in_one_line(
     assert s3.files() == []
 
 
-def test_wrong_keys_are_told(s3: Server, tonnage: Tonnage, disk: Path) -> None:
+def test_wrong_keys_are_an_error(s3: Server, tonnage: Tonnage, disk: Path) -> None:
     wrong = {"AWS_SECRET_ACCESS_KEY": "another"}
     said = tonnage.run(*command(s3, disk / "out"), env=wrong)
     assert said.returncode == 2
@@ -397,7 +398,7 @@ def test_wrong_keys_are_told(s3: Server, tonnage: Tonnage, disk: Path) -> None:
     )
 
 
-def test_keys_may_stand_in_aws_own_files(
+def test_keys_are_read_from_aws_files(
     s3: Server, tonnage: Tonnage, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in KEYS:
@@ -420,21 +421,21 @@ def test_an_interrupted_measurement_leaves_nothing_in_the_bucket(
 ) -> None:
     args = command(s3, disk / "out", "--operation", operation, "--seconds", "600")
     with started([tonnage.path, *args]) as running:
-        # In the midst of a trial: what is laid out is there, or what is put.
-        running.until(lambda: len(s3.files()) > 1)
+        # During a trial there are prepared or put objects.
+        running.wait_until(lambda: len(s3.files()) > 1)
         code, out, err = running.end(number)
     assert (code, out) == (130 if number == signal.SIGINT else 143, "")
     assert re.search(r"(^|\n)tonnage: interrupted: .*removed\n$", err), err
     assert s3.files() == []
 
 
-def test_a_killed_measurement_goes_on_and_then_leaves_nothing(
+def test_a_killed_measurement_resumes_and_leaves_nothing(
     s3: Server, tonnage: Tonnage, disk: Path
 ) -> None:
     out = disk / "out"
     args = command(s3, out, "--operation", "get", "put", "--repetitions", "3", "--json")
     with started([tonnage.path, *args]) as running:
-        running.until(lambda: (out / "trial-00001.json").exists())
+        running.wait_until(lambda: (out / "trial-00001.json").exists())
         running.end(signal.SIGKILL)
     kept = {path.name: path.read_bytes() for path in out.glob("trial-*.json")}
     assert 2 <= len(kept) < 6
@@ -446,7 +447,7 @@ def test_a_killed_measurement_goes_on_and_then_leaves_nothing(
     assert s3.files() == []
 
 
-def test_the_command_ends_when_it_is_known_well_enough(
+def test_the_command_ends_when_the_result_is_precise(
     s3: Server, tonnage: Tonnage, disk: Path
 ) -> None:
     args = command(s3, disk / "out", "--operation", "put", "--json")
@@ -459,7 +460,7 @@ def test_the_command_ends_when_it_is_known_well_enough(
     assert {trial["step"]["block_bytes"] for trial in found["trials"]} == {5 * MIB}
 
 
-def test_settings_are_kept_without_keys(s3: Server, disk: Path) -> None:
+def test_settings_are_recorded_without_keys(s3: Server, disk: Path) -> None:
     whole = measured(s3, disk / "out", operations=("put",), threads=(1,), chunk_bytes=(MIB,))
     expected = replace(
         SETTINGS,

@@ -78,7 +78,7 @@ def test_a_killed_measurement_resumes_with_a_gap(tonnage: Tonnage, disk: Path) -
     command += ["--json", "--operation", "read4k", "write4k", "--every", "1s", "--for", "6s"]
     command += ["--seconds", "0.2", "--file-size", "1MB"]
     with started(command) as running:
-        running.until(lambda: (out / "trial-00002.json").exists())
+        running.wait_until(lambda: (out / "trial-00002.json").exists())
         running.end(signal.SIGKILL)
     kept = {path.name: path.read_bytes() for path in out.glob("trial-*.json")}
     found = json.loads(tonnage.run(*command[1:], check=True).stdout)

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from support.command import Tonnage
-from support.disk import room
-from support.processes import patched, started
+from support.disk import disk_dir
+from support.processes import patched_command, started
 from support.rays import Rays, rays
 from support.replacing import replace
 from support.runs import NODES as RUN_ON
@@ -49,7 +49,7 @@ SIZE = ("--data", "40MB", "--memory", "32MiB")
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Rays]:
     """Two machines of a type, and the head, which no catalog has."""
-    with room("test-study-fleet-") as directory, rays(directory, ()) as made:
+    with disk_dir("test-study-fleet-") as directory, rays(directory, ()) as made:
         for name in NODES:
             made.add(name, {"provider": "lab", "machine-type": "small"})
         yield made
@@ -73,7 +73,7 @@ def data(disk: Path) -> Path:
 def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[str | Path]:
     """A study of the small machines, quickly."""
     of = ("study", "--cluster", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
-    return patched(
+    return patched_command(
         QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study.cluster.loop"
     )
 
@@ -101,7 +101,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     out = disk / "study"
     command = asked(cluster, catalog, data, "--output", out)
     first = done(cluster, [*command, "--until", "plan"])
-    assert f"Left: run, report. The same command, with --output {out}, goes on" in first.stdout
+    assert f"Left: run, report. The same command with --output {out} continues." in first.stdout
     planned = ClusterStudy.read(out / "study.json")
     assert [step.name for step in planned.steps] == list(STEPS[:4])
     assert left(data) == []
@@ -137,7 +137,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     told = ClusterStudy.read(out / "study.json")
     assert told.came == study.came and told.report == study.report
     assert RunRecord.read(out / "sort" / "run.json") == run
-    assert "Came: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
+    assert "Result: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
     other = done(cluster, [*command, "--durability", "replicated"], check=False)
     assert other.returncode == 2
     assert "(durability was none, now replicated): give them as they were" in other.stderr
@@ -151,7 +151,7 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
     command = asked(cluster, catalog, data, "--output", out, "--until", "measure")
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
         with started(command, env=cluster.env) as running:
-            running.until(lambda: any(path.name == "in" for path in _inside(data)))
+            running.wait_until(lambda: any(path.name == "in" for path in _inside(data)))
             returncode, _, _ = running.end(number)
         assert returncode == code
         assert number == signal.SIGKILL or left(data) == []
@@ -160,7 +160,7 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
     # What a killed study had begun holds its directory until it ends.
     (out / "disk-small" / "fleet.json").unlink()
     with started(command, env=cluster.env) as running:
-        running.until(lambda: children(running.pid) != [])
+        running.wait_until(lambda: children(running.pid) != [])
         (child,) = children(running.pid)
         os.kill(running.pid, signal.SIGKILL)
         running.process.wait()
@@ -189,7 +189,7 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
     assert failed.returncode == 1
     assert (
         "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: have "
-        f"these back, or give another --output; the same command goes on, with --output {out}"
+        f"these back, or give another --output; the same command with --output {out} resumes it"
     ) in failed.stderr
     assert left(data) == []
 

@@ -14,7 +14,7 @@ import pytest
 from support import processes
 from support.command import Tonnage
 from support.disk import ROOT
-from support.processes import Running, patched, started
+from support.processes import RunningCommand, patched_command, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
@@ -50,7 +50,7 @@ def _made(directory: Path) -> Path:
     return directory
 
 
-def _sorting(running: Running, data: Path) -> Callable[[], bool]:
+def _sorting(running: RunningCommand, data: Path) -> Callable[[], bool]:
     """Whether a study is in the second pass of its sort."""
     parts = f".tonnage-study-{running.pid}/output/.tonnage-unfinished-*/part-*"
     return lambda: bool(list(data.glob(parts)))
@@ -259,7 +259,7 @@ def test_memory_is_kept(tonnage: Tonnage, disk: Path) -> None:
     memory, size = 64 << 20, 200_000_000
     where = ("--dir", _made(disk / "data"), "--output", disk / "study")
     sizes = (f"--memory={memory}", f"--data={size}")
-    used = processes.used([tonnage.path, "study", *where, *sizes, "--json"])
+    used = processes.run_with_usage([tonnage.path, "study", *where, *sizes, "--json"])
     assert used.returncode == 0
     assert json.loads(used.out)["run"]["bytes"] == size > 2 * memory
     assert used.peak_memory_bytes <= memory + processes.MOST_OVERHEAD_BYTES
@@ -269,7 +269,7 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     out = disk / "study"
     one, two = _made(disk / "one"), _made(disk / "two")
     args = ("study", *SIZE, "--dir", one, two, "--output", out, "--json")
-    done = subprocess.run(patched(QUICK, *args), capture_output=True, text=True, check=False)
+    done = subprocess.run(patched_command(QUICK, *args), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     _check_figures(document)
@@ -316,8 +316,8 @@ def test_a_study_that_is_cut_short_has_what_was_done(
 ) -> None:
     data, out = _made(disk / "data"), disk / "study"
     args = ("study", *SIZE, "--dir", data, "--output", out, "--json")
-    with started(patched({**QUICK, "faults": SLOW}, *args)) as running:
-        running.until(_sorting(running, data))
+    with started(patched_command({**QUICK, "faults": SLOW}, *args)) as running:
+        running.wait_until(_sorting(running, data))
         code, printed, err = running.end(number)
     assert (code, printed) == (exit_code, "")
 
@@ -342,16 +342,16 @@ def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
         for name in ("killed", "living", "last")
     )
     slow = {**QUICK, "faults": SLOW}
-    with started(patched(slow, *killed)) as running:
-        running.until(_sorting(running, data))
+    with started(patched_command(slow, *killed)) as running:
+        running.wait_until(_sorting(running, data))
         running.end(signal.SIGKILL)
     (data / "own").write_bytes(b"The reader's own file.")
-    with started(patched(slow, *living)) as running:
-        running.until(_sorting(running, data))
+    with started(patched_command(slow, *living)) as running:
+        running.wait_until(_sorting(running, data))
         running.process.send_signal(signal.SIGSTOP)  # It has all the time it needs.
         locked = f".tonnage-study-{running.pid}"
         assert sorted(os.listdir(data)) == [locked, "own"]
-        done = subprocess.run(patched(QUICK, *last), capture_output=True, text=True, check=False)
+        done = subprocess.run(patched_command(QUICK, *last), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert f"Report: {disk}/last/report.html\n" in done.stdout
         assert sorted(os.listdir(data)) == [locked, "own"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.disk import ROOT, room
+from support.disk import ROOT, disk_dir
 from support.processes import PATIENCE_SECONDS
 
 JARS = ROOT / ".tools" / "hadoop"
@@ -60,7 +60,7 @@ def terasort(input_dir: Path, output_dir: Path, *, reducers: int = 1) -> None:
 
 def teravalidate(directory: Path) -> Validation:
     """Check that a directory's files, in the order of their names, are in the order of keys."""
-    with room("validate-") as scratch:
+    with disk_dir("validate-") as scratch:
         report = scratch / "report"
         _run("TeraValidate", directory, report)
         return _validation(report)
@@ -71,7 +71,7 @@ def judge() -> Iterator[Callable[[Path], Validation]]:
     """`teravalidate` in one process for as many directories as there are to be."""
     source = ROOT / "tests" / "hadoop" / "Judge.java"
     with (
-        room("judge-") as scratch,
+        disk_dir("judge-") as scratch,
         (scratch / "said").open("w") as said,
         subprocess.Popen(
             ["java", *JVM, "-cp", f"{JARS}/*", source],
@@ -118,7 +118,7 @@ def _validation(report: Path) -> Validation:
 
 def terachecksum(directory: Path) -> str:
     """The sum of the records' CRC32s, in hexadecimal."""
-    with room("checksum-") as scratch:
+    with disk_dir("checksum-") as scratch:
         report = scratch / "report"
         _run("TeraChecksum", directory, report)
         return (report / "part-r-00000").read_text().strip()
@@ -126,7 +126,7 @@ def terachecksum(directory: Path) -> str:
 
 def _run(tool: str, *args: str | Path, properties: dict[str, int] | None = None) -> None:
     """Run one of the tools that are jobs, with its temporary files in a place of its own."""
-    with room("hadoop-") as scratch:
+    with disk_dir("hadoop-") as scratch:
         _java(tool, *_settings(scratch, properties), *args, cwd=scratch)
 
 

@@ -1,4 +1,4 @@
-"""Measurements made up for the tests, with trials of any figures."""
+"""Invented measurements for tests, with trials of any rates."""
 
 from collections.abc import Mapping, Sequence
 
@@ -36,7 +36,7 @@ def measurement(
     rates: Mapping[str, Sequence[float]],
     cpu_seconds_per_byte: Mapping[str, float] | None = None,
 ) -> Measurement:
-    """A measurement with trials of the given names and rates, which use CPU or next to none."""
+    """A measurement with trials of the given names and rates, with almost no CPU by default."""
     cpu = cpu_seconds_per_byte or {}
     return Measurement(
         id=name,
@@ -56,7 +56,7 @@ def measurement(
                 rates=[rate],
                 phase=PHASE,
             )
-            for trial, several in rates.items()
-            for rate in several
+            for trial, values in rates.items()
+            for rate in values
         ],
     )

@@ -1,4 +1,4 @@
-"""A fleet's network made up of links that are known: each part of the agenda as it must go."""
+"""A cluster's network with known links: the expected result of each network test."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,9 +11,9 @@ from tonnage.measure.net.cluster import ClusterNetSettings, NetworkTest, round_t
 from tonnage.measure.net.shuffle_analysis import analyse_shuffle
 
 FAULTS = ("died",)
-"""Why nodes are lost that are faulty; others lack what could not be done with them."""
+"""Reasons of loss that count as faulty nodes."""
 Links = Mapping[str, tuple[float, float]]
-"""What each node can send and receive."""
+"""The rates at which each node can send and receive."""
 SETTINGS = ClusterNetSettings(
     connections=(1,), sizes=None, block_bytes=1 << 20, seconds=1.0, rounds=2, seed=1
 )
@@ -25,7 +25,7 @@ def network(
     lost: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
 ) -> ClusterMeasurement:
-    """The measurement; of nodes that are lost, by why, there is what they sent as pairs alone."""
+    """The measurement; lost nodes, with their reasons, have only what they sent in pairs."""
     names = sorted(links)
     trials: dict[str, list[Trial]] = {name: [] for name in names}
     for number in range(settings.rounds):
@@ -37,7 +37,7 @@ def network(
     for name in names:
         why = (lost or {}).get(name)
         some = [each for each in trials[name] if why is None or each.name == "send, pair"]
-        whole = structs.replace(measurement(name, {}), trials=some)
+        node_measurement = structs.replace(measurement(name, {}), trials=some)
         kind = (types or {}).get(name, "m")
         rows.append(
             ClusterNode(
@@ -46,7 +46,7 @@ def network(
                 ok=why is None,
                 why=why,
                 faulty=why in FAULTS,
-                measurement=whole,
+                measurement=node_measurement,
             )
         )
     return analyse_shuffle(
@@ -54,41 +54,41 @@ def network(
     )
 
 
-def _trials(wanted: NetworkTest, links: Links) -> Iterator[tuple[str, Trial]]:
-    for place, (node, ways) in enumerate(zip(wanted.nodes, wanted.ways, strict=True)):
+def _trials(test: NetworkTest, links: Links) -> Iterator[tuple[str, Trial]]:
+    for place, (node, ways) in enumerate(zip(test.nodes, test.ways, strict=True)):
         for way in ways:
-            yield node, trial(wanted, place, way, links)
+            yield node, trial(test, place, way, links)
 
 
-def _rate(wanted: NetworkTest, place: int, way: str, links: Links) -> float:
-    """A link is full where each sends as much as others take; else the slowest's share is all's."""
-    together = wanted.spec
-    own = links[wanted.nodes[place]][(SEND, RECEIVE).index(way)]
-    if wanted.pattern in (ALONE, UNEVENLY):
+def _rate(test: NetworkTest, place: int, way: str, links: Links) -> float:
+    """Uneven tests fill each link; otherwise all nodes move the slowest one's share."""
+    spec = test.spec
+    own = links[test.nodes[place]][(SEND, RECEIVE).index(way)]
+    if test.pattern in (ALONE, UNEVENLY):
         return own
-    sends_to = zip(wanted.nodes, together.sends_to, strict=True)
+    sends_to = zip(test.nodes, spec.sends_to, strict=True)
     sending = [links[node][0] / len(to) for node, to in sends_to if to]
-    froms = {place: together.peers(place, RECEIVE) for place in range(together.endpoints)}
-    receiving = [links[wanted.nodes[to]][1] / count for to, count in froms.items() if count]
-    return min(*sending, *receiving) * together.peers(place, way)
+    froms = {place: spec.peers(place, RECEIVE) for place in range(spec.endpoints)}
+    receiving = [links[test.nodes[to]][1] / count for to, count in froms.items() if count]
+    return min(*sending, *receiving) * spec.peers(place, way)
 
 
-def trial(wanted: NetworkTest, place: int, way: str, links: Links) -> Trial:
-    """What the node in this place keeps of one way of its part."""
-    rate = _rate(wanted, place, way, links)
+def trial(test: NetworkTest, place: int, way: str, links: Links) -> Trial:
+    """The trial of the node in this place, in one direction."""
+    rate = _rate(test, place, way, links)
     details = {
-        "attempt": f"{wanted.key} {wanted.ways}",
-        "pattern": wanted.pattern,
-        "node_names": list(wanted.nodes),
-        "connections_per_pair": wanted.spec.connections,
+        "attempt": f"{test.key} {test.ways}",
+        "pattern": test.pattern,
+        "node_names": list(test.nodes),
+        "connections_per_pair": test.spec.connections,
     }
     return Trial(
-        name=f"{way}, {wanted.pattern}",
+        name=f"{way}, {test.pattern}",
         bytes_per_second=rate,
         cpu_seconds_per_byte=0.0,
         warm_up_seconds=0.0,
         rates=[rate],
         phase=PHASE,
-        step=TrialSpec(operation=way, outstanding=1, round=wanted.spec.number, suite="net"),
+        step=TrialSpec(operation=way, outstanding=1, round=test.spec.number, suite="net"),
         reading=Metric(source=Source(tool="test"), operation=way, details=details),
     )

@@ -1,4 +1,4 @@
-"""Commands that are interrupted while they run, and what they hold and use meanwhile."""
+"""Run commands that tests interrupt, and see what files and memory they use."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_SECONDS = 120
-"""After this a test fails instead of waiting for ever; no result depends on it."""
+"""A test fails after waiting this long; no result depends on it."""
 
 MOST_OVERHEAD_BYTES = 100 << 20
-"""What a command may use beside --memory: the interpreter, its libraries, the threads."""
+"""What a command may use beyond its memory setting: interpreter, libraries, threads."""
 
 PATCHED = """
 import functools, importlib, json, sys
@@ -29,7 +29,7 @@ for name, value in json.loads(sys.argv.pop(1)).items():
         setattr(part, name, value)
 tonnage.cli.main.main()
 """
-"""The command, with other constants than a module has, or with faults in a study's sort."""
+"""The command with changed constants of a module, or with faults in a study's sort."""
 
 LAUNCHER = """
 import json, os, sys
@@ -37,59 +37,59 @@ process = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
 _, status, usage = os.wait4(process, 0)
 print(json.dumps([os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024]), flush=True)
 """
-"""Starts a command and waits for it. It is small, since the kernel counts the memory of the process
-that starts another as the other's too."""
+"""Starts a command and waits for it. It is small, since the kernel counts the memory of the parent
+process as the child's, too."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a finished command said and used."""
+    """The output and memory use of a finished command."""
 
     returncode: int
     out: str
     peak_memory_bytes: int
 
 
-class Running:
-    """A command under way."""
+class RunningCommand:
+    """A running command."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self.pid = process.pid
 
-    def until(self, happened: Callable[[], bool]) -> None:
-        """Wait until it has happened, which has to be while the command runs."""
+    def wait_until(self, happened: Callable[[], bool]) -> None:
+        """Wait until something happens, which must be while the command runs."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not happened():
             if self.process.poll() is not None:
-                raise AssertionError(f"it ended before: {self.process.communicate()}")
+                raise AssertionError(f"the command ended before: {self.process.communicate()}")
             if time.monotonic() > deadline:
-                raise AssertionError("it never happened")
+                raise AssertionError("it did not happen in time")
             time.sleep(0.002)
 
     def end(self, number: signal.Signals) -> tuple[int, str, str]:
-        """Send a signal and wait; gives the exit code and what was said."""
+        """Send a signal and wait; returns the exit code and both outputs."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode, out, err
 
     def open_files(self, directory: Path) -> list[os.stat_result]:
-        """The files that it has open in a directory, or had there before they lost their names."""
-        found = []
+        """The open files of the command in a directory, including unlinked ones."""
+        files = []
         for entry in Path(f"/proc/{self.pid}/fd").iterdir():
             try:
                 if os.readlink(entry).startswith(f"{directory}/"):
-                    found.append(os.stat(entry))
+                    files.append(os.stat(entry))
             except FileNotFoundError:
                 continue  # Closed meanwhile.
-        return found
+        return files
 
 
 @contextmanager
 def started(
     command: Sequence[str | Path], cwd: Path | None = None, env: Mapping[str, str] | None = None
-) -> Iterator[Running]:
-    """Start a command, with more in its environment, and kill it if nothing else has ended it."""
+) -> Iterator[RunningCommand]:
+    """Start a command with an extended environment, and kill it at the end if it still runs."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -101,20 +101,20 @@ def started(
     )
     with process:
         try:
-            yield Running(process)
+            yield RunningCommand(process)
         finally:
             process.kill()
 
 
-def patched(
+def patched_command(
     patches: dict[str, Any], *args: str | Path, module: str = "tonnage.study.local"
 ) -> list[str | Path]:
-    """The command `tonnage` with `args`, a module of it patched."""
+    """The command `tonnage` with `args` and a patched module."""
     return [sys.executable, "-c", PATCHED, module, json.dumps(patches), *args]
 
 
-def used(command: Sequence[str | Path]) -> Usage:
-    """Run a command to its end and see what the kernel says of it."""
+def run_with_usage(command: Sequence[str | Path]) -> Usage:
+    """Run a command to its end and return its output and memory use."""
     launched = [sys.executable, "-S", "-c", LAUNCHER, *command]
     done = subprocess.run(launched, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     out, _, usage = done.stdout.rstrip("\n").rpartition("\n")

@@ -1,4 +1,4 @@
-"""An S3 server for the tests: versitygw over a directory, as `tests/setup.sh` has built it."""
+"""An S3 server for tests: versitygw over a directory, built by `tests/setup.sh`."""
 
 import subprocess
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from support.disk import ROOT, room
+from support.disk import ROOT, disk_dir
 
 PROGRAM = ROOT / ".tools" / "s3server"
 BUCKET = "tests"
@@ -19,22 +19,22 @@ KEYS = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "a secret for te
 
 @dataclass(frozen=True)
 class Server:
-    """A server under way."""
+    """A running server."""
 
     endpoint: str
     directory: Path
 
     def files(self) -> list[Path]:
-        """What its bucket holds: objects, and parts of uploads that were not completed."""
+        """The files of its bucket: objects, and parts of incomplete uploads."""
         return sorted(path for path in (self.directory / BUCKET).rglob("*") if path.is_file())
 
 
 @contextmanager
 def server(*flags: str) -> Iterator[Server]:
-    """A server with one bucket; the test is skipped where it is not built."""
+    """Run a server with one bucket; skips the test if it is not built."""
     if not PROGRAM.exists():
-        pytest.skip("the S3 server is not built: tests/setup.sh does it, and needs Go")
-    with room("s3-") as directory:
+        pytest.skip("the S3 server is not built: run tests/setup.sh, which needs Go")
+    with disk_dir("s3-") as directory:
         command: list[str | Path] = [PROGRAM, "-root", directory, "-bucket", BUCKET, *flags]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -49,7 +49,7 @@ def server(*flags: str) -> Iterator[Server]:
 
 
 class Bucket:
-    """A server's bucket, seen by another client than the one that is tested."""
+    """A server's bucket, accessed by a client other than the tested one."""
 
     def __init__(self, running: Server) -> None:
         self.endpoint = running.endpoint
@@ -64,31 +64,30 @@ class Bucket:
         )
 
     def put(self, key: str, content: bytes) -> None:
-        """Put an object."""
         self._client.put_object(Bucket=BUCKET, Key=key, Body=content)
 
-    def begin(self, key: str) -> None:
-        """Begin an upload, and leave it."""
+    def begin_upload(self, key: str) -> None:
+        """Begin a multipart upload and leave it incomplete."""
         self._client.create_multipart_upload(Bucket=BUCKET, Key=key)
 
     def content(self, folder: str) -> dict[str, bytes]:
-        """The objects of a folder, by their names in it."""
+        """The contents of a folder's objects, by their names in it."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=BUCKET, Prefix=f"{folder}/"
         )
         names = [each["Key"] for page in pages for each in page.get("Contents", [])]
-        # As the server has them: it may fail those that ask.
+        # Read from the server's disk: the server itself may inject faults.
         return {
             name.removeprefix(f"{folder}/"): (self._files / name).read_bytes() for name in names
         }
 
     def uploads(self) -> list[str]:
-        """Objects that somebody began to put and neither completed nor gave up."""
+        """The keys of incomplete multipart uploads."""
         listed = self._client.list_multipart_uploads(Bucket=BUCKET)
         return [each["Key"] for each in listed.get("Uploads", [])]
 
-    def sort(self, disk: Path, *more: str, source: str = "in/") -> list[str | Path]:
-        """The command's arguments, for a sort in little memory."""
+    def sort_command(self, disk: Path, *more: str, source: str = "in/") -> list[str | Path]:
+        """The arguments of a sort in little memory."""
         places: list[str | Path] = [f"s3://{BUCKET}/{source}", "--output", f"s3://{BUCKET}/out"]
         places += ["--scratch", disk / "scratch", "--endpoint-url", self.endpoint]
         return ["run", "sort", *places, "--memory=64MiB", *more]

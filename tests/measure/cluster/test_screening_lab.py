@@ -61,7 +61,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
         command += ["--size", "60MB", "--seconds", "3", "--memory", "16MiB"]
         command += ["--job", "sort", "--data", "100MB", "--catalog", catalog]
         with started([str(each) for each in command]) as run:
-            run.until(lambda: len(list((out / "disk" / DIES).glob("trial-*.json"))) >= 2)
+            run.wait_until(lambda: len(list((out / "disk" / DIES).glob("trial-*.json"))) >= 2)
             tonnage.run("lab", "fault", "--lab", LAB, DIES, "kill", check=True)
             stdout, stderr = run.process.communicate(timeout=300)
     # The one that died is missing, whoever else is suspect.

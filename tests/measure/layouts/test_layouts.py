@@ -543,8 +543,8 @@ def test_a_signal_during_a_measurement_undoes_the_layout(
     kind = ["--layout", "separate", "--file-system=xfs", "--mode=ro"]
     long = ["--size=100MB", "--seconds=600", "--repetitions=1000"]
     with started([tonnage.path, "measure", "layouts", *images, *kind, *long], disk) as running:
-        running.until(lambda: f"{ROOM}/separate-1" in Path("/proc/mounts").read_text())
-        running.until(lambda: bool(running.open_files(ROOM / "separate-1")))
+        running.wait_until(lambda: f"{ROOM}/separate-1" in Path("/proc/mounts").read_text())
+        running.wait_until(lambda: bool(running.open_files(ROOM / "separate-1")))
         said = tonnage.run("measure", "layouts", images[0], cwd=disk)
         assert said.returncode == 2
         assert "another tonnage measure layouts is running" in said.stderr
@@ -568,7 +568,7 @@ def test_a_killed_measurement_resumes_and_keeps_its_trials(
     command: list[Any] = ["measure", "layouts", *images, "--layout", *names, "--mode", *modes]
     command += ["--file-system=xfs", "--output", kept, *QUICK, f"--repetitions={rounds}"]
     with started([tonnage.path, *command], disk) as running:
-        running.until(lambda: (kept / "single" / "trial-00003.json").exists())
+        running.wait_until(lambda: (kept / "single" / "trial-00003.json").exists())
         running.end(signal.SIGKILL)
     had = {path: path.read_bytes() for path in kept.glob("*/*.json")}
     assert 6 <= len(had) < len(names) * (len(modes) * rounds + 1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.processes import PATIENCE_SECONDS, Running, started
+from support.processes import PATIENCE_SECONDS, RunningCommand, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
@@ -80,7 +80,7 @@ def moved(found: dict[str, Any], way: str, stage: str) -> int:
     )
 
 
-def endpoints_of(command: Running) -> list[int]:
+def endpoints_of(command: RunningCommand) -> list[int]:
     """The processes of a command that already send or receive."""
     found = []
     for entry in Path("/proc").iterdir():
@@ -108,10 +108,10 @@ def endless_command(tonnage: Tonnage, out: Path, *args: str) -> list[str | Path]
 
 
 @pytest.fixture
-def running(tonnage: Tonnage, tmp_path: Path) -> Iterator[Running]:
+def running(tonnage: Tonnage, tmp_path: Path) -> Iterator[RunningCommand]:
     """A running measurement of three endpoints."""
     with started(endless_command(tonnage, tmp_path / "out", "--endpoints=3")) as command:
-        command.until(lambda: len(endpoints_of(command)) == 3)
+        command.wait_until(lambda: len(endpoints_of(command)) == 3)
         yield command
 
 
@@ -255,7 +255,7 @@ def test_a_killed_measurement_resumes_with_complete_rounds(
     assert "was started with 2, not 3" in again.stderr
 
 
-def test_an_endpoint_that_is_killed_is_named(running: Running) -> None:
+def test_an_endpoint_that_is_killed_is_named(running: RunningCommand) -> None:
     processes = endpoints_of(running)
     os.kill(processes[0], signal.SIGKILL)
     _, err = running.process.communicate(timeout=60)
@@ -270,7 +270,7 @@ def test_an_endpoint_that_is_killed_is_named(running: Running) -> None:
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
 def test_no_endpoint_outlives_its_command(
-    running: Running, number: signal.Signals, code: int
+    running: RunningCommand, number: signal.Signals, code: int
 ) -> None:
     processes = endpoints_of(running)
     assert running.end(number)[0] == code
@@ -359,7 +359,7 @@ def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.S
     with started(
         endless_command(tonnage, tmp_path / "out", "--endpoints=2", "--namespaces")
     ) as command:
-        command.until(lambda: len(endpoints_of(command)) == 2)
+        command.wait_until(lambda: len(endpoints_of(command)) == 2)
         mine = {path.name for path in NAMESPACES.glob(f"tonnage-{command.pid}-*")}
         assert mine == {f"tonnage-{command.pid}-{name}" for name in ("0", "1", "switch")}
         # Another command neither disturbs this one nor removes its namespaces.

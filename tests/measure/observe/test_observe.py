@@ -421,7 +421,7 @@ def test_a_signal_is_passed_on_and_the_observation_is_written(
     with processes.started(
         [tonnage.path, "observe", "--output", out, "--", "sh", "-c", command], cwd=tmp_path
     ) as running:
-        running.until((tmp_path / "ready").exists)
+        running.wait_until((tmp_path / "ready").exists)
         code, said, _ = running.end(signal.SIGINT)
     assert (code, said) == (3, "got it\n")
     assert Observation.read(out / "observation.json").exit_code == 3
@@ -433,13 +433,13 @@ def test_running_processes_can_be_observed(tonnage: Tonnage, disk: Path) -> None
     writing = f"dd if=/dev/zero of={disk}/file bs=1M count=4 oflag=direct status=none"
     command = f"while [ -e '{go_on}' ]; do {writing}; done"
     with processes.started(["sh", "-c", command]) as job:
-        job.until((disk / "file").exists)
+        job.wait_until((disk / "file").exists)
         before = read_process(job.pid)
         assert before
         out = disk / "out"
         watching = [tonnage.path, "observe", "--output", out, "--pid", str(job.pid)]
         with processes.started(watching) as running:
-            running.until(lambda: (out / "series.csv").exists())
+            running.wait_until(lambda: (out / "series.csv").exists())
             time.sleep(1.5)
             assert len((out / "series.csv").read_text().splitlines()) > 1  # Written by now.
             code, _, said = running.end(signal.SIGINT)
@@ -471,9 +471,9 @@ def test_a_killed_observation_leaves_its_series_and_the_next_removes_its_group(
     with processes.started(
         [tonnage.path, "observe", "--output", out, "--", "sh", "-c", command]
     ) as running:
-        running.until((tmp_path / "ready").exists)
+        running.wait_until((tmp_path / "ready").exists)
         series = out / "series.csv"
-        running.until(lambda: series.exists() and series.read_text().count("\n") > 5)
+        running.wait_until(lambda: series.exists() and series.read_text().count("\n") > 5)
         running.process.kill()
         running.process.wait()
         assert left_groups() != [] or not PLACES

@@ -368,7 +368,7 @@ def test_an_interrupted_sweep_resumes_and_keeps_its_trials(
     command += ["--operation", "read4k", "write4k", "--queue-depth", "1", "2", "--repetitions", "2"]
     command += ["--seconds", "0.5", "--file-size", "8MB"]
     with started(command) as running:
-        running.until(lambda: (out / "trial-00002.json").exists())
+        running.wait_until(lambda: (out / "trial-00002.json").exists())
         code, said, _ = running.end(number)
     assert code == (130 if number == signal.SIGINT else -9)
     assert said == ""

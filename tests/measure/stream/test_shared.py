@@ -1,4 +1,4 @@
-"""One directory that several machines use at once: who writes and reads what, and what is left."""
+"""Several nodes use one directory at once: which files they write and read, and what is left."""
 
 import dataclasses
 import os
@@ -40,7 +40,7 @@ PREFIX = ".tonnage-test-"
 
 
 class Table:
-    """Where threads that stand for machines meet; who has left is not waited for."""
+    """A barrier of threads that stand for nodes; those that have left are not waited for."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._there = set(names)
@@ -50,7 +50,7 @@ class Table:
         self.meetings = 0
 
     def meet(self, name: str, says: Any) -> BarrierResult:
-        """Waits for all that are there."""
+        """Wait for all that have not left."""
         with self._change:
             mine = self.meetings
             self._says[name] = says
@@ -59,7 +59,6 @@ class Table:
             return self._met
 
     def leave(self, name: str) -> None:
-        """Is gone."""
         with self._change:
             self._there.discard(name)
             self._says.pop(name, None)
@@ -75,7 +74,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Seat:
-    """A machine's place at the table."""
+    """A node's place at the barrier."""
 
     node: str
     table: Table
@@ -90,7 +89,7 @@ def measured(
     directories: Mapping[str, Path] | None = None,
     on_trial: Callable[[str, Trial], None] = lambda *_: None,
 ) -> dict[str, Measurement | Exception]:
-    """What each machine measured, or why it did not."""
+    """Each node's measurement, or its error."""
     (disk / "shared").mkdir(exist_ok=True)
     where = directories or dict.fromkeys(NODES_BY_NAME, disk / "shared")
     table = Table(tuple(where))
@@ -114,7 +113,7 @@ def measured(
 
 
 def whole(found: Mapping[str, Measurement | Exception]) -> dict[str, Measurement]:
-    """All of them measured."""
+    """Require that all nodes measured."""
     for each in found.values():
         if isinstance(each, Exception):
             raise each
@@ -122,18 +121,18 @@ def whole(found: Mapping[str, Measurement | Exception]) -> dict[str, Measurement
 
 
 def rows_of(found: Mapping[str, Measurement]) -> list[ClusterNode]:
-    """The rows of a fleet that measured these."""
+    """The rows of a cluster with these measurements."""
     return [ClusterNode(node=node, ok=True, measurement=each) for node, each in found.items()]
 
 
 def together(found: Mapping[str, Measurement]) -> dict[str, float | None]:
-    """What all carried together, by what they did."""
+    """The combined rate of all nodes, by kind of trial."""
     return {each.name: each.together_bytes_per_second for each in aggregate_nodes(rows_of(found))}
 
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the core was told, run after run, with what the files held that were read."""
+    """The core's configuration of each run, with the holes of files that were read."""
     found: list[dict[str, Any]] = []
     run = core.run
 
@@ -151,7 +150,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("direct", [True, False], ids=["direct", "buffered"])
 @pytest.mark.parametrize("shared", [True, False], ids=["one file", "a file each"])
-def test_each_machine_writes_its_part_and_reads_the_next_ones(
+def test_each_node_writes_its_part_and_reads_that_of_the_next(
     disk: Path, runs: list[dict[str, Any]], shared: bool, direct: bool
 ) -> None:
     settings = replace(SETTINGS, shared=shared, direct=direct, flush=direct)
@@ -164,7 +163,7 @@ def test_each_machine_writes_its_part_and_reads_the_next_ones(
             assert details[NODES] == 3 and details["shared"] is shared and details[LATE] > -0.01
             if trial.name == "read x2":
                 assert details["read_of"] == NODES_BY_NAME[(place + 1) % 3] != node
-    # Nothing was read that was not written before, and each part once in each round.
+    # Only written data was read, and each part once in each round.
     reads = [each for each in runs if not each["writes"]]
     assert len(reads) == 6 and all(count == 0 for each in reads for count in each["holes"])
     assert len({tuple(each["files"]) for each in runs}) == (1 if shared else 3)
@@ -175,20 +174,20 @@ def test_each_machine_writes_its_part_and_reads_the_next_ones(
     assert list((disk / "shared").iterdir()) == []
 
 
-def test_what_all_carried_together_is_from_the_first_beginning_to_the_last_end(disk: Path) -> None:
+def test_the_combined_rate_is_from_the_first_start_to_the_last_end(disk: Path) -> None:
     found = whole(measured(disk, SETTINGS))
     rows = rows_of(found)
     for each in aggregate_nodes(rows):
         together = each.together_bytes_per_second
-        # Whoever is done first carries nothing while the others go on.
+        # A node that ends first carries nothing while the others continue.
         assert together is not None and together <= each.sum_bytes_per_second * 1.001
         assert together > each.low_bytes_per_second
-    # A round of three is none of two.
+    # A round of three nodes is not a round of two.
     for each in aggregate_nodes(rows[:2]):
         assert each.together_bytes_per_second is None
 
 
-def test_a_directory_that_is_another_one_elsewhere_is_refused_and_says_where(disk: Path) -> None:
+def test_a_directory_that_differs_on_some_node_is_refused(disk: Path) -> None:
     places = {name: disk / name for name in NODES_BY_NAME} | {"b": disk / "a"}
     for path in places.values():
         path.mkdir(exist_ok=True)
@@ -196,12 +195,13 @@ def test_a_directory_that_is_another_one_elsewhere_is_refused_and_says_where(dis
     for node, why in found.items():
         assert isinstance(why, core.UsageError)
         assert str(why) == (
-            f"--dir {places[node]} is not the same for all: what a made there is not seen by c"
+            f"dir: {places[node]} is not the same for all nodes: what a created there is not "
+            "visible to c"
         )
     assert [list(path.iterdir()) for path in places.values()] == [[], [], []]
 
 
-def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Path) -> None:
+def test_a_trial_missing_on_one_node_is_repeated_by_all_who_keep_their_first(disk: Path) -> None:
     first = whole(measured(disk, SETTINGS))
     for number in (2, 3):
         (disk / "out-b" / f"trial-{number:05}.json").unlink()
@@ -211,18 +211,18 @@ def test_what_one_does_not_have_on_file_all_do_again_and_keep_the_first(disk: Pa
     assert again["a"].trials == first["a"].trials and again["c"].trials == first["c"].trials
     assert again["b"].trials[:2] == first["b"].trials[:2] and len(again["b"].trials) == 4
     assert again["b"].trials[2:] != first["b"].trials[2:]
-    # Of the second round the others have the first attempt, which b was not in.
+    # In the second round the others have the first attempt, which b did not take part in.
     assert together(again) == together(
         {node: replace(each, trials=each.trials[:2]) for node, each in again.items()}
     )
     assert None not in together(again).values()
-    # Now all have all, and nobody writes.
+    # Now all trials are recorded, and no node writes.
     (disk / "shared").rmdir()
     assert whole(measured(disk, SETTINGS)) == again
 
 
 @pytest.mark.parametrize("shared", [True, False], ids=["one file", "a file each"])
-def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
+def test_a_failed_node_is_neither_awaited_nor_read(disk: Path, shared: bool) -> None:
     def fail(node: str, trial: Trial) -> None:
         if node == "b" and trial.name == "write x2":
             raise core.RunError("it broke")
@@ -236,34 +236,34 @@ def test_who_fails_is_not_waited_for_nor_read(disk: Path, shared: bool) -> None:
     assert list((disk / "shared").iterdir()) == []
 
 
-def test_the_last_one_that_leaves_removes_it_all(disk: Path) -> None:
-    room = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
+def test_the_last_holder_removes_the_directory(disk: Path) -> None:
+    room = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
     with lease.hold_lease(room, "a") as first:
         with lease.hold_lease(room, "b"):
             (room / "file").touch()
         assert (room / "file").exists()
-        # Of one that was killed nothing is known but that it is gone.
+        # A killed holder leaves its lease behind.
         (room / f"{lease.PREFIX}c").touch()
         first.known_holders = {"a", "b"}
     assert list(disk.iterdir()) == []
 
 
-def test_several_that_leave_at_one_moment_leave_nothing_and_none_stumbles(disk: Path) -> None:
+def test_holders_that_leave_at_once_leave_nothing_and_do_not_fail(disk: Path) -> None:
     at_once = threading.Barrier(3, timeout=60)
 
-    def use(room: Path, who: str) -> None:
-        with lease.hold_lease(room, who):
-            (room / who).touch()
+    def use(room: Path, holder: str) -> None:
+        with lease.hold_lease(room, holder):
+            (room / holder).touch()
             at_once.wait()
 
     with ThreadPoolExecutor() as pool:
         for _ in range(200):
-            room = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
+            room = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
             list(pool.map(use, [room] * 3, NODES_BY_NAME))
             assert list(disk.iterdir()) == []
 
 
-def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
+def test_expired_directories_are_removed_and_those_in_use_stay(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease, "EXPIRE_SECONDS", 0.6)
@@ -276,17 +276,17 @@ def test_what_killed_ones_left_goes_and_what_is_in_use_stays(
     for path in (old / f"{lease.PREFIX}0", old):
         os.utime(path, (1, 1))
     waits: list[bool] = []
-    used = lease.create_leased_dir("--dir", disk, PREFIX, lambda: waits.append(True))
-    # Of the young one it was not sure at first that nobody used it.
+    used = lease.create_leased_dir("dir", disk, PREFIX, lambda: waits.append(True))
+    # Only after a while was it clear that the young one had expired.
     assert list(disk.iterdir()) == [used] and waits
     with lease.hold_lease(used, "0"):
         time.sleep(0.8)
-        other = lease.create_leased_dir("--dir", disk, PREFIX, lambda: None)
+        other = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
         assert set(disk.iterdir()) == {used, other}
     shutil.rmtree(other)
     assert list(disk.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_written_to_is_refused(disk: Path) -> None:
-    with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory; give"):
-        lease.create_leased_dir("--dir", disk / "none", PREFIX, lambda: None)
+def test_an_unwritable_directory_is_refused(disk: Path) -> None:
+    with pytest.raises(core.UsageError, match=r"dir: \S+/none: No such file or directory; choose"):
+        lease.create_leased_dir("dir", disk / "none", PREFIX, lambda: None)

@@ -148,7 +148,7 @@ def test_a_killed_measurement_resumes_and_keeps_its_trials(tonnage: Tonnage, dis
     ]
     command += ["--block", "16MiB", "--processes", "2", "--repetitions", "4"]
     with started(command) as running:
-        running.until(lambda: (out / "trial-00002.json").exists())
+        running.wait_until(lambda: (out / "trial-00002.json").exists())
         code, said, _ = running.end(signal.SIGKILL)
     assert (code, said) == (-9, "")
     kept = {path.name: path.read_bytes() for path in out.glob("trial-*.json")}

@@ -561,7 +561,7 @@ def _assert_faults_are_made_and_mended(
     with pytest.raises(OSError, match="No space left"):
         (mount / "more").write_bytes(bytes(1 << 20))
     with started([tonnage.path, "lab", "exec", "fast-0", "--", "sleep", "600"]) as sleeper:
-        sleeper.until(lambda: said(tonnage, "status")["nodes"][0]["processes"] == 1)
+        sleeper.wait_until(lambda: said(tonnage, "status")["nodes"][0]["processes"] == 1)
         told = said(tonnage, "fault", "fast-0", "kill")
         assert sleeper.process.wait(PATIENCE_SECONDS) == -signal.SIGKILL
     assert told["processes"] == 0
@@ -631,7 +631,7 @@ def test_interrupted_it_undoes_what_it_made(
     file = tmp_path / "lab.toml"
     file.write_text(TINY)
     with started([tonnage.path, "lab", "up", file]) as running:
-        running.until(lambda: (NAMESPACES / "lab.test-tiny.a-0").exists())
+        running.wait_until(lambda: (NAMESPACES / "lab.test-tiny.a-0").exists())
         code, out, err = running.end(signal.SIGINT)
     assert (code, out) == (130, "") and "interrupted" in err
     assert not STATE_DIR.exists()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support import processes
 from support.command import Tonnage
-from support.disk import ROOT, room
+from support.disk import ROOT, disk_dir
 from support.records import blob, checksum, content, cut, key_of, parts
 from support.replacing import replace
 from tonnage.base.records import RunRecord
@@ -94,7 +94,7 @@ def test_whatever_goes_in_comes_out_in_order(
     offset = key.draw(st.integers(0, record_bytes - 1), label="key offset")
     length = key.draw(st.integers(1, record_bytes - offset), label="key length")
     layout = Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
-    with room() as disk:
+    with disk_dir() as disk:
         inputs = [disk / f"in-{number}" for number in range(len(counts))]
         for number, (path, count) in enumerate(zip(inputs, counts, strict=True)):
             path.write_bytes(blob(seed + number, count * record_bytes, alphabet))
@@ -220,7 +220,7 @@ def test_words_are_few_however_often_a_phase_came() -> None:
     assert first.startswith(f"{phase.name}: 2 times, 0.0500 s, ")
     assert several == "pass_one_again: 3 times, 0.0750 s, limited by write and read"
     assert more == [
-        "500 MB were divided once more, since --memory is small for them: give more",
+        "500 MB were partitioned once more, since --memory is small: give more",
         "Files went through the page cache, O_DIRECT was refused (no).",
         "Files were read and written by threads, io_uring was refused.",
     ]
@@ -254,7 +254,7 @@ def _sort_within(tonnage: Tonnage, disk: Path, memory: int) -> None:
     """Sort the file `in` and look at what the process had at most, as the kernel says."""
     where = ("--output", disk / "out", "--scratch", disk / "scratch")
     command = [tonnage.path, "run", "sort", disk / "in", *where, f"--memory={memory}", "--json"]
-    used = processes.used(command)
+    used = processes.run_with_usage(command)
     assert used.returncode == 0
     record: dict[str, Any] = json.loads(used.out)
     assert record["bytes"] == (disk / "in").stat().st_size > 2 * memory

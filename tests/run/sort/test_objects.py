@@ -39,7 +39,7 @@ def test_what_goes_in_comes_out_in_order(s3: Bucket, tonnage: Tonnage, disk: Pat
     for number, content in enumerate(contents):
         s3.put(f"in/{number}/records", content)
     s3.put("in/_notes/x", b"no record")
-    said = tonnage.run(*s3.sort(disk, "--json"), check=True)
+    said = tonnage.run(*s3.sort_command(disk, "--json"), check=True)
     check(s3, cut(b"".join(contents), 100))
     record = json.loads(said.stdout)
     assert record["requests"]["requests"] > 20
@@ -51,7 +51,7 @@ def test_what_goes_in_comes_out_in_order(s3: Bucket, tonnage: Tonnage, disk: Pat
     assert judged.stdout.splitlines()[0] == "Records: 200001"
     assert judged.stdout.splitlines()[-1] == "SUCCESS: all records are in order"
 
-    again = tonnage.run(*s3.sort(disk))
+    again = tonnage.run(*s3.sort_command(disk))
     assert again.returncode == 2
     assert re.fullmatch(
         r"tonnage: --output s3://tests/out is not empty \(it holds out/_tonnage.json\): .*\n",
@@ -66,7 +66,7 @@ def test_one_object_may_be_named_and_files_may_be_beside_it(
     s3.put("in/one", one)
     s3.put("in/other", other)
     (disk / "beside").write_bytes(other)
-    args = s3.sort(disk, source="in/one")
+    args = s3.sort_command(disk, source="in/one")
     args.insert(2, disk / "beside")
     tonnage.run(*args, check=True)
     check(s3, cut(one + other, 100))
@@ -78,7 +78,7 @@ def test_a_tenth_of_requests_may_fail(keys: None, tonnage: Tonnage, disk: Path) 
         content = blob(3, 100 * 300_000)
         for number in range(3):
             bucket.put(f"in/{number}", content[number * 10_000_000 :][:10_000_000])
-        said = tonnage.run(*bucket.sort(disk, "--json"), check=True)
+        said = tonnage.run(*bucket.sort_command(disk, "--json"), check=True)
         check(bucket, cut(content, 100))
     requests = json.loads(said.stdout)["requests"]
     assert requests["retries"] == sum(requests["errors"].values()) > 0
@@ -90,7 +90,7 @@ def test_many_small_objects_are_a_request_each(s3: Bucket, tonnage: Tonnage, dis
     random.Random(4).shuffle(records)
     for number in range(1000):
         s3.put(f"in/{number:04}", b"".join(records[200 * number : 200 * (number + 1)]))
-    said = tonnage.run(*s3.sort(disk, "--json"), check=True)
+    said = tonnage.run(*s3.sort_command(disk, "--json"), check=True)
     check(s3, records)
     record = json.loads(said.stdout)
     read = {phase["name"]: phase["stages"][0] for phase in record["phases"]}["pass_one"]
@@ -101,7 +101,7 @@ def test_many_small_objects_are_a_request_each(s3: Bucket, tonnage: Tonnage, dis
 
 def test_an_input_without_objects_is_refused(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
     s3.put("elsewhere/x", b"x" * 100)
-    said = tonnage.run(*s3.sort(disk))
+    said = tonnage.run(*s3.sort_command(disk))
     assert (said.returncode, said.stdout) == (2, "")
     assert re.fullmatch(r"tonnage: input s3://tests/in: there is no object .*\n", said.stderr)
     assert s3.content("out") == {}
@@ -115,9 +115,9 @@ def test_an_object_that_is_written_meanwhile_ends_it_with_its_name(
         bucket = Bucket(running)
         for number in range(3):
             bucket.put(f"in/{number}", blob(number, 2_000_000))
-        command = [tonnage.path, *bucket.sort(disk, "--requests=1")]
+        command = [tonnage.path, *bucket.sort_command(disk, "--requests=1")]
         with started(command) as sorting:
-            sorting.until(lambda: bool(sorting.open_files(disk / "scratch")))
+            sorting.wait_until(lambda: bool(sorting.open_files(disk / "scratch")))
             bucket.put("in/2", blob(9, 1000))
             _, told = sorting.process.communicate(timeout=60)
         assert sorting.process.returncode == 1
@@ -130,7 +130,7 @@ def test_who_has_no_keys_is_told(
     s3: Bucket, tonnage: Tonnage, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     s3.put("in/x", b"x" * 100)
-    said = tonnage.run(*s3.sort(disk), env={"AWS_SECRET_ACCESS_KEY": "another"})
+    said = tonnage.run(*s3.sort_command(disk), env={"AWS_SECRET_ACCESS_KEY": "another"})
     assert said.returncode == 2
     assert "does not let these keys in" in said.stderr and "AWS_PROFILE" in said.stderr
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_sorted_is_refused_in_one_line(
 ) -> None:
     source, more, told = REFUSALS[case]
     s3.put("in/x", b"x" * 100)
-    args = s3.sort(disk, *more)
+    args = s3.sort_command(disk, *more)
     args[2] = source
     said = tonnage.run(*args)
     assert (said.returncode, said.stdout) == (2, "")
@@ -164,7 +164,7 @@ def test_what_cannot_be_sorted_is_refused_in_one_line(
 
 def test_an_object_given_twice_is_refused(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
     s3.put("in/x", b"x" * 100)
-    args = s3.sort(disk)
+    args = s3.sort_command(disk)
     args.insert(2, f"s3://{BUCKET}/in/x")
     said = tonnage.run(*args)
     assert said.returncode == 2 and "is given twice" in said.stderr
@@ -175,7 +175,7 @@ def test_an_output_that_is_no_longer_whole_is_refused(
 ) -> None:
     s3.put("in/_tonnage.json", json.dumps({"parts": ["part-00000", "part-00001"]}).encode())
     s3.put("in/part-00000", b"x" * 100)
-    said = tonnage.run(*s3.sort(disk))
+    said = tonnage.run(*s3.sort_command(disk))
     assert said.returncode == 2
     assert "s3://tests/in/part-00001 is missing" in said.stderr
 
@@ -189,8 +189,8 @@ def test_an_interrupted_sort_leaves_no_upload_and_no_object(
         bucket = Bucket(running)
         for number in range(8):
             bucket.put(f"in/{number}", blob(number, 4_000_000))
-        with started([tonnage.path, *bucket.sort(disk)]) as sorting:
-            sorting.until(lambda: len(bucket.uploads()) > 1)
+        with started([tonnage.path, *bucket.sort_command(disk)]) as sorting:
+            sorting.wait_until(lambda: len(bucket.uploads()) > 1)
             code, _, _ = sorting.end(sent)
         assert code == 128 + sent
         assert bucket.uploads() == []

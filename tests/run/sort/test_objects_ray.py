@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.command import Tonnage
-from support.disk import ROOT, room
+from support.disk import ROOT, disk_dir
 from support.processes import started
 from support.rays import Rays, rays
 from support.records import blob
@@ -44,7 +44,7 @@ def s3() -> Iterator[Bucket]:
 @pytest.fixture(scope="module")
 def cluster(s3: Bucket) -> Iterator[Rays]:
     """Three nodes."""
-    with room("test-sort-volumes-ray-") as shared, rays(shared, ALL[:2]) as made:
+    with disk_dir("test-sort-volumes-ray-") as shared, rays(shared, ALL[:2]) as made:
         yield made
 
 
@@ -72,7 +72,7 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
         ),
     ]
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
+        run.wait_until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
         code, _, stderr = run.end(signal.SIGINT)
     assert code == 130 and "the same command goes on" in stderr
     assert s3.uploads() == []
@@ -112,7 +112,7 @@ def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
     ]
     with started([tonnage.path, *command], env=cluster.env) as run:
         agent = cluster.agent("gamma", "TwoPassWorker")
-        run.until(lambda: any((disk / "gamma" / "scratch").glob("tonnage-*/round-*.device")))
+        run.wait_until(lambda: any((disk / "gamma" / "scratch").glob("tonnage-*/round-*.device")))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from support.command import Tonnage
-from support.disk import room
+from support.disk import disk_dir
 from support.processes import started
 from support.rays import Rays, rays
 from support.runs import RATES, disks, network, plan_of
@@ -29,7 +29,7 @@ RECORDS = 600_000
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
     """A directory on a disk that all nodes see, for the file's tests."""
-    with room("test-sort-ray-") as directory:
+    with disk_dir("test-sort-ray-") as directory:
         yield directory
 
 
@@ -128,7 +128,7 @@ def test_an_agent_that_is_killed_is_done_without(
 ) -> None:
     with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
         agent = cluster.agent("gamma", "TwoPassWorker")
-        run.until(when(disk, "gamma"))
+        run.wait_until(when(disk, "gamma"))
         os.kill(agent, signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr
@@ -144,7 +144,7 @@ def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
     command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
     with started([tonnage.path, *command], env=cluster.env) as run:
         agent = cluster.agent("beta", "TwoPassWorker")
-        run.until(gathering(disk, "beta"))
+        run.wait_until(gathering(disk, "beta"))
         os.kill(agent, signal.SIGSTOP)
         try:
             stdout, stderr = run.process.communicate(timeout=120)
@@ -168,7 +168,7 @@ def test_a_node_that_is_gone_is_done_without(
 ) -> None:
     cluster.add("delta", {})
     with started([tonnage.path, *sort(cluster, shared, disk)], env=cluster.env) as run:
-        run.until(when(disk, "delta"))
+        run.wait_until(when(disk, "delta"))
         cluster.kill("delta")
         stdout, stderr = run.process.communicate(timeout=120)
     assert run.process.returncode == 0, stderr
@@ -181,7 +181,7 @@ def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
     cluster.add("delta", {})
     command = sort(cluster, shared, disk)
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(gathering(disk, "delta"))
+        run.wait_until(gathering(disk, "delta"))
         run.end(signal.SIGKILL)
     cluster.kill("delta")
     done = tonnage.run(*command, env=cluster.env, check=True)
@@ -197,11 +197,11 @@ def test_an_interrupted_sort_goes_on(
 ) -> None:
     command = sort(cluster, shared, disk)
     with started([tonnage.path, *command], env=cluster.env) as run:
-        run.until(gathering(disk, "beta"))
+        run.wait_until(gathering(disk, "beta"))
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")
     stays = "rounds that were whole stay, what was under way may be done again"
-    told = f"{stays}; the same command goes on, with --job-dir {disk / 'job'}"
+    told = f"{stays}; the same command with --job-dir {disk / 'job'} resumes it"
     assert stderr.endswith(f"tonnage: interrupted: {told}\n")
     done = tonnage.run(*command, env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)

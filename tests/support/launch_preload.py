@@ -1,6 +1,6 @@
-"""What the process has ready of which launches are forked: imports, and botocore's model of EC2.
+"""Preload what launches need, in the process that they are forked from.
 
-Reading that model is the most of what a launch would do here, and it is the same each time.
+That is imports and botocore's model of EC2: reading the model would take most of a launch's time.
 """
 
 import os

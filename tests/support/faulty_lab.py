@@ -1,10 +1,10 @@
-"""A lab with Ray whose nodes have disks of their own, and what befalls its nodes in truth.
+"""A lab with Ray whose nodes have their own disks, and real faults of its nodes.
 
-Each node's Ray runs in a mount namespace that lacks the others' disks: what a node has lost nobody
-else sees. A disk that fails is a loop device that ends earlier from one moment to the next, by
-LOOP_SET_STATUS64 with a size limit (loop(4)): the kernel answers what lies beyond with EIO, reads
-and writes alike, and when it meets that in its log, XFS shuts the file system down. Cutting the
-device's file short would not do: a write under way makes it longer again, with zeros in between.
+Each node's Ray runs in a mount namespace without the others' disks, so a lost node's data is
+invisible to all. A disk fails when its loop device is shortened by LOOP_SET_STATUS64 with a size
+limit (loop(4)): the kernel answers reads and writes beyond it with EIO, and when that hits the log,
+XFS shuts the file system down. Truncating the device's file would not do: a write in flight would
+extend it again, with zeros in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from support.labs import untouched
-from support.processes import PATIENCE_SECONDS, Running
+from support.processes import PATIENCE_SECONDS, RunningCommand
 from tonnage.base.system import RunError
 from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.base.system.cgroups import kill_all, processes_in
@@ -38,7 +38,7 @@ from tonnage.provision.lab.throttling import controllers, group_directories
 LAB = "test-faults"
 NODES = 4
 DISK, LINK = 25, 60
-"""MB/s: slow enough that a pass takes a while."""
+"""In MB/s: slow enough that a pass takes a while."""
 FILE = f"""
 [lab]
 name = "{LAB}"
@@ -55,9 +55,9 @@ QUICK = {
     "RAY_health_check_period_ms": "500",
     "RAY_health_check_failure_threshold": "5",
 }
-"""A node whose processes are gone is found to be within seconds."""
+"""Ray notices a dead node within seconds."""
 ALONE = """#!/bin/sh
-# Starts Ray on a node, from where the other nodes' disks cannot be seen.
+# Starts Ray on a node, without the disks of the other nodes.
 for each; do case $each in --node-name=*) node=${each#*=} ;; esac; done
 export node
 exec unshare --mount sh -c '
@@ -69,7 +69,7 @@ exec PROGRAM "$@"' ray "$@"
 """
 SECTOR_BYTES = 512
 WRITTEN = 6
-"""Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
+"""The index of sectors written in a device's ``stat`` (Documentation/block/stat.rst)."""
 AGENT = b"ray::TwoPassWorker"
 BLOCK_BYTES = 4096
 LOOP_SET_STATUS64, LOOP_GET_STATUS64 = 0x4C04, 0x4C05
@@ -78,8 +78,8 @@ LOOP_INFO64 = struct.Struct("5Q4I64s64s32s2Q")
 LO_SIZELIMIT = 4
 
 
-class Faulty:
-    """The lab; node 0 is Ray's head."""
+class FaultyLab:
+    """The running lab; node 0 is Ray's head."""
 
     def __init__(self) -> None:
         self.nodes = lab.require_up(STATE_DIR, LAB).nodes(STATE_DIR)
@@ -88,18 +88,18 @@ class Faulty:
 
     @property
     def disk(self) -> str:
-        """Where a node's disk is, with its name to be filled in."""
+        """The path of a node's disk, with a placeholder for its name."""
         return str(STATE_DIR / LAB / "{node}.disk-0")
 
     @property
     def written_bytes(self) -> int:
-        """What all disks have written so far."""
+        """The bytes that all disks have written so far."""
         stats = (Path("/sys/block", Path(each).name, "stat") for each in self._devices.values())
         return sum(int(stat.read_text().split()[WRITTEN]) * SECTOR_BYTES for stat in stats)
 
     @contextmanager
-    def started(self, command: list[str | Path]) -> Iterator[Running]:
-        """A command on the head, killed at the end if nothing else has ended it."""
+    def start_on_head(self, command: list[str | Path]) -> Iterator[RunningCommand]:
+        """Start a command on the head, and kill it at the end if it still runs."""
         head = self.nodes[0]
         process = subprocess.Popen(
             nsenter_command(head, [str(each) for each in command]),
@@ -112,91 +112,91 @@ class Faulty:
         )
         with process:
             try:
-                yield Running(process)
+                yield RunningCommand(process)
             finally:
                 process.kill()
 
-    # What befalls a node.
+    # Faults.
 
     def kill_agent(self, number: int) -> None:
-        """The process that sorts there is gone."""
+        """Kill the node's sort worker."""
         os.kill(self._agent(self.nodes[number]), signal.SIGKILL)
 
     def freeze_agent(self, number: int) -> None:
-        """It does nothing any more, and is still there."""
+        """Stop the node's sort worker without ending it."""
         os.kill(self._agent(self.nodes[number]), signal.SIGSTOP)
 
     def kill_raylet(self, number: int) -> None:
-        """Ray's process there is gone; its workers follow when they find that out."""
+        """Kill the node's Ray process; its workers end when they notice."""
         for process in self._named(self.nodes[number], RAYLET.encode()):
             os.kill(process, signal.SIGKILL)
 
     def kill_all(self, number: int) -> None:
-        """All its processes are gone at once."""
+        """Kill all processes of the node at once."""
         kill_all(_groups(self.nodes[number]))
 
     def cut(self, number: int) -> None:
-        """The switch's port is down."""
-        _said("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "down")
+        """Take down the node's port of the switch."""
+        _run("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "down")
 
     def cut_pair(self, one: int, other: int) -> None:
-        """These two do not reach each other; all others reach both."""
+        """Cut the connection between two nodes; all others still reach both."""
         for here, there in ((one, other), (other, one)):
             node = self.nodes[here]
             route = ("route", "add", "blackhole", f"{self.nodes[there].address}/32")
-            _said("ip", "-n", node.namespace, *route)
+            _run("ip", "-n", node.namespace, *route)
 
     def fill(self, number: int) -> None:
-        """No space is left on its disk."""
+        """Fill the node's disk."""
         lab.inject_fault(LAB, self.nodes[number].name, "fill-disk", None)
 
     def break_disk(self, number: int, left: float) -> None:
-        """Its disk answers no more beyond a share of its blocks."""
+        """Make the node's disk fail beyond a share of its blocks."""
         node = self.nodes[number]
         size = node.devices[0].disk.size_bytes
         _limit(self._devices[node.name], int(size * left) // BLOCK_BYTES * BLOCK_BYTES)
 
-    # How it is mended.
+    # Repairs.
 
-    def mend_pair(self, one: int, other: int) -> None:
-        """They reach each other again."""
+    def restore_pair(self, one: int, other: int) -> None:
+        """Reconnect two nodes."""
         for here, there in ((one, other), (other, one)):
             with suppress(subprocess.CalledProcessError):
                 node = self.nodes[here]
                 address = f"{self.nodes[there].address}/32"
-                _said("ip", "-n", node.namespace, "route", "delete", "blackhole", address)
+                _run("ip", "-n", node.namespace, "route", "delete", "blackhole", address)
 
     def free(self, number: int) -> None:
-        """There is space again."""
+        """Free the node's disk."""
         for mount in self.nodes[number].mounts:
             (mount / FILLER).unlink(missing_ok=True)
 
-    def start_anew(self, number: int) -> None:
-        """The machine is on, linked, and has a new Ray; what its disk has stays."""
-        _said("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "up")
+    def restart(self, number: int) -> None:
+        """Restart the node with its link and a new Ray; its disk keeps its data."""
+        _run("ip", "-n", switch_namespace(LAB), "link", "set", f"port{number}", "up")
         kill_all(_groups(self.nodes[number]))
         with suppress(RunError):
             return _start_ray()
-        _start_ray()  # On a busy machine it does not always come up at once.
+        _start_ray()  # On a busy machine the first attempt may fail.
 
-    def mend_disk(self, number: int) -> None:
-        """It answers again, with what it has; the machine is off until `start_anew`."""
+    def restore_disk(self, number: int) -> None:
+        """Repair the node's disk, with its data; the node is down until `restart`."""
         node = self.nodes[number]
         kill_all(_groups(node))
         (each,) = node.devices
-        for _ in range(100):  # The namespaces of those processes go a little after them.
+        for _ in range(100):  # Namespaces are removed a little after their processes.
             with suppress(subprocess.CalledProcessError):
-                _said("umount", each.mount)
+                _run("umount", each.mount)
                 break
             time.sleep(0.1)
         _limit(self._devices[node.name], 0)
         _, mount = mount_steps(each.disk.file_system, [self._devices[node.name]], each.mount)
-        _said(*mount.command)
+        _run(*mount.command)
 
-    # Where it stands.
+    # Debugging.
 
-    def stands(self) -> str:
-        """What each agent's threads wait for, for who looks into a hang."""
+    def thread_stacks(self) -> str:
+        """What each worker's threads wait for, to debug a hang."""
         lines = []
         for node in self.nodes:
             for process in self._named(node, AGENT):
@@ -226,8 +226,8 @@ class Faulty:
 
 
 @contextmanager
-def faulty(room: Path) -> Iterator[Faulty]:
-    """The lab, up with Ray, and down afterwards; its files lie in a room of the caller's."""
+def faulty_lab(room: Path) -> Iterator[FaultyLab]:
+    """Run the lab with Ray; its files are in the caller's directory."""
     file, program = room / "lab.toml", room / "ray"
     file.write_text(FILE)
     beside = str(Path(sys.executable).parent / "ray")
@@ -239,7 +239,7 @@ def faulty(room: Path) -> Iterator[Faulty]:
             os.environ.update(QUICK, **{VARIABLE: str(program)})
             lab.up(file, lambda *_: None)
             _start_ray()
-            yield Faulty()
+            yield FaultyLab()
         finally:
             lab.down(LAB)
             os.environ.clear()
@@ -255,7 +255,7 @@ def _groups(node: Node) -> list[Path]:
 
 
 def _limit(device: str, size_bytes: int) -> None:
-    """Has a loop device end there; 0 is the end of its file."""
+    """Set the end of a loop device; 0 is the end of its file."""
     handle = os.open(device, os.O_RDONLY)
     try:
         about = bytearray(LOOP_INFO64.size)
@@ -267,7 +267,7 @@ def _limit(device: str, size_bytes: int) -> None:
         os.close(handle)
 
 
-def _said(*command: Any) -> str:
+def _run(*command: Any) -> str:
     done = subprocess.run(
         [str(each) for each in command], check=True, capture_output=True, text=True
     )
