@@ -1,4 +1,4 @@
-"""In which documents each word is: documents have the columns ``id`` and ``text``."""
+"""List the documents that contain each word; documents have the columns ``id`` and ``text``."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -8,8 +8,8 @@ from tonnage import MapReduce
 
 def words(documents: pa.RecordBatch) -> pa.RecordBatch:
     split = pc.utf8_split_whitespace(pc.utf8_lower(documents.column("text")))
-    of = documents.column("id").take(pc.list_parent_indices(split))
-    return once(pa.record_batch({"key": pc.list_flatten(split), "document": of}))
+    document = documents.column("id").take(pc.list_parent_indices(split))
+    return once(pa.record_batch({"key": pc.list_flatten(split), "document": document}))
 
 
 def once(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Orders with the names of those who gave them: two inputs, each with a map of its own.
+"""Join orders with the names of their users: two inputs, each with its own map.
 
 python examples/join.py users.csv orders.csv joined /tmp
 """
@@ -20,7 +20,7 @@ def orders(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def joined(batch: pa.RecordBatch) -> pa.RecordBatch:
-    # What one input has no column for is null in its rows.
+    # Rows have null in the columns of the other input.
     table = pa.table(batch)
     left = table.filter(pc.is_valid(table["name"])).select(["key", "name"])
     right = table.filter(pc.is_valid(table["cents"])).select(["key", "cents"])
@@ -30,5 +30,5 @@ def joined(batch: pa.RecordBatch) -> pa.RecordBatch:
 JOB = MapReduce(reduce=joined)
 
 if __name__ == "__main__":
-    named, given, output, scratch = sys.argv[1:]
-    JOB.run([Input(named, map=users), Input(given, map=orders)], output, scratch)
+    users_csv, orders_csv, output, scratch = sys.argv[1:]
+    JOB.run([Input(users_csv, map=users), Input(orders_csv, map=orders)], output, scratch)

@@ -1,7 +1,7 @@
-"""Sessions in a log of clicks: a user's clicks, none of them half an hour after the one before.
+"""Divide a log of clicks into sessions: a gap of half an hour between a user's clicks ends one.
 
-Clicks have the columns ``user`` and ``at`` (seconds); a session has its user, when it began, how
-long it took and how many clicks it had.
+Clicks have the columns ``user`` and ``at`` (seconds). A session has its user, start, duration and
+number of clicks.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ GAP_SECONDS = 1800
 
 
 def sessions(clicks: pa.RecordBatch) -> pa.RecordBatch:
-    # All clicks of a user are here, since the user is the key; in what order is not promised.
+    # The key is the user, so all clicks of a user are here, but in no particular order.
     clicks = clicks.sort_by([("user", "ascending"), ("at", "ascending")])
     user, at = clicks.column("user"), clicks.column("at").to_numpy()
     codes = user.dictionary_encode().indices.to_numpy()

@@ -1,10 +1,10 @@
-"""The sort benchmark's records in the order of their keys, by functions.
+"""Sort the records of the sort benchmark by key, with functions.
 
     tonnage gensort 1000000 records
     tonnage run mapreduce examples/sort.py:JOB records --input-format records:100 \\
         --output sorted --scratch /tmp
 
-`tonnage run sort` does the same far faster, since it knows what a record is.
+`tonnage run sort` does the same far faster, because it knows the format of a record.
 """
 
 import pyarrow as pa
@@ -18,4 +18,4 @@ def keyed(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch({"key": pc.binary_slice(record, 0, 10), "record": record})
 
 
-JOB = MapReduce(map=keyed, ordered=True)  # and no reduce: rows are left as they are
+JOB = MapReduce(map=keyed, ordered=True)  # Without reduce, rows stay as they are.

@@ -1,9 +1,9 @@
-"""How often each word is in files of text.
+"""Count the words in text files.
 
     tonnage run mapreduce examples/word_count.py:JOB books/ --input-format lines \\
         --output counts --scratch /tmp
 
-What a thread has gathered is added up before it is moved.
+`combine` adds up the counts that a thread has gathered before they are moved.
 """
 
 import pyarrow as pa

@@ -1,8 +1,8 @@
-"""Clicks: what makes them, and what is made of them.
+"""Generate clicks in object storage; reduce them (`Clicks`), or add them up by page (`PAGES`).
 
     python clicks.py s3://bucket/clicks
 
-puts some into a folder. `Clicks` is a reduction of them, `PAGES` a MapReduce.
+puts 800,000 random clicks into a folder. `Clicks` is a reduction, `PAGES` a MapReduce.
 """
 
 import sys
@@ -29,16 +29,16 @@ class Clicks(AggregateReduction):
         return into
 
 
-def of_pages(rows):
+def by_page(rows):
     ones = pa.repeat(1, rows.num_rows)
     return pa.record_batch({"page": rows["page"], "clicks": ones, "seconds": rows["seconds"]})
 
 
-ADDED = sums("clicks", "seconds", key="page")
-PAGES = MapReduce(map=of_pages, combine=ADDED, reduce=ADDED, key="page")
+SUMS = sums("clicks", "seconds", key="page")
+PAGES = MapReduce(map=by_page, combine=SUMS, reduce=SUMS, key="page")
 
 
-def put(folder):
+def put_clicks(folder):
     bucket, _, prefix = folder.removeprefix("s3://").partition("/")
     store, draw = boto3.client("s3"), np.random.default_rng(1)
     for number in range(OBJECTS):
@@ -56,4 +56,4 @@ def put(folder):
 
 
 if __name__ == "__main__":
-    put(sys.argv[1])
+    put_clicks(sys.argv[1])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a lab, measures its machines by Ray, sorts on them, writes reports, takes the lab down again.
-# Needs root, and tonnage in PATH. Its argument is a directory for the results, which must not be there.
+# Make a lab, measure its nodes through Ray, sort on them, write reports, take the lab down again.
+# Needs root, and tonnage in PATH. Argument: a new directory for the results.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 mkdir "${1:?give a new directory for the results}"

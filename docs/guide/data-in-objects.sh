@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Puts clicks into object storage, indexes them there, reduces them by a reduction of Tonnage's and by
-# one's own, and adds them up page by page. Needs tonnage and its python in PATH, and what AWS_ variables
-# say of a store. Its arguments are an empty folder there, and a directory for the results, which must not
-# be there.
+# Put clicks into object storage, index them there, reduce them by a built-in reduction and by your own,
+# and add them up by page. Needs tonnage and its python in PATH, and a store in the AWS_ variables.
+# Arguments: an empty folder of the store, and a new directory for the results.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 folder=${1:?give an empty folder, like s3://bucket/clicks}
