@@ -1,11 +1,10 @@
-"""Fleet: many machines measure the same, each by an agent of its own, placed and watched by Ray.
+"""The runtime of all jobs on a cluster: a driver, and a worker on each node, placed by Ray.
 
-The only importer of Ray, and of that only `cluster`. An `agent` is one machine's: it runs what
-`tonnage measure` would run there, in the node's own order, and keeps its files. `barrier` has all
-begin at one moment; `measuring` hears of all until each has answered or is given up, `kept`
-writes what it hears; `across` says what they come to; `view` shows how far they are. In `meeting`
-those that share a directory wait for each other; `net` has `endpoint`, an agent too, measure the
-network between them. Ray carries files of some kilobytes, never data.
+The driver's side is `worker_pool` (which workers there are), `running_step` (a step that they do
+together) and `worker_handle` (one of them). The workers' side is `actor` (the process) and
+`step_worker` (what it does). `protocol` has the messages between them, `config` every time limit.
+What the steps are, a job says: a measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the
+only importer of Ray, which carries files of some kilobytes, never data.
 
 The design follows docs/concepts/fleet.md.
 """

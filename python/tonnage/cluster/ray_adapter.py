@@ -1,10 +1,9 @@
-"""A Ray cluster as the fleet sees it: machines, and calls to one actor on each.
+"""A Ray cluster as the driver sees it: machines, and a process on each. No other file imports Ray.
 
-Nothing but this file knows Ray. An actor is bound to its machine by the machine's id (hard node
-affinity), not by a strictly spread placement group: a group is placed whole or not at all, so one
-machine that dies or is full would hold up all others, and nobody would say which it was. It asks
-for no CPU, since a machine that is busy is to be measured as it is, and to be told from one that
-does not answer.
+A process is bound to its machine by the machine's id (hard node affinity), not by a strictly spread
+placement group: Ray places a group whole or not at all, so one machine that dies or is full would
+hold up all others without being named. It reserves no CPU, since a busy machine is to be measured
+as it is.
 """
 
 from __future__ import annotations
@@ -35,22 +34,17 @@ AUTO = "auto"
 TYPE_SEPARATOR = "@"
 """In an address, between the type of machines and where their cluster is."""
 NO_CLUSTER = "no cluster answers there: start one with ray start --head"
-RAYS_LABELS = "ray.io/"
-RAYS_NAMES = {
+RAY_LABEL_PREFIX = "ray.io/"
+RAY_LABEL_NAMES = {
     "availability-region": "region",
     "availability-zone": "zone",
     "market-type": "market",
 }
-"""Labels that Ray has names for, as ours are called; its others say nothing of a machine."""
+"""Ray's names of labels, and ours. Its other labels do not describe a machine."""
 
 
 class WorkerLost(Exception):
-    """A machine, or what runs on it, that is gone, or refused.
-
-    Args:
-        why: In words, in a line.
-        error: All that Ray tells of it.
-    """
+    """A worker that died, or raised an exception: why, in a line, and all that Ray says of it."""
 
     def __init__(self, why: str, error: str | None = None) -> None:
         super().__init__(why)
@@ -62,15 +56,15 @@ class Machine:
     """A machine of the cluster."""
 
     name: str
-    """As Ray calls it, its address unless it was given another; no two are called alike."""
+    """Ray's name for it, which is its address unless it was given a name; names are unique."""
     labels: Mapping[str, str]
     address: str
-    """Of the interface that it has in the cluster."""
+    """Of its network interface in the cluster."""
     _id: str = field(repr=False)
 
 
 Call = Any
-"""What was asked of a machine and is not answered yet."""
+"""A reply of a worker, to come."""
 
 
 class RemoteWorker:
@@ -88,7 +82,7 @@ class RemoteWorker:
         return self._handle.start.remote(make)
 
     def send(self, message: bytes, attached: Call | bytes | None = None) -> Call:
-        """Gives the worker a message; an attached `Call` is its answer, which goes node to node."""
+        """Sends the worker a message; an attached `Call` is its reply, which goes from node to node."""
         return self._handle.handle.remote(message, *([] if attached is None else [attached]))
 
     def kill(self) -> None:
@@ -98,7 +92,7 @@ class RemoteWorker:
 
 
 class Cluster:
-    """A cluster that this process is attached to; made by `attached`."""
+    """A cluster that this process is connected to; made by `connect`."""
 
     def __init__(self, kind: str = "") -> None:
         listed = [each for each in ray.nodes() if each["Alive"]]
@@ -128,7 +122,7 @@ class Cluster:
         return RemoteWorker(made.remote())
 
     def wait(self, calls: Sequence[Call], seconds: float, least: int = 1) -> list[Call]:
-        """Those whose answers are here; returns when so many are at least, or after so long."""
+        """The calls whose replies are here, when there are so many at least, or after so long."""
         if not calls:
             return []
         ray.wait(list(calls), num_returns=least, timeout=seconds)
@@ -136,11 +130,11 @@ class Cluster:
         return list(done)
 
     def answer(self, call: Call, seconds: float) -> Any:
-        """What was answered.
+        """The reply to a call.
 
         Raises:
-            Lost: Whoever was asked is gone, or raised an exception.
-            TimeoutError: There is no answer within so long, or the connection is broken.
+            WorkerLost: The worker died, or raised an exception.
+            TimeoutError: There is no reply within so long, or the connection is broken.
         """
         try:
             return ray.get(call, timeout=seconds)
@@ -157,36 +151,37 @@ class Cluster:
 
 @contextmanager
 def connect(address: str) -> Iterator[Cluster]:
-    """Attaches to the cluster at an address, or, `AUTO`, to the one that this machine is in.
+    """Connects to a cluster.
 
     Args:
-        address: ``HOST:PORT`` or `AUTO`; with ``TYPE@`` before it there are only machines of this
-            type.
+        address: ``HOST:PORT``, or `AUTO` for the cluster that this machine is in; with ``TYPE@``
+            before it, only its machines of this type.
 
     Raises:
-        UsageError: There is none, it has another version, or it does not let us in; or no machine is
-            of that type.
+        UsageError: There is none, it has another version, it refuses us, or no machine has the
+            type.
     """
     kind, _, address = address.rpartition(TYPE_SEPARATOR)
     if address.startswith("ray://"):
         raise core.UsageError(
-            f"--cluster {address}: give the address of the cluster itself, HOST:PORT, on a machine "
-            "that is in it"
+            f"{address}: give the address of the cluster itself, HOST:PORT, on a machine that is in "
+            "it",
+            setting="cluster",
         )
     where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
     if where not in ("", AUTO):
         _refuse_silent(where, where if where == address else f"{AUTO} (RAY_ADDRESS={where})")
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with _hushed():
-            # What workers print would come between our lines; what is to be said, their rows say.
+        with _stderr_suppressed():
+            # What workers print would come between our lines; what matters is in their results.
             ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
-        # Nor what Ray finds out of nodes, which goes to standard output whatever was asked for.
+        # Ray prints what it notices about nodes on standard output, whatever was asked for.
         ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, RayError) as why:
-        raise core.UsageError(f"--cluster {address}: {_unattached(why)}") from why
+        raise core.UsageError(f"{address}: {_refusal(why)}", setting="cluster") from why
     finally:
-        # Ray takes signals for itself; a command that is told to end has machines to tell so.
+        # Ray installs its own handlers; a command that is interrupted has to stop its workers.
         if threading.current_thread() is threading.main_thread():
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -198,7 +193,7 @@ def connect(address: str) -> Iterator[Cluster]:
 
 
 def pickle_with_modules(thing: object, modules: Iterable[ModuleType]) -> bytes:
-    """Something as it is sent to machines that have none of these modules; pickle unpacks it."""
+    """An object pickled together with these modules, for machines that do not have them."""
     with _sent_by_value(modules):
         data: bytes = ray.cloudpickle.dumps(thing)
     return data
@@ -206,7 +201,7 @@ def pickle_with_modules(thing: object, modules: Iterable[ModuleType]) -> bytes:
 
 @contextmanager
 def _sent_by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
-    """What is in these modules is sent as it is: nodes need not have them."""
+    """Pickles what is in these modules by value meanwhile: nodes need not have them."""
     with ExitStack() as stack:
         for module in modules:
             ray.cloudpickle.register_pickle_by_value(module)
@@ -220,13 +215,14 @@ def installed_here() -> InstalledVersion:
 
 
 def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
-    """Those of this type, as their labels say."""
+    """The machines whose labels name this type."""
     found = [each for each in machines if each.labels.get(MACHINE_TYPE) == kind]
     if not found:
         known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
         raise core.UsageError(
-            f"--cluster {kind}{TYPE_SEPARATOR}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
-            f"{', '.join(known)}: leave the type out, or start Ray there with that label"
+            f"{kind}{TYPE_SEPARATOR}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
+            f"{', '.join(known)}: leave the type out, or start Ray there with that label",
+            setting="cluster",
         )
     return found
 
@@ -237,44 +233,44 @@ def _bound(machine: Machine) -> dict[str, Any]:
 
 
 def _labels(given: Mapping[str, str]) -> dict[str, str]:
-    """A machine's labels: ours as they are, Ray's own by their usual names."""
+    """A machine's labels, Ray's own by our names."""
     found = {}
     for name, value in given.items():
-        own = name.removeprefix(RAYS_LABELS)
+        own = name.removeprefix(RAY_LABEL_PREFIX)
         if name == own:
             found[name] = value
-        elif own in RAYS_NAMES:
-            found[RAYS_NAMES[own]] = value
+        elif own in RAY_LABEL_NAMES:
+            found[RAY_LABEL_NAMES[own]] = value
     return found
 
 
 def _refuse_silent(address: str, given: str) -> None:
-    """Refuses where nobody listens; Ray would try for minutes. ``given`` is who said so."""
+    """Refuses an address where nobody listens, which Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise core.UsageError(f"--cluster {given}: give HOST:PORT, or auto")
+        raise core.UsageError(f"{given}: give HOST:PORT, or auto", setting="cluster")
     try:
         socket.create_connection((host.strip("[]"), int(port)), config.CONNECT_SECONDS).close()
     except (OSError, OverflowError) as why:
-        raise core.UsageError(f"--cluster {given}: {NO_CLUSTER} ({why})") from why
+        raise core.UsageError(f"{given}: {NO_CLUSTER} ({why})", setting="cluster") from why
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
-    """Keeps Ray's native code from printing on standard error; what matters it also raises."""
+def _stderr_suppressed() -> Iterator[None]:
+    """Keeps Ray's native code from printing on standard error: what matters it also raises."""
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(saved, 2)
+        os.close(saved)
         os.close(nowhere)
 
 
-def _unattached(why: BaseException) -> str:
-    """Why there is no attaching, in words; Ray wraps what it was in what it then tried."""
+def _refusal(why: BaseException) -> str:
+    """Why Ray did not connect, in words; it wraps the first error in those that followed."""
     said = ""
     cause: BaseException | None = why
     while cause is not None:

@@ -257,7 +257,7 @@ def test_what_cannot_be_is_refused_in_a_line(
     auto = [each if each != cluster.address else "auto" for each in command]
     gone = {"RAY_ADDRESS": "127.0.0.1:9"}  # As on a node of a lab whose head is gone.
     said = refused(*auto, env=gone)
-    assert "--cluster auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers there" in said
+    assert "--cluster: auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers there" in said
     here = [each if "{node}" not in each else "here" for each in command]
     assert "with --cluster give a path from / on" in refused(*here)
 

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds
+from tonnage.base.records.durability import Durability
 
 
 class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
 class JobSettings(KnownKeys, frozen=True, kw_only=True):
     """What a job's demands follow from."""
 
-    durability: Literal["none", "replicated", "volumes"] | UnsetType = UNSET
+    durability: Durability | UnsetType = UNSET
     functions: str | UnsetType = UNSET
     map_share: Amount | UnsetType = UNSET
     reduce_share: Amount | UnsetType = UNSET

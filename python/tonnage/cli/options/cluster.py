@@ -17,7 +17,6 @@ from tonnage.cluster.config import PATIENCE_SECONDS
 
 CONNECTIONS = 1
 TIMEOUT_SECONDS = PATIENCE_SECONDS
-DURABILITIES = ("none", "replicated", "volumes")
 NODE = "{node}"
 """In a path on a cluster, the node's name."""
 

@@ -224,7 +224,8 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
 
 
 def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
-    from tonnage.model.jobs.mapreduce import DURABILITIES, mapreduce_job, sort_job
+    from tonnage.base.records.durability import DURABILITIES
+    from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 
     objects = given.get("--objects", False)
     durability = given.get("--durability", "volumes" if objects else "none")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
     CONNECTIONS,
-    DURABILITIES,
     TIMEOUT_SECONDS,
     ShuffleOptions,
     refuse_node_in_urls,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
     CONNECTIONS,
-    DURABILITIES,
     TIMEOUT_SECONDS,
     ShuffleOptions,
     refuse_node_in_urls,
@@ -114,9 +114,9 @@ def _sort_on_cluster(
 ) -> RunRecord:
     from tonnage.run.two_pass.job_spec import check_node_paths, durability_of
 
-    places = (("input", read.paths), ("--output", written.paths), ("--scratch", scratch))
-    for flag, paths in places:
-        check_node_paths(flag, map(str, paths))
+    places = (("input", read.paths), ("output", written.paths), ("scratch", scratch))
+    for setting, paths in places:
+        check_node_paths(setting, map(str, paths))
     refuse_node_in_urls([*read.urls, *written.urls])
     refuse_overlapping_inputs(read.urls)
     refuse_output_in_input(written.urls, read.urls)

@@ -17,16 +17,15 @@ apply separately.
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 from msgspec import structs
 
 from tonnage.base.records import RunRecord
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
 from tonnage.model.run_phases import durability_of, functions_of, name_of, observed_phases
 
-Durability = Literal["none", "replicated", "volumes"]
-DURABILITIES: tuple[Durability, ...] = ("none", "replicated", "volumes")
 GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
 """Bytes of a sort's requests to an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
 graphs::plan; with little memory parts are shorter, 5 MiB at least). Also assumed for MapReduce,

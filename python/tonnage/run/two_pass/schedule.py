@@ -1,24 +1,24 @@
-"""What a job on a fleet has to do next: which node reads what, which owns which partition.
+"""What a job on a cluster does next: which node reads what, and which owns which partition.
 
-A split is a part of the input, and has holders: nodes that can read it. A partition has an owner,
-to which the records of every split have to come once. What is missing is a set of partitions for
-each split. Splits that are missing at the same partitions make one round of pass one: each is read
-by one of its holders, and only those partitions are gathered. When nothing is missing, owners sort.
+A split is a part of the input, and has holders: the nodes that can read it. A partition has an
+owner, which has to receive the records of every split once. What is missing is a set of partitions
+for each split. Splits that the same partitions miss make one round of pass one: one of its holders
+reads each, and only those partitions are gathered. When nothing is missing, owners sort.
 
-After a loss the cells (split, partition) that are missing form few rectangles: what the lost node
-was to read is missing everywhere, what all others have read is missing where it was the owner. A
-rectangle is a round, so no record is read twice in vain, and no cell is filled twice. This is the
+After a loss the missing cells (split, partition) form few rectangles: what the lost node was to read
+is missing everywhere, what all others have read is missing where it was the owner. A rectangle is a
+round, so no record is read again without need, and no cell is filled twice. This is the
 re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
 
-Where copies are kept, a partition is done when its owner has sorted it and another node has a copy.
-A lost node's sorted partitions then belong to those that keep their copies, and nothing of them is
-read or sent again.
+Where copies are kept, a partition is done when its owner has finished it and another node has a
+copy. The nodes with copies become the owners of a lost node's finished partitions, of which nothing
+is read or sent again.
 
-Who reads tells how much it read of all its splits together. So a round never has splits that were
-counted and splits that were not: the sum of what was read for the first time is the input.
+A reader reports how much it read of all its splits together. So a round never mixes splits that
+were counted with splits that were not: the sum of first reads is the input.
 
-It has no clock and does no I/O: a driver, or a simulation, tells it what came of what it asked for,
-and the same events told again make the same schedule.
+The schedule has no clock and does no I/O: a driver, or a simulation, reports the events, and the
+same events replayed make the same schedule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 TRIES = 2
-"""A link, or a node without a reason, that fails so often is not tried again."""
+"""A link, or a node without a reason, that fails so often is given up."""
 
 
 class InputLost(Exception):
@@ -49,9 +49,9 @@ class Split:
     holders: tuple[str, ...]
     """The nodes that have the file."""
     etag: str | None = None
-    """Of an object: what tells it from any other of its name, if the store says."""
+    """An object's version, if the store says."""
     file_bytes: int = 0
-    """Of the whole file or object, where who reads it has to know."""
+    """Of the whole file or object, where its reader has to know."""
 
     def __str__(self) -> str:
         end = self.offset + self.bytes
@@ -93,24 +93,24 @@ class Round:
 
     @property
     def nodes(self) -> list[str]:
-        """Who takes part, in the order of endpoints."""
+        """The nodes that take part, in the order of endpoints."""
         return sorted({*self.reads, *self.owners.values()})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a node that came to the end of its part in a round told."""
+    """What a node reported at the end of its part in a round."""
 
     read: Total = Total()
     lost: tuple[str, ...] = ()
-    """The nodes of which not all came."""
+    """The nodes that it did not receive everything from."""
     partitions: Mapping[int, int] = field(default_factory=dict)
-    """Bytes that came of each partition."""
+    """Bytes that it received of each partition."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A file of a sorted partition."""
+    """A file of a finished partition."""
 
     path: str
     total: Total
@@ -126,13 +126,12 @@ class Copy:
 
 
 class Schedule:
-    """The state of a sort, and what follows from it.
+    """The state of a job, and what follows from it.
 
     Args:
         splits: The input.
         partitions: How many there are.
-        weights: What share of the partitions each node is to own, over the sum of all; who is not
-            named owns none.
+        weights: Each node's share of the partitions, relative to the sum; other nodes own none.
         copies: Whether each partition is to have a copy on another node.
     """
 
@@ -153,39 +152,39 @@ class Schedule:
         """The nodes that can own partitions."""
         self.owner: list[str] = [""] * partitions
         self.bytes_of = [self.input_bytes / max(partitions, 1)] * partitions
-        """Of each partition: what its last owner had, or an even share."""
+        """Size of each partition: what its last owner received, or an even share."""
         self.received = [0] * partitions
-        """Bytes that its present owner has of each partition."""
+        """Bytes of each partition that its owner has received."""
         self.received_bytes = 0
         """Of all of them."""
         self.finished: dict[int, list[Finished]] = {}
         self.written = Total()
-        """What all finished files hold."""
+        """The totals of all finished files."""
         self.copies: dict[int, Copy] | None = {} if copies else None
-        """Those that are whole, of finished partitions; ``None`` if none are kept."""
+        """Complete copies of finished partitions; None if no copies are kept."""
         self.rounds = 0
         """The number of the next round."""
         self.scratch: dict[str, list[int]] = {node: [] for node in self.readers}
-        """The rounds that left what counts on each node."""
+        """The rounds whose received data on each node is still needed."""
         self.read = Total()
-        """Of all splits that were counted."""
+        """The totals of all splits that were counted."""
         self._uncounted = set(range(len(self.splits)))
-        # Where each split is missing, as the number of a mask that has a bit for each partition:
-        # splits are many, what befell them is not.
+        # The partitions that miss each split, as the number of a mask with a bit for each partition:
+        # there are many splits, and few different masks.
         self._masks = [(1 << partitions) - 1]
         self._missing = [0] * len(self.splits)
         self._failed_pairs: dict[frozenset[str], int] = {}
         self._failures: dict[str, int] = {}
         self._give(range(partitions))
 
-    # What there is to do.
+    # What to do next.
 
     def next_round(self) -> Round | None:
-        """The round that has most to carry; ``None``: all records are where they belong.
+        """The round that moves most bytes; None if all records are with their owners.
 
         Raises:
-            Unreadable: It takes a split that nobody can read.
-            NobodyLeft: It takes an owner for a partition, and there is none.
+            InputLost: It needs a split that no node can read.
+            NoNodeLeft: A partition has no owner.
         """
         if not all(self.owner):
             raise NoNodeLeft("no node is left that could hold data")
@@ -209,7 +208,7 @@ class Schedule:
         return Round(self.rounds, assign_splits(self.splits, splits, self.readers), owners)
 
     def to_sort(self) -> dict[str, list[int]]:
-        """The partitions that each node has to sort; none of a node that has none."""
+        """The partitions that each node has to finish."""
         left: dict[str, list[int]] = {}
         for place, node in enumerate(self.owner):
             if place not in self.finished:
@@ -220,7 +219,7 @@ class Schedule:
         """The finished partitions without a copy, and the node that is to keep it.
 
         Raises:
-            NobodyLeft: There is no other node than the owner.
+            NoNodeLeft: There is no other node than the owner.
         """
         if self.copies is None:
             return {}
@@ -229,10 +228,10 @@ class Schedule:
         )
 
     def assign_copies(self, places: Iterable[int]) -> dict[int, str]:
-        """The node that is to keep a copy of each partition: who has least for its weight.
+        """The node that is to keep a copy of each partition: the one with least for its weight.
 
         Raises:
-            NobodyLeft: There is no other node than the owner.
+            NoNodeLeft: There is no other node than the owner.
         """
         held = self._held()
         for place, copy in (self.copies or {}).items():
@@ -251,7 +250,7 @@ class Schedule:
                 heapq.heappush(turns, turn)
         return found
 
-    # What came of it.
+    # What happened.
 
     def round_ended(
         self,
@@ -259,19 +258,17 @@ class Schedule:
         outcomes: Mapping[str, Outcome],
         blames: Mapping[str, Collection[str]] | None = None,
     ) -> list[str]:
-        """Takes what came of a round.
+        """Takes the results of a round.
 
         Args:
-            each: As it was given.
-            outcomes: Of the nodes that came to the end of their part, in their own words. What a
-                node without one owned has not come there; what it read has come to those that
-                have it whole.
-            blames: Of the nodes that are well, but did not come to that end, who they say was the
-                reason.
+            each: The round.
+            outcomes: Reports of the nodes that ended their part. A node without one has received
+                nothing; what it read has reached the nodes that report it complete.
+            blames: Of the nodes that failed but answer, the nodes that they blame.
 
         Returns:
-            Nodes that are well by themselves and are to be taken for lost (`lose`), since others
-            could not exchange data with them more than once.
+            Nodes that answer and are to be lost (`lose`) all the same, since others repeatedly
+            could not exchange data with them.
         """
         self.rounds = each.number + 1
         owned: dict[str, int] = {}
@@ -287,7 +284,7 @@ class Schedule:
         everybody = 0
         for mask in told.values():
             everybody |= mask
-        failed: dict[str, int] = {}  # where what a node read has not come
+        failed: dict[str, int] = {}  # the partitions that miss what a node read
         for node, mask in told.items():
             for source in outcomes[node].lost:
                 failed[source] = failed.get(source, 0) | mask
@@ -317,27 +314,27 @@ class Schedule:
             for source in outcome.lost
             if source in outcomes
         } | {frozenset((node, other)) for node in blames for other in blames[node]}
-        return self._judged(pairs, {*outcomes, *blames})
+        return self._nodes_to_lose(pairs, {*outcomes, *blames})
 
     def partition_finished(self, place: int, files: Iterable[Finished]) -> None:
-        """Takes the files of a partition that is whole, in order."""
+        """Takes the files of a finished partition, in order."""
         before = self.finished.get(place, [])
         now = self.finished[place] = list(files)
         self.written += _total(now) - _total(before)
 
     def copy_finished(self, place: int, copy: Copy) -> None:
-        """Takes a copy of a finished partition that is whole."""
+        """Takes a complete copy of a finished partition."""
         assert self.copies is not None
         self.copies[place] = copy
 
     def links_failed(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
-        """Takes what links failed while copies were made; gives whom to `lose`, as `round_ended`.
+        """Takes the links that failed while copies were made; gives nodes to lose (`round_ended`).
 
         Args:
             pairs: Nodes that could not exchange data.
-            well: Who came to its end all the same.
+            well: The nodes that ended their part all the same.
         """
-        return self._judged({frozenset(pair) for pair in pairs}, well)
+        return self._nodes_to_lose({frozenset(pair) for pair in pairs}, well)
 
     def lose(
         self,
@@ -348,21 +345,21 @@ class Schedule:
         joins: bool = False,
         new_owners: Mapping[int, tuple[str, Sequence[Finished]]] | None = None,
     ) -> None:
-        """Takes a node for lost: what it held for others is missing again, and gets other owners.
+        """Loses a node: what it held for others is missing again, and gets other owners.
 
         Args:
             node: Which.
             reads: Whether it can still read its input.
             keeps: Its finished partitions that are not lost with it.
-            joins: Whether it can own partitions again from now on: it is empty.
-            heirs: Of its finished partitions, who has a copy, which is from now on the output.
+            joins: Whether it takes part again from now on, with nothing but what it keeps.
+            new_owners: Nodes with a copy of its finished partitions, which becomes the output.
         """
         if not reads and not joins:
             self.readers.discard(node)
         if joins:
             self.readers.add(node)
             self.keepers.add(node)
-            # Who was not there when the others got their weights has a middling one.
+            # A node that was not there when weights were given has an average one.
             usual = sum(self.weights.values()) / max(len(self.weights), 1) or 1.0
             self.weights.setdefault(node, usual)
         else:
@@ -372,15 +369,15 @@ class Schedule:
         self._failed_pairs = {
             pair: times for pair, times in self._failed_pairs.items() if node not in pair
         }
-        inherited = new_owners or {}
-        for place, (heir, files) in inherited.items():
-            self.owner[place] = heir
+        adopted = new_owners or {}
+        for place, (owner, files) in adopted.items():
+            self.owner[place] = owner
             self.partition_finished(place, files)
         if self.copies is not None:
             self.copies = {
                 place: copy
                 for place, copy in self.copies.items()
-                if copy.node != node and place not in inherited
+                if copy.node != node and place not in adopted
             }
         gone = [
             place
@@ -400,8 +397,8 @@ class Schedule:
             self._masks = [missing | mask for missing in self._masks]
             self._give(gone)
 
-    def _judged(self, pairs: Collection[frozenset[str]], well: Collection[str]) -> list[str]:
-        """Who is to be lost after a step, of those that are well by themselves."""
+    def _nodes_to_lose(self, pairs: Collection[frozenset[str]], well: Collection[str]) -> list[str]:
+        """The nodes to lose after a step, of those that answer."""
         for pair in pairs:
             if len(pair) == 2 and pair <= set(well):
                 self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1
@@ -420,7 +417,7 @@ class Schedule:
                 links[other].discard(worst)
         return sorted(blamed)
 
-    # Who gets what.
+    # Assignment.
 
     def _held(self) -> dict[str, float]:
         held: dict[str, float] = {}
@@ -433,7 +430,7 @@ class Schedule:
         return sorted(node for node in self.keepers if self.weights.get(node, 0.0) > 0)
 
     def _give(self, places: Iterable[int]) -> None:
-        """Gives partitions owners in the order of keys: who has least for its weight comes next.
+        """Assigns owners in the order of keys, each time the node with least for its weight.
 
         So neighbours have different owners, and sorted input goes to all nodes at any time.
         """
@@ -442,7 +439,7 @@ class Schedule:
             self.owner[place] = ""
         weighty = self._weighty()
         if not weighty:
-            return  # Whoever joins gets them.
+            return  # A node that joins gets them.
         held = self._held()
         # As if it had half of a usual one already (Sainte-Laguë): a small weight comes late.
         usual = self.input_bytes / max(self.partitions, 1) or 1.0
@@ -458,11 +455,11 @@ class Schedule:
 def assign_splits(
     splits: Sequence[Split], numbers: Iterable[int], readers: Collection[str]
 ) -> dict[str, list[int]]:
-    """Divides splits among their holders, who are to read as much as each other.
+    """Divides splits evenly among their holders.
 
-    Those with few holders first: what only one can read, the others leave room for. Among those
-    with as many, the splits of different holders take turns, so that no node is full before its
-    neighbour had a choice. Each goes to the holder that has least so far.
+    Splits with few holders come first: the others can go elsewhere. Among splits with as many, those
+    of different holders take turns, so that no node is full before its neighbour had a choice. Each
+    goes to the holder with least so far.
 
     Args:
         splits: All there are.
@@ -470,13 +467,13 @@ def assign_splits(
         readers: The nodes that can read.
 
     Raises:
-        Unreadable: One of them has no holder that can read.
+        InputLost: One of them has no holder that can read.
     """
     together: dict[tuple[str, ...], list[int]] = {}
     for number in numbers:
         together.setdefault(splits[number].holders, []).append(number)
     load: dict[str, int] = {}
-    # Of each holders' turns the first may have got more since: it is looked at again when it comes.
+    # The first in a heap may have got more since: that is checked when it is used.
     turns: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for holders, of_them in together.items():
         turns[holders] = sorted((0, node) for node in holders if node in readers)
@@ -504,5 +501,5 @@ def _total(files: Iterable[Finished]) -> Total:
 
 
 def _bits(mask: int) -> list[int]:
-    """The places of a number's bits, in order."""
+    """The positions of a number's bits, in order."""
     return [place for place, bit in enumerate(reversed(bin(mask)[2:])) if bit == "1"]
