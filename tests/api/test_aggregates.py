@@ -146,11 +146,11 @@ def test_nothing_holds_on_to_the_rows_that_were_added() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Top(0), r"Top\(0\): one row at least"),
-        (lambda: Histogram([1]), "two numbers at least"),
+        (lambda: Top(0), r"Top\(0\): k must be at least 1"),
+        (lambda: Histogram([1]), "give at least two edges"),
         (lambda: Histogram([1, 1]), "each above the one before"),
-        (lambda: Hdr(0), r"Hdr\(0\): a precision is between 0 and 1"),
-        (lambda: Distinct(0), r"Distinct\(0\): a precision is 0.00072 at least"),
+        (lambda: Hdr(0), r"Hdr\(0\): the precision must be between 0 and 1"),
+        (lambda: Distinct(0), r"Distinct\(0\): the precision must be at least 0.00072"),
         (lambda: Distinct().add(pa.array([{"a": 1}])), "values are neither numbers nor texts"),
         (lambda: Distinct().add(np.zeros((3, 2))), "rows have several values: add one column"),
     ],

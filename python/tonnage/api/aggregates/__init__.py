@@ -1,16 +1,16 @@
-"""Combinations: what a reduction object is made of, where nobody wants to write how to merge.
+"""Aggregates: parts of a reduction object that know how to merge.
 
 ::
 
-    Sum, Least, Most    of all rows, number by number
+    Sum, Min, Max       of all rows, column by column
     Concatenation, Top  the rows themselves, or the largest of them
-    Histogram           how many values are in bins that are given
-    Hdr                 ... in bins that are found, and quantiles by them
-    Distinct            about how many different values there are
+    Histogram           counts of values in given bins
+    Hdr                 counts in bins of a relative width, and quantiles
+    Distinct            the approximate number of distinct values
 
 Each is a commutative monoid (Boykin, Ritchie, O'Connell and Lin, "Summingbird", VLDB 2014, section
-3, and their Algebird): of what is added it does not matter which came first, or with what.
-`tonnage.Combined` is a reduction of some.
+3, and their Algebird): the order and grouping of additions do not matter.
+`tonnage.AggregateReduction` is a reduction of aggregates.
 """
 
 from tonnage.api.aggregates.base import Aggregate, Values

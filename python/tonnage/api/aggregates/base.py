@@ -1,4 +1,4 @@
-"""What a combination is, and values as it takes them."""
+"""What an aggregate is, and the values that it takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Values = Any
-"""Those of rows: a NumPy array whose first axis is rows, a column of Arrow's, or a number."""
+"""A NumPy array whose first axis is rows, an Arrow column, or a number."""
 Array = npt.NDArray[Any]
 ARROW = (pa.Array, pa.ChunkedArray)
 
@@ -21,40 +21,40 @@ class Aggregate(ABC):
 
     @abstractmethod
     def empty(self) -> Self:
-        """One of the same kind to which nothing was added."""
+        """An empty aggregate with the same settings."""
 
     @abstractmethod
     def add(self, values: Values) -> None:
-        """Adds values of rows; keeps no view of them.
+        """Add values of rows; keeps no view of them.
 
         Raises:
-            ValueError: They are not of this kind.
+            ValueError: They cannot be aggregated.
         """
 
     @abstractmethod
     def merge(self, other: Self) -> None:
-        """Adds what was added to another one, which nobody uses any more."""
+        """Add what was added to another one, which is not used afterwards."""
 
     @property
     @abstractmethod
     def value(self) -> Any:
-        """What all comes to."""
+        """The aggregated value."""
 
 
 def array_of(values: Values) -> Array:
-    """Values as an array of rows, of which a number alone is one."""
+    """Values as an array of rows; a number is one row."""
     if isinstance(values, ARROW):
         values = values.to_numpy(zero_copy_only=False)
     return np.atleast_1d(np.asarray(values))
 
 
 def sort_rows(rows: Array) -> Array:
-    """Rows sorted by their first number or field, equal ones by the next."""
+    """Rows sorted by their first column, equal ones by the next."""
     if rows.dtype.names or rows.ndim == 1:
         return np.sort(rows)
     return rows[np.lexsort(flat(rows).T[::-1])]
 
 
 def flat(rows: Array) -> Array:
-    """Rows of numbers side by side."""
+    """Rows as (rows, numbers)."""
     return rows.reshape(len(rows), math.prod(rows.shape[1:]))

@@ -1,4 +1,4 @@
-"""How many different values there are."""
+"""The approximate number of distinct values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pyarrow as pa
 from tonnage.api.aggregates.base import ARROW, Aggregate, Array, Values, array_of
 
 REGISTERS = (8, 21)
-"""At least and at most, as powers of two."""
+"""The limits of their number, as powers of two."""
 
 
 class Distinct(Aggregate):
-    """About how many different values there are, by HyperLogLog (Flajolet and others 2007).
+    """The number of distinct values by HyperLogLog (Flajolet and others 2007), by DataSketches.
 
-    Of Apache DataSketches. Values are numbers, or texts; whole and floating-point numbers differ.
+    Values are numbers or texts; integers differ from floats of the same value.
 
     Args:
-        precision: The standard error of the number, as a share of it; memory grows as its inverse
-            squared: 0.01 takes 16 KiB.
+        precision: The relative standard error. Memory is proportional to its inverse square: 0.01
+            takes 16 KiB.
     """
 
     def __init__(self, precision: float = 0.01) -> None:
@@ -29,7 +29,7 @@ class Distinct(Aggregate):
         power = math.ceil(2 * math.log2(1.04 / precision)) if precision > 0 else math.inf
         if not power <= REGISTERS[1]:
             least = 1.04 / math.sqrt(1 << REGISTERS[1])
-            raise ValueError(f"Distinct({precision}): a precision is {least:.2g} at least")
+            raise ValueError(f"Distinct({precision}): the precision must be at least {least:.2g}")
         self._precision, self._power = precision, max(int(power), REGISTERS[0])
         self._union = self._made()
 
@@ -38,12 +38,12 @@ class Distinct(Aggregate):
         return Distinct(self._precision)
 
     def add(self, values: Values) -> None:
-        """Adds values, one a row.
+        """Add values, one for each row.
 
         Raises:
             ValueError: They are neither numbers nor texts.
         """
-        # Most that come again do so at once: each is added once only, which takes a call of Python.
+        # Repeated values are often close: adding each once saves calls of Python.
         try:
             column = values if isinstance(values, ARROW) else pa.array(_column(array_of(values)))
             unique: Any = column.unique().drop_null()
@@ -51,19 +51,19 @@ class Distinct(Aggregate):
                 unique = unique.view(pa.int64())
             plain = unique.to_pylist()
             if pa.types.is_string(unique.type) or pa.types.is_large_string(unique.type):
-                plain = [each or "\0" for each in plain]  # The library leaves out what is empty.
+                plain = [each or "\0" for each in plain]  # The library ignores empty texts.
             deque(map(self._union.update, plain), maxlen=0)
         except (TypeError, pa.ArrowException) as why:
             raise ValueError(f"Distinct: values are neither numbers nor texts: {why}") from why
 
     def merge(self, other: Distinct) -> None:
-        """Takes the larger of each two registers."""
+        """Take the larger value of each register."""
         self._union.update(other._sketch)
 
     @property
     def value(self) -> float:
-        """About how many."""
-        # As of merged ones, whether they were or not: the other estimate depends on the order.
+        """The estimate."""
+        # Merged twice, since the estimate of an unmerged sketch depends on the order of values.
         whole, sketch = self._made(), self._sketch
         whole.update(sketch)
         whole.update(sketch)
@@ -79,7 +79,9 @@ class Distinct(Aggregate):
         self._union.update(hll_sketch.deserialize(state[1]))
 
     def _made(self) -> Any:
-        from datasketches import hll_union  # When one is asked for: it is a library of its own.
+        from datasketches import (
+            hll_union,
+        )  # Imported on first use, since it is an optional library.
 
         return hll_union(self._power)
 
@@ -91,10 +93,10 @@ class Distinct(Aggregate):
 
 
 def _column(values: Array) -> Array:
-    """Values, one a row.
+    """Values, one for each row.
 
     Raises:
-        ValueError: There are several.
+        ValueError: Rows have several values.
     """
     if values.ndim > 1:
         raise ValueError("Distinct: rows have several values: add one column of them")

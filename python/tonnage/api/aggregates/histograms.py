@@ -1,4 +1,4 @@
-"""How values are spread: histograms of bins that are given, or found."""
+"""Histograms with given bins, or with bins of a relative width."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of
 from tonnage.base import core
 
 SHARES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
-"""Quantiles that a record tells."""
+"""Quantiles in records."""
 BLOCK = 1 << 16
-"""Values that are counted at once: what is made of them stays in the cache, and takes no memory."""
+"""Values counted at once: temporary arrays stay in the processor's cache."""
 LARGEST = math.log(sys.float_info.max)
 
 
 class Histogram(Aggregate):
-    """How many values are in each bin, as `numpy.histogram` has it.
+    """Counts of values in bins, as `numpy.histogram` defines them.
 
-    A bin has its lower edge, and the last one both. What is outside of all is in none: ``-inf`` and
-    ``inf`` are edges, too.
+    A bin includes its lower edge, and the last one both. Values outside are not counted; ``-inf``
+    and ``inf`` are valid edges.
 
     Args:
         edges: Of bins, rising: one more than there are bins.
@@ -35,7 +35,7 @@ class Histogram(Aggregate):
     def __init__(self, edges: Sequence[float] | Array) -> None:
         self._edges = np.array(edges, np.float64)
         if self._edges.ndim != 1 or len(self._edges) < 2 or not (np.diff(self._edges) > 0).all():
-            raise ValueError("Histogram: edges are two numbers at least, each above the one before")
+            raise ValueError("Histogram: give at least two edges, each above the one before")
         self._counts = np.zeros(len(self._edges) - 1, np.int64)
 
     def empty(self) -> Histogram:
@@ -43,7 +43,7 @@ class Histogram(Aggregate):
         return Histogram(self._edges)
 
     def add(self, values: Values) -> None:
-        """Counts values, of whatever shape."""
+        """Count values of any shape."""
         numbers = np.ravel(array_of(values))
         apart = numbers.strides[0]
         if numbers.dtype == np.float64 and apart > 0 and not apart % 8 and numbers.flags.aligned:
@@ -54,25 +54,25 @@ class Histogram(Aggregate):
             core.count_in_bins(self._edges, block, self._counts)
 
     def merge(self, other: Histogram) -> None:
-        """Adds the other's counts."""
+        """Add the other's counts."""
         self._counts += other._counts
 
     @property
     def value(self) -> npt.NDArray[np.int64]:
-        """How many values each bin has."""
+        """The number of values in each bin."""
         return self._counts
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """How values are spread.
+    """How values are distributed.
 
     Attributes:
-        rows: How many, of which ``missing`` are no finite numbers.
-        least: The smallest.
-        most: The largest.
-        total: Their sum.
-        bins: Where bins begin, where they end, and how many values are in each.
+        rows: The number of values, of which ``missing`` are not finite.
+        minimum: The smallest.
+        maximum: The largest.
+        total: The sum.
+        bins: The lower and upper edge and the count of each bin.
     """
 
     rows: int
@@ -83,7 +83,7 @@ class Distribution:
     bins: list[tuple[float, float, int]]
 
     def quantile(self, share: float) -> float:
-        """The value that ``share`` of all are not above, off by at most the precision of itself."""
+        """A quantile, with the histogram's relative precision."""
         wanted, before = share * (self.rows - self.missing - 1), 0
         for low, high, count in self.bins:
             before += count
@@ -93,7 +93,7 @@ class Distribution:
         return self.maximum
 
     def to_json(self) -> dict[str, Any]:
-        """What a record tells: some quantiles."""
+        """The summary for records, with some quantiles."""
         return {
             "rows": self.rows,
             "missing": self.missing,
@@ -105,23 +105,20 @@ class Distribution:
 
 
 class Hdr(Aggregate):
-    """A histogram of high dynamic range, whose bins are as wide as their place asks for.
+    """A histogram of high dynamic range: the width of bins is relative to their values.
 
-    So a value is off by at most ``precision`` of itself, whatever its size, and bins of two are the
-    same ones. With ``a`` the precision, ``v`` is in bin ``ceil(log(v) / log((1 + a) / (1 - a)))``
-    (DDSketch, Masson, Rim and Lee, VLDB 2019, section 2); a negative one by its size, on the other
-    side, and 0 has a bin of its own.
-
-    Args:
-        precision: How far a quantile may be off, as a share of itself.
+    So quantiles have a relative error of at most ``precision``, and all such histograms have the
+    same bins. With ``a`` the precision, ``v`` is in bin ``ceil(log(v) / log((1 + a) / (1 - a)))``
+    (DDSketch, Masson, Rim and Lee, VLDB 2019, section 2). Negative values have bins by their
+    absolute value on the other side, and 0 has a bin of its own.
     """
 
     def __init__(self, precision: float = 0.01) -> None:
         if not 0 < precision < 1:
-            raise ValueError(f"Hdr({precision}): a precision is between 0 and 1")
+            raise ValueError(f"Hdr({precision}): the precision must be between 0 and 1")
         self._precision = precision
         self._bins: Counter[tuple[int, int]] = Counter()
-        """How many values there are by their sign and bin."""
+        """Counts by sign and bin."""
         self._rows = self._missing = 0
         self._least, self._most, self._total = math.inf, -math.inf, 0.0
 
@@ -130,30 +127,30 @@ class Hdr(Aggregate):
         return Hdr(self._precision)
 
     def add(self, values: Values) -> None:
-        """Counts values, of whatever shape; what is no finite number as missing."""
+        """Count values of any shape; those that are not finite count as missing."""
         every = array_of(values).ravel()
         for first in range(0, len(every), BLOCK):
             self._add(every[first : first + BLOCK].astype(np.float64, copy=False))
 
-    def _add(self, given: Array) -> None:
-        there = given[np.isfinite(given)]
-        size = np.abs(there)
+    def _add(self, values: Array) -> None:
+        finite = values[np.isfinite(values)]
+        size = np.abs(finite)
         with np.errstate(divide="ignore"):
             place = np.ceil(np.log(size) / self._width)
         places = np.where(size > 0, place, 0).astype(np.int64)
-        signs = np.sign(there).astype(np.int64)
+        signs = np.sign(finite).astype(np.int64)
         for sign in (-1, 0, 1):
-            found, counts = np.unique(places[signs == sign], return_counts=True)
-            for at, count in zip(found.tolist(), counts.tolist(), strict=True):
+            bins, counts = np.unique(places[signs == sign], return_counts=True)
+            for at, count in zip(bins.tolist(), counts.tolist(), strict=True):
                 self._bins[sign, at] += count
-        self._rows += len(given)
-        self._missing += len(given) - len(there)
-        self._least = min(self._least, float(there.min(initial=np.inf)))
-        self._most = max(self._most, float(there.max(initial=-np.inf)))
-        self._total += float(there.sum())
+        self._rows += len(values)
+        self._missing += len(values) - len(finite)
+        self._least = min(self._least, float(finite.min(initial=np.inf)))
+        self._most = max(self._most, float(finite.max(initial=-np.inf)))
+        self._total += float(finite.sum())
 
     def merge(self, other: Hdr) -> None:
-        """Adds the other's counts."""
+        """Add the other's counts."""
         self._bins.update(other._bins)
         self._rows += other._rows
         self._missing += other._missing
@@ -162,23 +159,23 @@ class Hdr(Aggregate):
 
     @property
     def value(self) -> Distribution:
-        """How values are spread."""
+        """The distribution."""
         bins = sorted((*self._span(*place), count) for place, count in self._bins.items())
         return Distribution(self._rows, self._missing, self._least, self._most, self._total, bins)
 
     @property
     def _width(self) -> float:
-        """Of a bin, in logarithms."""
+        """A bin's width on the logarithmic scale."""
         return math.log((1 + self._precision) / (1 - self._precision))
 
     def _span(self, sign: int, place: int) -> tuple[float, float]:
-        """From where to where a bin reaches."""
+        """A bin's edges."""
         if sign == 0:
             return 0.0, 0.0
         ends = (self._power(place - 1), self._power(place))
         return ends if sign > 0 else (-ends[1], -ends[0])
 
     def _power(self, place: int) -> float:
-        """Where a bin ends; the last one where numbers do."""
+        """The upper edge of a bin, at most the largest float."""
         exponent = place * self._width
         return math.exp(exponent) if exponent < LARGEST else sys.float_info.max

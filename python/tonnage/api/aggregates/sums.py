@@ -1,4 +1,4 @@
-"""Sums and extremes of rows, and rows themselves."""
+"""Sums, minima and maxima of rows, and the rows themselves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tonnage.api.aggregates.base import Aggregate, Array, Values, array_of, flat
 
 
 class Sum(Aggregate):
-    """The sum of rows: a number, or an array of the shape of a row. Of no rows it is 0."""
+    """The sum of rows: a number, or an array of a row's shape; 0 without rows."""
 
     def __init__(self) -> None:
         self._sum: Any = 0
@@ -20,13 +20,13 @@ class Sum(Aggregate):
         return Sum()
 
     def add(self, values: Values) -> None:
-        """Adds rows, short floating-point numbers as long ones."""
+        """Add rows, floats with 64 bits."""
         rows = array_of(values)
         kind = np.float64 if rows.dtype.kind == "f" else None
         self._sum = self._sum + rows.sum(axis=0, dtype=kind)
 
     def merge(self, other: Sum) -> None:
-        """Adds the other's sum."""
+        """Add the other's sum."""
         self._sum = self._sum + other._sum
 
     @property
@@ -36,44 +36,44 @@ class Sum(Aggregate):
 
 
 class Min(Aggregate):
-    """The smallest of rows, number by number; ``None`` of no rows, NaN if one is."""
+    """The smallest value of each column; ``None`` without rows, NaN if one is."""
 
-    _of: Any = np.minimum
+    _choose: Any = np.minimum
 
     def __init__(self) -> None:
-        self._found: Any = None
+        self._value: Any = None
 
     def empty(self) -> Self:
         """No rows."""
         return type(self)()
 
     def add(self, values: Values) -> None:
-        """Looks at rows."""
+        """Add rows."""
         if len(rows := array_of(values)):
-            self._take(self._of.reduce(rows, axis=0))
+            self._update(self._choose.reduce(rows, axis=0))
 
     def merge(self, other: Self) -> None:
-        """Looks at what the other has."""
-        if other._found is not None:
-            self._take(other._found)
+        """Add the other's rows."""
+        if other._value is not None:
+            self._update(other._value)
 
-    def _take(self, found: Any) -> None:
-        self._found = found if self._found is None else self._of(self._found, found)
+    def _update(self, value: Any) -> None:
+        self._value = value if self._value is None else self._choose(self._value, value)
 
     @property
     def value(self) -> Any:
-        """A number, or an array of the shape of a row."""
-        return self._found
+        """A number, or an array of a row's shape."""
+        return self._value
 
 
 class Max(Min):
-    """The largest of rows, number by number; ``None`` of no rows, NaN if one is."""
+    """The largest value of each column; ``None`` without rows, NaN if one is."""
 
-    _of = np.maximum
+    _choose = np.maximum
 
 
 class Concatenation(Aggregate):
-    """All rows, in the order of their values: that in which they come is nobody's."""
+    """All rows, sorted, since their order of arrival is arbitrary."""
 
     def __init__(self) -> None:
         self._parts: list[Array] = []
@@ -83,34 +83,31 @@ class Concatenation(Aggregate):
         return type(self)()
 
     def add(self, values: Values) -> None:
-        """Keeps a copy of rows."""
+        """Keep a copy of rows."""
         if len(rows := array_of(values)):
             self._parts.append(np.array(rows))
 
     def merge(self, other: Self) -> None:
-        """Takes the other's rows."""
+        """Take the other's rows."""
         self._parts += other._parts
 
     @property
     def value(self) -> Array:
-        """The rows: by their first number or field, equal ones by the next."""
+        """The rows by their first column, equal ones by the next."""
         return sort_rows(np.concatenate(self._parts)) if self._parts else np.empty(0)
 
 
 class Top(Concatenation):
-    """The largest rows, in falling order: by their first number or field, equal ones by the next.
+    """The ``k`` largest rows in falling order: by their first column, equal ones by the next.
 
-    So ``np.column_stack([seconds, number])`` tells which row was how slow. A row whose first is NaN
-    is none.
-
-    Args:
-        k: How many.
+    So ``np.column_stack([seconds, number])`` gives the numbers of the slowest rows. Rows whose first
+    value is NaN are ignored.
     """
 
     def __init__(self, k: int) -> None:
         super().__init__()
         if k < 1:
-            raise ValueError(f"Top({k}): one row at least")
+            raise ValueError(f"Top({k}): k must be at least 1")
         self._k = k
 
     def empty(self) -> Self:
@@ -118,12 +115,12 @@ class Top(Concatenation):
         return type(self)(self._k)
 
     def add(self, values: Values) -> None:
-        """Keeps the largest."""
+        """Keep the largest."""
         super().add(self._largest(array_of(values)))
         self._trim()
 
     def merge(self, other: Self) -> None:
-        """Keeps the largest of both."""
+        """Keep the largest of both."""
         super().merge(other)
         self._trim()
 
@@ -139,10 +136,10 @@ class Top(Concatenation):
     def _largest(self, rows: Array) -> Array:
         first = rows[rows.dtype.names[0]] if rows.dtype.names else flat(rows)[:, 0]
         if first.dtype.kind == "f":
-            there = ~np.isnan(first)
-            rows, first = rows[there], first[there]
+            is_number = ~np.isnan(first)
+            rows, first = rows[is_number], first[is_number]
         if len(rows) > self._k:
-            # Only rows that are among them, or equal the last of them so far, are sorted.
+            # Sorts only rows that are among the largest, or equal the last of them.
             place = len(rows) - self._k
             rows = rows[first >= np.partition(first, place)[place]]
         return sort_rows(rows)[-self._k :]

@@ -1,4 +1,4 @@
-"""A histogram of each column, and quantiles by it: `tonnage.api.aggregates.Hdr` of each."""
+"""A histogram of each column, with quantiles (`tonnage.api.aggregates.Hdr`)."""
 
 from __future__ import annotations
 
@@ -11,22 +11,17 @@ from tonnage.run.reduce.reduction import Reduction
 
 
 class Histograms(Reduction[list[Hdr]]):
-    """A histogram of each column.
-
-    Args:
-        precision: How far a quantile may be off, as a share of itself.
-        columns: Names of those that count, where they have names; by default all.
-    """
+    """A histogram of each column, by default of all, with a relative precision of quantiles."""
 
     def __init__(self, precision: float = 0.01, columns: Sequence[str] | None = None) -> None:
         self._precision, self._columns = precision, columns
 
     def begin(self, known: Any) -> list[Hdr]:
-        """No value yet, nor any columns."""
+        """Empty: the number of columns is not known yet."""
         return []
 
     def local(self, rows: Rows, into: list[Hdr]) -> list[Hdr]:
-        """Adds values; what is no number counts as missing."""
+        """Add values; those that are not finite count as missing."""
         for _, points in blocks_of_points(rows, self._columns):
             into = into or [Hdr(self._precision) for _ in points.T]
             for one, values in zip(into, points.T, strict=True):
@@ -34,7 +29,7 @@ class Histograms(Reduction[list[Hdr]]):
         return into
 
     def merge(self, one: list[Hdr], other: list[Hdr]) -> list[Hdr]:
-        """Adds them up."""
+        """Merge column by column."""
         if not one or not other:
             return one or other
         for here, more in zip(one, other, strict=True):
@@ -42,5 +37,5 @@ class Histograms(Reduction[list[Hdr]]):
         return one
 
     def finish(self, whole: list[Hdr], known: Any) -> list[Distribution]:
-        """How each column is spread."""
+        """Each column's distribution."""
         return [each.value for each in whole]

@@ -1,7 +1,7 @@
-"""k-means (Lloyd 1982), as MATE-EC2 has it: a round adds each point to the nearest centre.
+"""k-means (Lloyd 1982), as in MATE-EC2: a round adds each point to the nearest centre.
 
-The object of a worker is the sum of the points of each centre, how many they are, and the sum of
-squared distances; the next centres are the means. A centre without points stays where it is.
+A worker's object has the sum and number of each centre's points, and the sum of squared distances.
+The next centres are the means; a centre without points stays where it is.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from tonnage.run.reduce.reduction import Reduction
 
 Points = npt.NDArray[np.float64]
 ROUNDS = 20
-"""In which centres are moved over some points before they are compared, at most."""
-LARGE = "squared distances are larger than 64-bit numbers: scale columns, like to between 0 and 1"
-"""From where about 1e154 lies between two numbers."""
+"""The maximum of rounds over a sample before centres are compared."""
+LARGE = "squared distances exceed 64-bit numbers: scale columns, for example to between 0 and 1"
+"""That is, from differences of about 1e154 on."""
 
 
 class CentreSums(TypedDict):
-    """What points come to."""
+    """The reduction object."""
 
     centres: Points
-    """Those of this round: (k, columns)."""
+    """Of this round: (k, columns)."""
     sums: Points
     """Of each centre's points."""
     rows: npt.NDArray[np.uint64]
@@ -38,13 +38,13 @@ class CentreSums(TypedDict):
 
 @dataclass(frozen=True)
 class Centres:
-    """Where centres are, and how far points are from them.
+    """The result of a round.
 
     Attributes:
-        centres: (k, columns).
-        rows: Points of each centre, of the centres before these.
-        inertia: Sum of the squared distances to them.
-        moved: How far the centre moved that moved most.
+        centres: The new centres: (k, columns).
+        rows: The number of points of each of the previous centres.
+        inertia: The sum of squared distances to the previous centres.
+        moved: The largest distance that a centre moved.
     """
 
     centres: Points
@@ -57,10 +57,10 @@ class KMeans(Reduction[CentreSums]):
     """k-means over rows of numbers.
 
     Args:
-        centres: Where centres are at first: (k, columns).
-        rounds: How many rounds at most.
-        tolerance: Centres that move no further than this stay: it is enough.
-        columns: Names of those that count, where they have names; by default all.
+        centres: The first centres: (k, columns).
+        rounds: The maximum of rounds.
+        tolerance: Ends when no centre moves further.
+        columns: The names of the columns to use; by default all.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class KMeans(Reduction[CentreSums]):
         self._rounds, self._tolerance = rounds, tolerance
 
     def begin(self, known: Centres | None) -> CentreSums:
-        """No point yet."""
+        """No points."""
         centres = self._first if known is None else known.centres
         return {
             "centres": centres,
@@ -85,10 +85,10 @@ class KMeans(Reduction[CentreSums]):
         }
 
     def local(self, rows: Rows, into: CentreSums) -> CentreSums:
-        """Adds points.
+        """Add points.
 
         Raises:
-            ValueError: A row is no point.
+            ValueError: A row is not a point.
         """
         centres = into["centres"]
         nearest = core.NearestCentres(centres, centres.shape[1])
@@ -100,22 +100,22 @@ class KMeans(Reduction[CentreSums]):
             sums, bad = nearest.sums(np.ascontiguousarray(points))
             if sums is None:
                 assert bad is not None
-                said = f"row {first + bad} of these is {{}}: {points[bad].tolist()}"
                 is_far = np.isfinite(points[bad]).all()
-                raise ValueError(said.format(f"so far away that {LARGE}" if is_far else "no point"))
+                what = f"so far away that {LARGE}" if is_far else "no point"
+                raise ValueError(f"row {first + bad} of these is {what}: {points[bad].tolist()}")
             of_centres, counts, inertia = sums
             into["rows"] += np.frombuffer(counts, np.uint64)
             _add(into, np.frombuffer(of_centres).reshape(into["sums"].shape), inertia)
         return into
 
     def merge(self, one: CentreSums, other: CentreSums) -> CentreSums:
-        """Adds them up."""
+        """Add the other's sums."""
         one["rows"] += other["rows"]
         _add(one, other["sums"], other["inertia"])
         return one
 
     def finish(self, whole: CentreSums, known: Centres | None) -> Centres:
-        """Centres are the means of their points."""
+        """Compute the means."""
         before = self._first if known is None else known.centres
         rows = whole["rows"][:, None]
         centres = np.where(rows > 0, whole["sums"] / np.maximum(rows, 1), before)
@@ -123,17 +123,17 @@ class KMeans(Reduction[CentreSums]):
         return Centres(centres, whole["rows"], whole["inertia"], moved)
 
     def until(self, result: Centres, known: Any, rounds: int) -> bool:
-        """When there were enough rounds, or nothing moves any more."""
+        """After the last round, or when no centre moves."""
         return rounds >= self._rounds or result.moved <= self._tolerance
 
 
 def _add(into: CentreSums, sums: Points, inertia: float) -> None:
-    """Adds sums.
+    """Add sums.
 
     Raises:
-        ValueError: They are no numbers any more.
+        ValueError: They are not finite any more.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # It is told below.
+    with np.errstate(over="ignore", invalid="ignore"):  # Told below.
         into["sums"] += sums
     into["inertia"] += inertia
     if not (math.isfinite(into["inertia"]) and np.isfinite(into["sums"]).all()):
@@ -141,22 +141,18 @@ def _add(into: CentreSums, sums: Points, inertia: float) -> None:
 
 
 def first_centres(points: Points, k: int, seed: int = 0) -> Points:
-    """Where centres are at first, by k-means++ (Arthur and Vassilvitskii 2007).
+    """First centres by k-means++ (Arthur and Vassilvitskii 2007).
 
-    Each is drawn of the points, in proportion to its squared distance to those drawn before.
-
-    Args:
-        points: Some of all: (rows, columns); a round tells of those that are none.
-        k: How many.
-        seed: Of the drawing.
+    Each is drawn from a sample of points, with a probability proportional to its squared distance
+    from those drawn before. Points that are not finite are ignored here; a round tells them.
 
     Raises:
-        UsageError: There are fewer different points.
+        UsageError: There are fewer distinct points.
     """
     draw = np.random.default_rng(seed)
     points = points[np.isfinite(points).all(axis=1)]
     if not len(points):
-        raise core.UsageError(f"--k {k}: there are no points")
+        raise core.UsageError("there are no points", setting="k")
     found = [points[draw.integers(len(points))]]
     apart = _squared(points, found[0])
     while len(found) < k:
@@ -165,8 +161,8 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
             raise core.UsageError(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
             raise core.UsageError(
-                f"--k {k}: of {len(points)} points that were looked at {len(found)} differ: give a "
-                "smaller --k"
+                f"only {len(found)} of {len(points)} sampled points are distinct: give fewer than {k}",
+                setting="k",
             )
         found.append(points[draw.choice(len(points), p=apart / whole)])
         apart = np.minimum(apart, _squared(points, found[-1]))
@@ -174,20 +170,15 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
 
 
 def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Points:
-    """Where centres are at first: the best of several drawings, moved over these points alone.
+    """First centres: the best of several drawings.
 
-    A drawing may leave two groups of points to one centre, and no round mends that. So it is drawn
-    several times, each is moved by rounds over some of all points, and that of the least inertia
-    counts (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998).
-
-    Args:
-        points: Some of all: (rows, columns).
-        k: How many.
-        seed: Of the first drawing; the others have those that follow.
-        restarts: How many drawings; of one its centres are not moved.
+    A drawing may leave two groups of points to one centre, which no round repairs. So each of
+    several drawings is refined by rounds over the sample, and the one with the least inertia is used
+    (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998). A single drawing is
+    not refined. Seeds are consecutive.
 
     Raises:
-        UsageError: There are fewer different points.
+        UsageError: There are fewer distinct points.
     """
     if restarts == 1:
         return first_centres(points, k, seed)
@@ -197,7 +188,7 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
 
 
 def _moved(points: Points, centres: Points) -> Centres:
-    """Centres after some rounds over these points."""
+    """Centres after rounds over these points."""
     means, known = KMeans(centres, ROUNDS), None
     for rounds in range(1, ROUNDS + 1):
         known = means.finish(means.local(points, means.begin(known)), known)
@@ -208,7 +199,7 @@ def _moved(points: Points, centres: Points) -> Centres:
 
 
 def _squared(points: Points, centre: Points) -> Points:
-    """Squared distances, infinite of what is too far away: that is told where they are used."""
+    """Squared distances, infinite if too large; callers tell that."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found: Points = ((points - centre) ** 2).sum(axis=1)
-    return found
+        squared: Points = ((points - centre) ** 2).sum(axis=1)
+    return squared
