@@ -17,6 +17,7 @@ from support.command import Tonnage
 from support.disk import ROOT
 from support.records import parts
 from tonnage.base import core
+from tonnage.base.system import cgroups
 from tonnage.cli.measure.options import MOST_REPETITIONS
 from tonnage.cli.options.types import parse_memory
 from tonnage.cli.run.cluster import resumable
@@ -250,7 +251,7 @@ def test_buffers_beyond_memory_are_refused(
 ) -> None:
     monkeypatch.chdir(disk)
     monkeypatch.setattr(environment, "physical_memory", lambda: 1 << 30)
-    monkeypatch.setattr(environment, "memory_limit", lambda: None)
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: None)
     code, _, err = call("measure", *args)
     assert code == 2
     assert re.fullmatch(
@@ -271,7 +272,7 @@ def test_memory_is_what_this_process_may_have(
     monkeypatch: pytest.MonkeyPatch, physical: int, limit: int | None, told: str
 ) -> None:
     monkeypatch.setattr(environment, "physical_memory", lambda: physical)
-    monkeypatch.setattr(environment, "memory_limit", lambda: limit)
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: limit)
     most = min(physical, limit or physical)
     assert parse_memory(str(most)) == most
     with pytest.raises(core.UsageError) as refused:

@@ -10,6 +10,7 @@ import pytest
 
 from cli.conftest import Call
 from support.command import Tonnage
+from tonnage.base.system import cgroups
 from tonnage.cli.options.extras import EXTRAS
 from tonnage.cli.setup import checks
 from tonnage.measure.trial import environment
@@ -62,7 +63,7 @@ def test_without_direct_io(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 )
 def test_memory_limits(monkeypatch: pytest.MonkeyPatch, limit: int | None, status: str) -> None:
     monkeypatch.setattr(environment, "physical_memory", lambda: 16 << 30)
-    monkeypatch.setattr(environment, "memory_limit", lambda: limit)
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: limit)
     check = checks.memory()
     assert check.status == status
     assert ("control group" in check.found) == (limit is not None)

@@ -9,7 +9,7 @@ import pytest
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Metric, Source
-from tonnage.base.system import block_devices, procfs
+from tonnage.base.system import block_devices, cgroups, procfs
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import page_cache_use, trial_from_phase
 from tonnage.model.study_findings import short_trial_warnings
@@ -214,7 +214,7 @@ def test_the_least_limit_of_control_groups_counts(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{limit}\n")
     (tmp_path / "membership").write_text(membership)
-    monkeypatch.setattr(environment, "MEMBERSHIP", tmp_path / "membership")
-    monkeypatch.setattr(environment, "CONTROL_GROUPS", tmp_path / "groups")
-    assert environment.memory_limit() == least
+    monkeypatch.setattr(cgroups, "MEMBERSHIP", tmp_path / "membership")
+    monkeypatch.setattr(cgroups, "ROOT", tmp_path / "groups")
+    assert cgroups.memory_limit() == least
     assert environment.capture([]).memory_limit_bytes == least

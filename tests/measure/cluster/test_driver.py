@@ -279,7 +279,7 @@ def test_who_waits_for_others_has_no_rate_and_who_is_stalled_has_none_to_show() 
     rows = [NodeStatus(node, "measuring", 0, 0, None) for node in "ab"]
     assert in_line(rows, {"a": None, "b": None}) == "2 nodes: 2 measuring; 0 trials"
     assert in_line(rows, {"a": 5e6, "b": None}) == (
-        "2 nodes: 2 measuring; 5.00 MB/s together; slowest a 5.00 MB/s; 0 trials"
+        "2 nodes: 2 measuring; 5.00 MB/s in total; slowest a 5.00 MB/s; 0 trials"
     )
     view, now = ClusterProgress("measuring"), time.monotonic()
     told = [(0, 0, True), (0, 5, False), (10, 10, False), (10, 11, True), (10, 12, False)]

@@ -19,6 +19,7 @@ from support.processes import PATIENCE_SECONDS, RunningCommand, started
 from support.replacing import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
+from tonnage.base.system import cgroups
 from tonnage.cli.options.validate import refuse_memory
 from tonnage.measure.net.endpoint import EndpointHost, run_endpoints
 from tonnage.measure.net.endpoint_round import RoundSpec, all_to_all, core_configs
@@ -331,7 +332,7 @@ def test_namespaces_are_refused_before_anything_is_written(
 
 def test_memory_is_limited_by_the_control_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
-    monkeypatch.setattr(environment, "memory_limit", lambda: 1 << 30)
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: 1 << 30)
     refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
     with pytest.raises(core.UsageError, match="takes 2 GiB, more than the 1 GiB that this control"):
         refuse_memory("this takes 2 GiB,", 2 << 30, "give less")

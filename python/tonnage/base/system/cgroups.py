@@ -30,6 +30,9 @@ from tonnage.base.system.processes import read_process
 from tonnage.base.system.procfs import PROC
 from tonnage.base.system.undo_journal import Change, Command, Undo
 
+MEMBERSHIP = PROC / "self" / "cgroup"
+ROOT = Path("/sys/fs/cgroup")
+
 KILL_TIMEOUT_SECONDS = 30.0
 """How long killed processes may take to end: one that waits for a device ends when it answers."""
 PAUSE_SECONDS = 0.01
@@ -104,6 +107,24 @@ def kill_all(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_SECONDS)
+
+
+def memory_limit() -> int | None:
+    """The smallest memory limit in bytes of the control groups of this process, if any."""
+    limits: list[int] = []
+    for line in (_text(MEMBERSHIP) or "").splitlines():
+        _, controllers, group = line.split(":", 2)
+        if controllers == "memory":  # version 1
+            root, name = ROOT / "memory", "memory.limit_in_bytes"
+        elif not controllers:
+            root, name = ROOT, "memory.max"
+        else:
+            continue
+        # Parent groups limit too; in a container the group itself may not be visible.
+        inner = Path(group.strip("/"))
+        texts = [_text(root / path / name) for path in (inner, *inner.parents)]
+        limits += [int(limit) for limit in texts if limit and limit.isdigit()]
+    return min((limit for limit in limits if limit < 1 << 60), default=None)
 
 
 @dataclass(frozen=True)
@@ -285,6 +306,6 @@ def _remove(directory: Path) -> None:
 
 def _text(path: Path) -> str | None:
     try:
-        return path.read_text()
+        return path.read_text(errors="surrogateescape").strip()
     except OSError:
         return None

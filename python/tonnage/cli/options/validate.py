@@ -41,10 +41,11 @@ def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
 
 def refuse_memory(what: str, needed: int, instead: str) -> None:
     """Refuses what needs more memory than this process may use."""
+    from tonnage.base.system import cgroups
     from tonnage.measure.trial import environment
 
     most, owner = environment.physical_memory(), "this machine has"
-    limit = environment.memory_limit()
+    limit = cgroups.memory_limit()
     if limit is not None and limit < most:
         most, owner = limit, "this control group may use"
     if needed > most:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from tonnage.base import core, formatting
+from tonnage.base.system import cgroups
 from tonnage.cli.options.extras import EXTRAS
 from tonnage.measure.trial import environment
 
@@ -165,7 +166,7 @@ def free_space(directory: Path) -> Check:
 
 def memory() -> Check:
     """Memory that this process may use: the machine's, or the control group's limit."""
-    limit, physical = environment.memory_limit(), environment.physical_memory()
+    limit, physical = cgroups.memory_limit(), environment.physical_memory()
     usable = min(physical, limit or physical)
     found = formatting.memory(usable)
     if usable < physical:
@@ -208,7 +209,7 @@ def throttling() -> Check:
     )
 
 
-def cpu_periods(root: Path = environment.CONTROL_GROUPS) -> tuple[int, int]:
+def cpu_periods(root: Path = cgroups.ROOT) -> tuple[int, int]:
     """Quota periods of this process's control group, and how many of them were throttled."""
     for file in (root / "cpu.stat", root / "cpu" / "cpu.stat"):
         try:
@@ -257,7 +258,7 @@ def lab() -> Check:
         "root": lambda: os.geteuid() == 0,
         "network namespaces": Path("/proc/self/ns/net").exists,
         "loop devices": Path("/dev/loop-control").exists,
-        "control groups": lambda: os.access(environment.CONTROL_GROUPS, os.W_OK),
+        "control groups": lambda: os.access(cgroups.ROOT, os.W_OK),
         **{program: lambda program=program: bool(find(program)) for program in LAB_PROGRAMS},  # type: ignore[misc]
     }
     lacking = [name for name, works in needs.items() if not works()]

@@ -15,12 +15,10 @@ from pathlib import Path
 from tonnage.base import core
 from tonnage.base.records import Device, Environment
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
-from tonnage.base.system import block_devices
+from tonnage.base.system import block_devices, cgroups
 from tonnage.base.system.procfs import SECTOR_BYTES
 
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
-MEMBERSHIP = Path("/proc/self/cgroup")
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
 FIRMWARE = Path("/sys/class/dmi/id")
 VENDORS = {"Amazon EC2": "aws", "Google": "gcp"}
 """Providers by the vendor in their machines' firmware. Azure's is that of any Hyper-V guest."""
@@ -44,7 +42,7 @@ def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None
         cpu_model=_field("/proc/cpuinfo", "model name") or platform.processor() or "unknown",
         cores=core.workers(),
         memory_bytes=physical_memory(),
-        memory_limit_bytes=memory_limit(),
+        memory_limit_bytes=cgroups.memory_limit(),
         load_average=os.getloadavg()[0],
         devices=_devices(directories),
         versions=dict(_versions()),
@@ -102,24 +100,6 @@ def _virtualisation() -> str:
 def physical_memory() -> int:
     """The machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def memory_limit() -> int | None:
-    """The smallest memory limit in bytes of the control groups of this process, if any."""
-    limits: list[int] = []
-    for line in (_text(MEMBERSHIP) or "").splitlines():
-        _, controllers, group = line.split(":", 2)
-        if controllers == "memory":  # version 1
-            root, name = CONTROL_GROUPS / "memory", "memory.limit_in_bytes"
-        elif not controllers:
-            root, name = CONTROL_GROUPS, "memory.max"
-        else:
-            continue
-        # Parent groups limit too; in a container the group itself may not be visible.
-        inner = Path(group.strip("/"))
-        texts = [_text(root / path / name) for path in (inner, *inner.parents)]
-        limits += [int(limit) for limit in texts if limit and limit.isdigit()]
-    return min((limit for limit in limits if limit < 1 << 60), default=None)
 
 
 @cache  # Looking them up takes 20 ms.
