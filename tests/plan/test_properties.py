@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from support.offers import SIZED, STEADY, catalog, distribution, offer, profile
 from support.replacing import replace
+from tonnage.base.records.durability import DURABILITIES, Durability
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
-from tonnage.model.jobs.mapreduce import DURABILITIES, Durability, mapreduce_job
+from tonnage.model.jobs.mapreduce import mapreduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.planner import PlanRequest, plan

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from support.replacing import replace
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, find_offer, load_catalog
-from tonnage.model.jobs.mapreduce import Durability, sort_job
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.cost_model import cost_usd

@@ -14,10 +14,11 @@ import pytest
 
 from support.browser import Browser, Page
 from tonnage.base.records.base import to_builtins
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size
-from tonnage.model.jobs.mapreduce import DURABILITIES, sort_job
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.planner import PlanRequest
 from tonnage.plan.search import Limits

@@ -78,7 +78,8 @@ function pricesOf(candidate) {
   const { group, machine } = candidate.choice;
   const [usual, low, high, source] = machine.prices[group.purchase];
   const how = group.purchase === "spot" ? `on the spot market, ${low} to ${high}` : "on demand";
-  const lines = [`${Number(usual.toPrecision(6))} USD an hour ${how} (${pageData.texts[source]})`];
+  const digits = group.purchase === "spot" ? 4 : 6;
+  const lines = [`${Number(usual.toPrecision(digits))} USD an hour ${how} (${pageData.texts[source]})`];
   if (group.volumes) {
     const { kind, count, hoursPerMonth } = group.volumes;
     if (machine.link_usd) {

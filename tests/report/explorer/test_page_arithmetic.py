@@ -1,0 +1,481 @@
+"""The page's arithmetic is the planner's: no field, term or line of either goes without comparison.
+
+`report/explorer/assets` is a second implementation of parts of `tonnage.plan`. Three tests tie them:
+each field that the planner's classes have reaches the page or is listed here with a reason; each
+term of each candidate has the same name, values and sources; and the requests compared here run every
+line of the arithmetic on both sides, so that a new branch fails until a request compares it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tonnage.plan
+from support.browser import Browser
+from support.line_coverage import ModuleLines, ScriptLines
+from support.offers import (
+    BURSTING,
+    SIZED,
+    STEADY,
+    STORE,
+    catalog,
+    distribution,
+    offer,
+    profile,
+)
+from support.plan_pages import (
+    WIDE,
+    PlanPage,
+    assert_same_plan,
+    page_plan,
+    to_request,
+)
+from support.replacing import replace
+from tonnage.base.records.durability import DURABILITIES
+from tonnage.base.records.job import Job
+from tonnage.base.records.plan import ExplainedTerm
+from tonnage.base.records.profile import CapacityDistribution, Mode
+from tonnage.catalog import Billing, Grant, ObjectStore, Spot, VolumeKind
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.jobs.reduce import reduce_job
+from tonnage.model.profiles.network_scaling import ScalingCurve
+from tonnage.model.profiles.repository import index_profiles
+from tonnage.plan.block_volumes import BlockVolumes
+from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
+from tonnage.plan.explain import explain
+from tonnage.plan.layouts import OfferGroup
+from tonnage.plan.machines import Machine
+from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.search import Limits, SearchResult
+from tonnage.report.explorer import page_data, write_explorer
+from tonnage.report.explorer.page import SCRIPTS
+
+ASSETS = resources.files("tonnage.report.explorer") / "assets"
+MIRRORED = {
+    "capacity_samples": (
+        "tonnage.model.slowest_node",
+        "tonnage.model.profiles.network_scaling",
+        "tonnage.plan.capacity_samples",
+    ),
+    "block_volumes": ("tonnage.plan.block_volumes",),
+    "cost_model": ("tonnage.plan.cost_model", "tonnage.model.token_bucket"),
+    "search": ("tonnage.plan.search", "tonnage.plan.layouts"),
+    "candidates": ("tonnage.plan.candidates", "tonnage.plan.monte_carlo"),
+    "pareto": ("tonnage.plan.pareto",),
+    "planner": ("tonnage.plan.planner",),
+    "explain": ("tonnage.plan.explain",),
+}
+"""The modules that each script of the arithmetic mirrors."""
+PYTHON_ONLY = {
+    "tonnage.plan.calibration": "its results are in the demands that the page gets",
+    "tonnage.plan.demand": "the page gets the demands",
+    "tonnage.plan.drop_nodes": "the page plans no existing cluster",
+    "tonnage.plan.machines": "the page gets prices and buckets",
+    "tonnage.plan.next_measurements": "the page suggests no measurements",
+}
+NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}
+
+SIZES_GIVEN = "of the request, not of the page's tables"
+LAYOUT = "the page builds it from a group's kind and count"
+FIELDS: dict[type, dict[str, str]] = {
+    DemandPart: {
+        name: name
+        for name in (
+            *("resource", "per_byte", "capacity", "advertised", "sources", "curve", "remote_only"),
+        )
+    },
+    DemandTerm: {
+        name: name for name in ("resource_class", "parts", "credit_share", "max_per_node")
+    },
+    PhaseDemand: {
+        "name": "name",
+        "terms": "terms",
+        "fixed_seconds": "fixed_seconds",
+        "local_per_byte": "- only next_measurements uses it",
+    },
+    LayoutDemand: {
+        "layout": "- in the group",
+        "own_disks": "- in the group",
+        "volumes": "- in the group",
+        "phases": "phases",
+        "unknown_classes": "- the page gets plannable groups alone",
+        "advertised_classes": "advertised_classes",
+        "measured_curve": "uses_measured_curve",
+        "calibration_match": "calibrated",
+    },
+    OfferGroup: {
+        "demand": "demand",
+        "machines": "machines",
+        "min_nodes": "- follows from the request's size",
+        "catalog": "catalog",
+        "outside_usd": "- follows from the request's size",
+    },
+    Machine: {
+        "catalog": "catalog",
+        "offer": "type",
+        "placement": "placement",
+        "number": "- the order of machines",
+        "purchase": "prices",
+        "usd_per_hour": "prices",
+        "usd_range": "prices",
+        "link_usd_per_hour": "link_usd",
+        "buckets": "buckets",
+    },
+    BlockVolumes: {
+        "kind": "kind",
+        "count": "count",
+        "stored_bytes": "- follows from the request's size",
+        "hours_per_month": "- in the catalog's billing",
+    },
+    VolumeKind: {
+        "name": "name",
+        "media": "- no arithmetic",
+        "usd_per_gib_month": "usd",
+        "most_bytes": "most",
+        "least_bytes": "least",
+        "largest_operation_bytes": "largest",
+        "operations": "operations",
+        "throughput": "throughput",
+        "date": "- no arithmetic",
+        "price_source": "price_source",
+        "limit_source": "limit_source",
+    },
+    Grant: {
+        name: name
+        for name in (
+            *("included", "per_gib", "least", "most"),
+            *("burst", "burst_per_gib", "credit", "credit_per_gib"),
+        )
+    }
+    | {"usd_each_month": "- plans buy no rates"},
+    Billing: {
+        "granularity_seconds": "granularity_seconds",
+        "least_seconds": "least_seconds",
+        "hours_per_month": "hours_per_month",
+        "source": "source",
+    },
+    ObjectStore: {
+        "name": "- no arithmetic",
+        "usd_per_gb_month": "- the job is shorter",
+        "usd_per_1000_puts": "usd_per_1000_puts",
+        "usd_per_1000_gets": "usd_per_1000_gets",
+        "usd_per_gb_to_internet": "usd_per_gb_to_internet",
+        "usd_per_gb_in_region": "- plans do not use it",
+        "date": "- no arithmetic",
+        "source": "source",
+    },
+    CapacityDistribution: {
+        name: name
+        for name in (
+            *("resource", "modes", "of_fleet", "at_scale", "fleet_spread", "fleets"),
+            *("evidence", "source", "spread_source"),
+        )
+    },
+    Mode: {name: name for name in ("median", "spread", "instances")},
+    ScalingCurve: {name: name for name in ("points", "source", "exponent", "error")}
+    | {"freedom": "interval"},
+    Job: {
+        "name": "- in the page's heading",
+        "phases": "- in the demands",
+        "room": "kept",
+        "requests": "requests",
+        "taken_out_per_byte": "taken_out",
+        "least_memory_bytes": "- the page gets plannable groups alone",
+        "seen_bytes": "seen_bytes",
+        "settings": "- in the demands' calibration and the notes",
+    },
+    Limits: {
+        "min_nodes": "minNodes",
+        "max_nodes": "maxNodes",
+        "deadline_seconds": "deadline",
+        "budget_usd": "budget",
+        "objective": "objective",
+        "billing_unit": "- the page bills by the second",
+    },
+    SearchResult: {
+        "nodes": "nodes",
+        "value": "value",
+        "fastest_seconds": "fastest",
+        "cheapest_usd": "cheapest",
+    },
+    PlanRequest: {
+        "job": "durability",
+        "size": "size",
+        "limits": "deadline",
+        "network": "- the page plans with scaled networks",
+        "purchase": "purchase",
+        "providers": "provider",
+        "arch": "- the page plans for every architecture",
+        "placement": "- the page plans with every placement",
+        "measured_only": "- the page uses advertised rates too",
+        "all_sizes": "- the page shows the best candidates",
+    },
+}
+"""How each field reaches the page: its key there, or ``-`` and why it does not."""
+TERM_KEYS = {
+    "phase": "phase",
+    "resource": "resource",
+    "demand": "demand",
+    "capacity": "capacity",
+    "low_capacity": "interval",
+    "high_capacity": "interval",
+    "seconds": "seconds",
+    "evidence": "evidence",
+    "demand_source": "demandSource",
+    "capacity_source": "capacitySource",
+    "spread_source": "spreadSource",
+}
+NOT_ON_THE_PAGE = (
+    "raise ",
+    # Billing by the started hour is the command's alone.
+    "np.ceil(work / nodes / 3600)",
+)
+"""Lines of the planner that no page mirrors."""
+
+
+def scripts() -> dict[str, str]:
+    """The text of each script by name."""
+    return {name: (ASSETS / f"{name}.js").read_text() for name in SCRIPTS}
+
+
+def test_each_script_names_the_modules_that_it_mirrors() -> None:
+    assert {*MIRRORED} | NO_ARITHMETIC == {*SCRIPTS}
+    for name, modules in MIRRORED.items():
+        head = re.match(r"(?://.*\n)+", scripts()[name])
+        assert head, name
+        named = set(re.findall(r"tonnage/[\w/]+\.py", head[0]))
+        assert named == {f"{module.replace('.', '/')}.py" for module in modules}, name
+        assert name in {module.rpartition(".")[2] for module in modules}
+
+
+def test_each_module_of_the_planner_is_mirrored_or_not_for_a_reason() -> None:
+    modules = {
+        f"tonnage.plan.{each.name}"
+        for each in pkgutil.iter_modules(tonnage.plan.__path__)
+        if not each.ispkg
+    }
+    mirrored = {name for names in MIRRORED.values() for name in names}
+    assert modules == {name for name in mirrored if ".plan." in name} | PYTHON_ONLY.keys()
+
+
+@pytest.mark.parametrize("kind", FIELDS, ids=lambda kind: kind.__name__)
+def test_each_field_of_the_planner_reaches_the_page(kind: type) -> None:
+    names = (
+        {each.name for each in dataclasses.fields(kind)}
+        if dataclasses.is_dataclass(kind)
+        else set(kind.__struct_fields__)  # type: ignore[attr-defined]
+    )
+    assert names == FIELDS[kind].keys(), "say how the field reaches the page, or why it does not"
+    text = "\n".join(scripts().values())
+    for key in FIELDS[kind].values():
+        if not key.startswith("-"):
+            assert re.search(rf"\b{key}\b", text), f"no script reads {kind.__name__}'s {key}"
+
+
+def keys(kind: type) -> set[str]:
+    """The page's keys for a class."""
+    return {key for key in FIELDS[kind].values() if not key.startswith("-")}
+
+
+def test_the_tables_have_a_key_for_each_field() -> None:
+    tables = page_data({"none": sort_job()}, [WORLD], index_profiles(PROFILES)).values
+    demands, kinds = tables["demands"], tables["catalogs"][0]["kinds"]
+    group = tables["variants"]["none"]["on-demand"]["groups"][0]
+    phase = demands[0]["phases"][0]
+    for kind, row, more in (
+        (DemandPart, phase["terms"][0]["parts"][0], set()),
+        (DemandTerm, phase["terms"][0], set()),
+        (PhaseDemand, phase, set()),
+        (LayoutDemand, demands[0], {"evidence", "calibration_text", "notes"}),
+        (OfferGroup, group, {"layout", "own_disks", "kind", "count"}),
+        (
+            Machine,
+            tables["machines"][0],
+            {
+                *("link_source", "local_bytes", "memory_bytes"),
+                *("source", "caution", "peak_only"),
+            },
+        ),
+        (VolumeKind, kinds[0], set()),
+        (Billing, tables["catalogs"][0]["billing"], set()),
+        (CapacityDistribution, tables["laws"][0], set()),
+        (Mode, tables["laws"][0]["modes"][0], set()),
+        (ScalingCurve, tables["curves"][0], {"freedom"}),
+        (Job, tables["variants"]["none"]["job"], set()),
+    ):
+        assert row.keys() == keys(kind) | more, kind.__name__
+    grants = {key for each in kinds for part in ("operations", "throughput") for key in each[part]}
+    assert grants <= keys(Grant)
+
+
+SPOT = Spot(
+    low_usd_per_hour=0.2,
+    typical_usd_per_hour=None,
+    high_usd_per_hour=0.7,
+    date="2026-01-01",
+    source="made up",
+)
+CREDIT_BY_SIZE = replace(
+    BURSTING,
+    name="credit by size",
+    least_bytes=40 << 30,
+    largest_operation_bytes=None,
+    operations=Grant(),
+    throughput=Grant(per_gib=4e5, least=2e7, burst_per_gib=2e6, most=4e8, credit_per_gib=6e8),
+)
+WORLD = catalog(
+    [
+        offer("both", 1.0, link_most=2e9, spot=SPOT),
+        offer("slow", 0.4, network=2e8, spot=SPOT),
+        offer("small", 0.1, local_bytes=10**11),
+        offer("diskless", 0.5, local_bytes=0, link_most=3e9),
+        offer("run", 0.8),
+    ],
+    (STEADY, SIZED, BURSTING, CREDIT_BY_SIZE),
+    store=STORE,
+)
+PROFILES = [
+    profile(
+        {
+            "both": [
+                distribution(
+                    *("local both", 8e8, 0.2, 6, 0.1),
+                    more=[Mode(median=3e8, spread=0.1, instances=2)],
+                ),
+                distribution("network", 7e8, 0.1, 5),
+            ],
+            "slow": [
+                distribution("local read", 5e8, 0.3, 3),
+                distribution("local write", 4e8, 0.3, 3),
+                distribution("cpu partition", 9e8, 0.05, 3),
+                distribution("cpu sort", 7e8, 0.05, 3),
+            ],
+            "small": [distribution("local both", 2e8, 0.1, 4)],
+            "run": [distribution("local both", 1e8, 0.01), distribution("network", 9e7, 0.01)],
+        },
+        scaling=[(2, 1.0), (4, 0.9), (8, 0.7)],
+        shares=[
+            distribution(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")
+        ],
+    )
+]
+FORMS = (
+    {"data": "20TB"},
+    {"data": "4GB", "max-nodes": "3"},
+    {"data": "900TB", "deadline": "1h", "max-nodes": "400"},
+    {"data": "2TB", "deadline": "20min", "budget": "40", "objective": "time"},
+    {"data": "5TB", "purchase": "spot", "objective": "time", "max-nodes": "1"},
+    {"data": "1PB", "max-nodes": "2"},
+    {"data": "3TB", "deadline": "3h", "purchase": "spot"},
+    {"data": "9TB", "budget": "1"},
+    {"data": "300TB", "deadline": "90s", "budget": "900"},
+)
+"""Together they run every line of the arithmetic."""
+
+
+def assert_same_terms(found: dict[str, Any], page: PlanPage, request: PlanRequest) -> int:
+    """Compare the explanation of the best candidate of each offer; return how many terms."""
+    first: dict[str, dict[str, Any]] = {}
+    for candidate in found["shown"]:
+        first.setdefault(candidate["offer"], candidate)
+    count = 0
+    for name, candidate in first.items():
+        its = explain(request, page.catalogs, page.known, name)
+        assert its.candidate.layout == candidate["layout"]
+        mine = [
+            {key: term[key] for key in dict.fromkeys(TERM_KEYS.values())}
+            for term in candidate["terms"]
+        ]
+        theirs = [
+            {
+                **{key: getattr(term, field) for field, key in TERM_KEYS.items()},
+                "interval": [term.low_capacity, term.high_capacity],
+            }
+            for term in its.terms
+        ]
+        assert [plain(term) for term in mine] == [plain(term) for term in theirs]
+        assert [numbers(term) for term in mine] == [
+            pytest.approx(numbers(term), rel=1e-9, nan_ok=True) for term in theirs
+        ]
+        assert candidate["prices"] == its.prices
+        phases = [each.seconds for each in its.candidate.phases]
+        assert [each["seconds"] for each in candidate["phases"]] == pytest.approx(phases, rel=1e-9)
+        count += len(mine)
+    return count
+
+
+def plain(term: dict[str, Any]) -> dict[str, str]:
+    """The texts of a term."""
+    return {key: value for key, value in term.items() if isinstance(value, str)}
+
+
+def numbers(term: dict[str, Any]) -> list[float]:
+    """The numbers of a term."""
+    return [
+        number
+        for value in term.values()
+        if not isinstance(value, str)
+        for number in (value if isinstance(value, list) else [value])
+    ]
+
+
+def test_terms_have_no_field_that_is_not_compared() -> None:
+    fields = getattr(ExplainedTerm, "__struct_fields__", None) or [
+        each.name for each in dataclasses.fields(ExplainedTerm)
+    ]
+    assert {*fields} == TERM_KEYS.keys()
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(600)
+def test_terms_are_the_same_and_no_line_goes_without_comparison(
+    browser: Browser, tmp_path: Path
+) -> None:
+    modules = ModuleLines(
+        importlib.import_module(name)
+        for names in MIRRORED.values()
+        for name in names
+        if name not in ("tonnage.plan.planner", "tonnage.plan.layouts", "tonnage.plan.explain")
+    )
+    mirrored = {name: text for name, text in scripts().items() if name in MIRRORED}
+    lines, terms = ScriptLines(mirrored), 0
+    for place, (jobs, catalogs, known) in enumerate(worlds()):
+        file = tmp_path / f"{place}.html"
+        write_explorer(page_data(jobs, catalogs, known), "job", [], file)
+        page = PlanPage(file, catalogs, known)
+        with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
+            opened.inner.reload()
+            opened.inner.wait_for_selector("html[data-planned]", state="attached")
+            for form in FORMS:
+                for durability, job in jobs.items():
+                    found = page_plan(opened, form | {"durability": durability})
+                    defaults = {"deadline": "", "budget": "", "objective": "cost"}
+                    defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
+                    request = replace(
+                        to_request({**defaults, **form, "durability": "none"}), job=job
+                    )
+                    with modules.recording():
+                        assert_same_plan(found, plan(request, catalogs, known))
+                        terms += assert_same_terms(found, page, request)
+            assert opened.problems == []
+    assert terms > 200
+    assert [
+        line for line in modules.missed() if not any(each in line for each in NOT_ON_THE_PAGE)
+    ] == []
+    assert lines.missed() == []
+
+
+def worlds() -> Any:
+    """Jobs, catalogs and capacities of each page."""
+    known = index_profiles(PROFILES)
+    yield {name: sort_job(name) for name in DURABILITIES}, [WORLD], known
+    job = reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)
+    yield {"": job}, [WORLD], known

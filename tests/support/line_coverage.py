@@ -1,0 +1,115 @@
+"""Which lines of some modules, and which of a page's scripts, did not run: neither is compared then."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+from support.browser import Page
+
+
+class ModuleLines:
+    """The lines of functions of some modules that have not run yet."""
+
+    def __init__(self, modules: Iterable[ModuleType]) -> None:
+        self._ran: dict[str, set[int]] = {str(module.__file__): set() for module in modules}
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record the lines that run inside."""
+        before = sys.gettrace()
+        sys.settrace(self._on_call)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def missed(self) -> list[str]:
+        """``file:line: text`` of each line that did not run."""
+        found = []
+        for file, ran in self._ran.items():
+            source = Path(file).read_text()
+            text = source.splitlines()
+            lines = sorted(_function_lines(compile(source, file, "exec")) - ran)
+            found += [f"{Path(file).name}:{line}: {text[line - 1].strip()}" for line in lines]
+        return found
+
+    def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Any:
+        ran = self._ran.get(frame.f_code.co_filename)
+        if ran is None:
+            return None
+
+        def on_line(frame: FrameType, _event: str, _arg: Any) -> Any:
+            ran.add(frame.f_lineno)
+            return on_line
+
+        return on_line
+
+
+def _function_lines(code: CodeType, inside: bool = False) -> set[int]:
+    """Lines of functions and methods; those of modules and class bodies run when imported."""
+    is_function = inside or bool(code.co_flags & 0x2)  # CO_NEWLOCALS
+    lines = {line for _, line in dis.findlinestarts(code) if line} if is_function else set()
+    lines.discard(code.co_firstlineno)
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            lines |= _function_lines(each, is_function)
+    return lines
+
+
+class ScriptLines:
+    """The lines of a page's scripts that have not run yet, over several pages."""
+
+    def __init__(self, scripts: Mapping[str, str]) -> None:
+        self._scripts = scripts
+        self._ran: dict[str, set[int]] = {name: set() for name in scripts}
+        self._code: dict[str, set[int]] = {name: set() for name in scripts}
+
+    @contextmanager
+    def recording(self, page: Page) -> Iterator[None]:
+        """Record the lines that run inside; load the page there, too."""
+        session = page.inner.context.new_cdp_session(page.inner)
+        session.send("Profiler.enable")
+        session.send("Debugger.enable")
+        session.send("Profiler.startPreciseCoverage", {"callCount": True, "detailed": True})
+        yield
+        for each in session.send("Profiler.takePreciseCoverage")["result"]:
+            source = session.send("Debugger.getScriptSource", {"scriptId": each["scriptId"]})
+            self._add(source["scriptSource"], each["functions"])
+        session.detach()
+
+    def missed(self) -> list[str]:
+        """``script:line: text`` of each line with a part that did not run."""
+        return [
+            f"{name}.js:{line + 1}: {text.splitlines()[line].strip()}"
+            for name, text in self._scripts.items()
+            for line in sorted(self._code[name] - self._ran[name])
+        ]
+
+    def _add(self, source: str, functions: list[dict[str, Any]]) -> None:
+        if not all(text in source for text in self._scripts.values()):
+            return
+        count = [1] * len(source)
+        # Inner ranges come after those around them, and override them.
+        for function in functions:
+            for part in function["ranges"]:
+                begin, end = part["startOffset"], min(part["endOffset"], len(source))
+                count[begin:end] = [part["count"]] * (end - begin)
+        for name, text in self._scripts.items():
+            place = source.index(text)
+            for number, line in enumerate(text.splitlines(keepends=True)):
+                code = line.strip()
+                if code and not code.startswith(("//", "/*", "*")):
+                    self._code[name].add(number)
+                    skipped = len(line) - len(line.lstrip())
+                    begin = place + skipped
+                    # Closing brackets belong to whatever is around.
+                    part = count[begin : begin + len(code)]
+                    if all(part) or not code.strip("{}()[]; ,"):
+                        self._ran[name].add(number)
+                place += len(line)
