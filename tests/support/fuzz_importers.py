@@ -2,8 +2,8 @@
 
     python tests/support/fuzz_importers.py --seconds 60 [--importer fio] [--seed 1]
 
-Whatever a file contains, ``read`` returns metrics that obey their schema, or raises `UnreadableFile`
-with one line. The first violation is shown, with its seed and its file.
+Whatever a file contains, ``read`` returns metrics that obey their schema, or raises
+`UnreadableFile` with one line. The first violation is shown, with its seed and its file.
 """
 
 import argparse

@@ -18,8 +18,8 @@ from tonnage.base.records import Measurement, Metric, ScorecardItem
 PASS, SHORT, UNKNOWN = "pass", "short", "unknown"
 
 MANY_INSTANCES = 30
-"""With 30 machines, a fault of one machine in ten shows in 96 of 100 cases; the rules' own study had
-30, and 45."""
+"""With 30 machines, a fault of one machine in ten shows in 96 of 100 cases. The study that states the
+rules had 30, and 45."""
 SUBSTANTIAL_SECONDS = 24 * 3600.0
 """A day: load on a shared host follows the time of day. The study calls its own ten minutes too
 short."""
@@ -94,7 +94,7 @@ def _instances(measurements: Sequence[Measurement]) -> Verdict:
         known = f" besides {formatting.several(len(hosts), 'known machine')}" if hosts else ""
         return (
             UNKNOWN,
-            f"the machines of {formatting.several(foreign, 'imported result')} are not known{known}",
+            f"{formatting.several(foreign, 'imported result')} without a known machine{known}",
         )
     if len(hosts) == 1:
         return SHORT, "a single machine: another one may be much faster or slower"
@@ -140,7 +140,7 @@ def _reproducible(measurements: Sequence[Measurement]) -> Verdict:
     if debug:
         return (
             SHORT,
-            f"{formatting.several(debug, 'measurement')} with a debug build, whose speeds mean nothing",
+            f"{formatting.several(debug, 'measurement')} with a debug build: speeds mean nothing",
         )
     nameless = [each.id for each in ours if not each.command or not _version(each)]
     if nameless:

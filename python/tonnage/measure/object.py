@@ -170,7 +170,7 @@ def measure_object(
         stopping_rule=f"{settings.seconds:g} s each (the first {warm_up(settings.seconds):g} s are "
         "not counted), the last request of each thread is completed; "
         f"{repetition.stopping_rule(settings.repetition_plan)}",
-        page_cache="untouched: no file was read or written here; what the store caches is not known",
+        page_cache="untouched: no file was read or written here; the store's caches are unknown",
     ) as session:
         store = {"bucket": settings.bucket, "endpoint": settings.endpoint}
         folder = "/".join(filter(None, (settings.prefix, FOLDER_PREFIX + session.header.id)))

@@ -1,8 +1,8 @@
-"""Repeat the same short trials at fixed intervals, for minutes or days (Magellan's timed benchmark).
+"""Repeat short trials at fixed intervals, for minutes or days (Magellan's timed benchmark).
 
 Time is divided into slots from the start of the measurement. In each slot every operation is tried
-once, and the machine is idle in between. A slot that was missed, since the command was killed or the
-machine was down, stays a gap; it is never filled in later.
+once, and the machine is idle in between. A slot that was missed, since the command was killed or
+the machine was down, stays a gap; it is never filled in later.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Control groups: find them, create and remove them, end their processes, read their counters.
 
-A `MonitoredGroup` counts the CPU time and the I/O of what runs in it. It is made inside the group of
-this process, so that all limits still hold, and its name contains the maker's process id, so that
-the next one can remove what a killed process left.
+A `MonitoredGroup` counts the CPU time and the I/O of its processes. It is made inside the group of
+this process, so that all limits still hold. Its name contains the maker's process id, so that the
+next one can remove what a killed process left.
 
 In cgroup v2 it has the controllers that the parent group delegates: CPU time and pressure always,
 I/O if ``io`` is among them. In v1 it is two groups, of cpuacct and of blkio. blkio counts only

@@ -1,4 +1,4 @@
-"""Emulate a network with namespaces: a bridge in one, and a veth link from it to each of the others.
+"""Emulate a network with namespaces: a bridge in one, with a veth link to each of the others.
 
     SWITCH      a bridge, with port0, port1, ...
     NODE        eth0, the other end of a port

@@ -1,7 +1,7 @@
 """Detect which tool wrote a file, by its content, and read its metrics.
 
-Only fio's logs, which contain nothing but numbers, need their file names. A file that cannot be read
-completely gives a one-line error and no metrics.
+Only fio's logs, which contain nothing but numbers, need their file names. An incomplete file gives
+a one-line error and no metrics.
 """
 
 from __future__ import annotations

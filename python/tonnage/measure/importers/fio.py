@@ -48,7 +48,7 @@ _NO = {"0", "false", "no"}
 
 @dataclass(frozen=True)
 class _Job:
-    """A job's options, including the global ones; ``known`` is whether fio prints options at all."""
+    """A job's options with the global ones; ``known`` is whether fio prints options at all."""
 
     options: dict[str, str]
     known: bool
@@ -337,7 +337,7 @@ def _count(text: str | None, otherwise: int) -> int | None:
 
 
 def _size(text: str, kb_base: str) -> int | None:
-    """The bytes of a fio size: by default ``4k`` is 4096 and ``4ki`` 4000; kb_base=1000 swaps them."""
+    """The bytes of a size: by default ``4k`` is 4096 and ``4ki`` 4000; kb_base=1000 swaps them."""
     found = _SIZE.fullmatch(text.strip())
     if not found:
         return None

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from tonnage.base.records import Metric
 
-# Every operation that a metric may name. "read" and "write" are sequential, unless the tool does not
-# state the order.
+# Every operation that a metric may name. "read" and "write" are sequential, unless the tool states
+# no order.
 OPERATIONS = {
     "read": "data read, sequentially if the tool says so",
     "write": "data written, sequentially if the tool says so",

@@ -1,8 +1,8 @@
 """Import warp's results: JSON (--json, or from --benchdata), operations as CSV, and its text.
 
-A metric is one kind of request. warp leaves the beginning and the end of a run out of its rates; for
-single operations in CSV the rates here cover the whole time. Latency is that of a request; the time
-to its first byte is among the details.
+A metric is one kind of request. warp leaves the beginning and the end of a run out of its rates;
+for single operations in CSV the rates here cover the whole time. Latency is that of a request; the
+time to its first byte is among the details.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _open_sessions(
                     _recorded_settings(layout, settings, method),
                     command=command,
                     environment=here,
-                    stopping_rule=f"{settings.rounds} rounds, in each of which the layout is created anew; "
+                    stopping_rule=f"{settings.rounds} rounds, each with a newly created layout; "
                     f"{STOPPING_RULE}",
                     page_cache="stated with each trial",
                 )
@@ -208,7 +208,7 @@ def _require_devices(settings: LayoutSettings, targets: Sequence[TargetDevice]) 
     for target in targets:
         if target.size_bytes < needed:
             raise core.UsageError(
-                f"{target.path} has {target.size_bytes} bytes, {needed} are read and written there: "
+                f"{target.path} has {target.size_bytes} bytes, but the trials need {needed}: "
                 "reduce the size, or give a larger device"
             )
 

@@ -78,7 +78,8 @@ def _check(name: Path, execute: Execute, destroy: bool) -> TargetDevice:
     signatures = tuple(dict.fromkeys(output.split()))
     if signatures and not destroy:
         raise core.UsageError(
-            f"{name} contains {', '.join(signatures)}: give an empty one, or allow destroying its data",
+            f"{name} contains {', '.join(signatures)}: give an empty one, or allow destroying its "
+            "data",
             setting="destroy",
         )
     size = status.st_size if is_file else _sectors(status.st_rdev) * SECTOR_BYTES

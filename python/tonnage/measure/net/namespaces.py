@@ -43,8 +43,8 @@ def require_namespaces() -> None:
 def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[EndpointHost]]:
     """Create namespaces for ``count`` endpoints, and remove them afterwards.
 
-    ``rate_bits_per_second`` limits each link per direction. Raises `RunError` if the kernel refuses;
-    `require_namespaces` finds most reasons before.
+    ``rate_bits_per_second`` limits each link per direction. Raises `RunError` if the kernel
+    refuses; `require_namespaces` finds most reasons before.
     """
     with core.workspace("namespaces", LOCKS, LOCK_PREFIX):
         _remove_stale()

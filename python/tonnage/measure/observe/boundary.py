@@ -1,9 +1,9 @@
 """Apportion the counters around a cut between the phases before and after it; pure.
 
 A step lies somewhere within a few samples, and at 1 GB/s a sample of 0.1 s is 100 MB. While a
-phase's speed varies, its demand for one resource per unit of another stays the same. So the counters
-are modelled as an amount of work of each phase, each with its own demands: the non-negative least
-squares over all counters.
+phase's speed varies, its demand for one resource per unit of another stays the same. So the
+counters are modelled as an amount of work of each phase, each with its own demands: the
+non-negative least squares over all counters.
 
 Stages overlap: the first phase may still write while the second already reads. Where the phases
 read (or write) in transfers of different sizes, the sizes alone decide: before some point the bytes

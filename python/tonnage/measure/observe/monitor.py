@@ -27,7 +27,7 @@ MOST_SAMPLES = 10_000
 """The interval grows with the time so far, to keep about this many samples: long jobs have long
 phases."""
 SI_KERNEL = 0x80
-"""``si_code`` of a signal from the kernel, as a terminal's are: the command has received it, too."""
+"""``si_code`` of a signal from the kernel, like a terminal's: the command received it, too."""
 
 
 @dataclass
@@ -78,7 +78,8 @@ def monitor_command(
             survivors = monitor.sample(time.monotonic() - began).processes
             if survivors:
                 monitor.notes.append(
-                    f"{survivors} of its processes outlived the command: what they did then is not counted"
+                    f"{survivors} of its processes outlived the command: what they did then is not "
+                    "counted"
                 )
         finally:
             running.close()

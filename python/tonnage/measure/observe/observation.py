@@ -95,8 +95,8 @@ def _foreign_load(series: dict[str, list[float]], cores: int) -> list[str]:
     if share < FOREIGN:
         return []
     return [
-        f"other processes used {100 * share:.0f} % of the cores: the demands hold, but the times are "
-        "longer than on an idle machine"
+        f"other processes used {100 * share:.0f} % of the cores: the demands hold, but the times "
+        "are longer than on an idle machine"
     ]
 
 
@@ -105,8 +105,8 @@ def _uncertain_phases(phases: list[ObservedPhase]) -> list[str]:
     moved = [phase.read_bytes + phase.written_bytes for phase in phases]
     least = NOTHING * sum(moved)
     return [
-        f"{phases[place].name} moves almost no data, but uses half of the CPU time, so it is assumed "
-        "to grow with the input: if it does not, observe a larger input"
+        f"{phases[place].name} moves almost no data, but uses half of the CPU time, so it is "
+        "assumed to grow with the input: if it does not, observe a larger input"
         for place in sorted({0, len(phases) - 1})
         if phases[place].grows and moved[place] <= least and any(moved)
     ]

@@ -68,7 +68,7 @@ def find_cuts(rates: FloatArray) -> list[int]:
 
 
 def bytes_moved(amounts: FloatArray) -> FloatArray:
-    """The bytes moved in any direction; the last axis of ``amounts`` is in the order of `FLOORS`."""
+    """The bytes moved in any direction; the last axis of ``amounts`` is ordered as `FLOORS`."""
     by_name = dict(zip(FLOORS, np.moveaxis(amounts, -1, 0), strict=True))
     network = np.maximum(by_name["network_received_bytes"], by_name["network_sent_bytes"])
     total: FloatArray = by_name["read_bytes"] + by_name["written_bytes"] + network

@@ -21,7 +21,7 @@ CUMULATIVE = (*FLOORS, "cancelled_bytes")
 MOST_POINTS = 2000
 """Longer series are resampled to this many points: phases of long jobs are long."""
 NOTHING = 0.02
-"""A first or last phase that moves less than this share of all bytes does not grow with the input."""
+"""A first or last phase with a smaller share of all bytes does not grow with the input."""
 WORK = 0.5
 """Unless it uses this share of all CPU time: then it works on data that it need not read."""
 

@@ -8,8 +8,8 @@ from tonnage.base.records.job import Resource
 NEGLIGIBLE = 0.001
 """Less than this per byte of input (for cores: of the phase's time) is not a demand."""
 INPUT_SHARE = 0.05
-"""The first phase with this share of all bytes read is assumed to read the input. If fewer bytes are
-read than this share of those written, the input came from the page cache, or was generated."""
+"""The first phase with this share of all bytes read is assumed to read the input. If the bytes read
+are less than this share of those written, the input was in the page cache, or generated."""
 
 LEAST_INPUT_BYTES = 1_000_000
 """Fewer bytes are not an input: starting up reads them."""

@@ -167,7 +167,8 @@ def stopping_rule(settings: RandomIoSettings) -> str:
         if settings.explores
         else ""
     )
-    return f"{exploration}{_length(settings.seconds)}, {repetition.stopping_rule(settings.repetition_plan)}"
+    rule = repetition.stopping_rule(settings.repetition_plan)
+    return f"{exploration}{_length(settings.seconds)}, {rule}"
 
 
 def _length(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Sequential reads and writes in a directory that several nodes have mounted, all at once, as IOR does.
+"""Sequential reads and writes in a directory that several nodes share, all at once, as IOR does.
 
 Every node writes its own part of one file, or files of its own, and reads what the next node wrote:
 its own data might be in its memory (IOR's ``-C``). Files are created anew for each write trial. The

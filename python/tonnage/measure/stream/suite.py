@@ -76,7 +76,9 @@ def measure_stream(
         steps = repetition.trial_specs("stream", kinds, plan, session.trials)
         if settings.shared_dir:
             assert barrier is not None
-            yield from shared.shared_trials(directory, settings, steps, session, barrier, on_progress)
+            yield from shared.shared_trials(
+                directory, settings, steps, session, barrier, on_progress
+            )
         else:
             yield from _local_trials(directory, settings, steps, session, on_progress)
         yield session.finish()

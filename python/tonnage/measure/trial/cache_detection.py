@@ -47,7 +47,7 @@ def cache_reason(
     if reread_bytes is not None and reread_bytes <= FITS_IN_MEMORY:
         return f"the run itself had put these {_size(reread_bytes)} into the page cache"
     if unflushed_bytes is not None and unflushed_bytes <= FITS_IN_MEMORY:
-        return f"{_size(unflushed_bytes)} written without waiting until they are durable: the page cache holds them"
+        return f"{_size(unflushed_bytes)} written without a flush fit in the page cache"
     return None
 
 

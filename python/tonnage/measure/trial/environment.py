@@ -62,7 +62,7 @@ def _devices(directories: Iterable[Path]) -> list[Device]:
 
 
 def _device(directories: list[Path]) -> Device:
-    """The device of these directories; several block devices count as one, with their total size."""
+    """The device of these directories; several block devices count as one, with the total size."""
     names = block_devices.devices_of(directories[0])
     queue = block_devices.queue_dir(names[0])
     rotational = _text(queue / "rotational")
