@@ -103,7 +103,7 @@ def test_a_link_to_nothing_stays_for_the_check(
 
 def test_headings_are_named_as_github_does(modules: dict[str, ModuleType]) -> None:
     assert modules["pages"].slug("Against the plan") == "against-the-plan"
-    assert modules["pages"].slug("What `--cluster` is, too?") == "what---fleet-is-too"
+    assert modules["pages"].slug("What `--cluster` is, too?") == "what---cluster-is-too"
 
 
 def test_something_else_is_not_removed(tmp_path: Path) -> None:
