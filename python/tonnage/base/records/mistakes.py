@@ -162,12 +162,10 @@ def _expected(kind: inspect.Type, value: Any) -> str:
         case inspect.IntType() | inspect.FloatType():
             name = "int" if isinstance(kind, inspect.IntType) else "number"
             number = isinstance(value, int | float) and not isinstance(value, bool)
-            for sign, bound, broken in (
-                ("<=", kind.le, lambda bound: value > bound),
-                ("<", kind.lt, lambda bound: value >= bound),
-            ):
-                if bound is not None and number and broken(bound):
-                    return f"{name} {sign} {_figure(bound)}"
+            if number and kind.le is not None and value > kind.le:
+                return f"{name} <= {_figure(kind.le)}"
+            if number and kind.lt is not None and value >= kind.lt:
+                return f"{name} < {_figure(kind.lt)}"
             for sign, bound in ((">=", kind.ge), (">", kind.gt)):
                 if bound is not None and bound > -(2**62):
                     return f"{name} {sign} {_figure(bound)}"

@@ -77,7 +77,7 @@ class ReportedStage(Stage, frozen=True, kw_only=True):
 class ReportedPhase(Phase, frozen=True, kw_only=True):
     """A phase as the core reports it."""
 
-    stages: list[ReportedStage]
+    stages: list[ReportedStage]  # type: ignore[assignment]
     timeline: list[Any]
 
 

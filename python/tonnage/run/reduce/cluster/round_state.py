@@ -78,7 +78,7 @@ class RoundStateCodec:
         if kind is list:
             return [self._to_tree(each) for each in value]
         if kind in (tuple, set, frozenset):
-            code = {tuple: TUPLE, set: SET, frozenset: FROZEN_SET}[kind]
+            code = TUPLE if kind is tuple else SET if kind is set else FROZEN_SET
             return self._extension(code, list(value))
         if kind is dict:
             return self._extension(DICT, [[key, each] for key, each in value.items()])
