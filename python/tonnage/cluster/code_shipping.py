@@ -1,7 +1,6 @@
-"""A user's own code, on its way to machines that do not have it.
+"""Sends a user's own code to nodes that do not have it.
 
-The modules that it is in are sent along, unless they are installed; what those import has to be
-there.
+Its modules are sent along unless they are installed; what they import has to be on the nodes.
 """
 
 from __future__ import annotations
@@ -22,11 +21,7 @@ Called = Callable[..., Any] | None
 
 
 class ShippedCode:
-    """What is sent along with objects of a user's.
-
-    Args:
-        callables: Functions, and types, that are the user's.
-    """
+    """The modules of a user's functions and types, which are sent along with them."""
 
     def __init__(self, callables: Iterable[Called]) -> None:
         self._modules = list(_own_modules(callables))
@@ -37,7 +32,7 @@ class ShippedCode:
         return [module.__name__ for module in self._modules]
 
     def pickled(self, thing: object) -> bytes:
-        """Something as it is sent; pickle unpacks it.
+        """An object as it is sent; pickle loads it.
 
         Raises:
             UsageError: It cannot be sent.
@@ -46,12 +41,12 @@ class ShippedCode:
             return pickle_with_modules(thing, self._modules)
         except Exception as why:
             raise core.UsageError(
-                f"the functions cannot be sent to other machines: {type(why).__name__}: {why}"
+                f"the functions cannot be sent to other nodes: {type(why).__name__}: {why}"
             ) from why
 
     @property
     def digest(self) -> str:
-        """Of the files that are sent along."""
+        """A digest of the files that are sent along."""
         found = hashlib.sha256()
         for module in self._modules:
             found.update(Path(str(module.__file__)).read_bytes())
@@ -59,7 +54,7 @@ class ShippedCode:
 
 
 def _own_modules(callables: Iterable[Called]) -> Iterator[ModuleType]:
-    """The modules that these, and what they have enclosed, are in, that are not installed."""
+    """The modules of these callables, and of what they enclose, that are not installed."""
     names = dict.fromkeys(name for each in callables for name in _modules_of(each))
     installed = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     for name in names:
@@ -72,17 +67,17 @@ def _own_modules(callables: Iterable[Called]) -> Iterator[ModuleType]:
 
 
 def _modules_of(function: Called) -> Iterator[str]:
-    """The modules that a function, and what it has enclosed or wraps, is in."""
+    """The modules of a function, and of what it encloses or wraps."""
     left: list[Any] = [function]
     known = set[int]()
     while left:
         each = left.pop()
         if not callable(each) or id(each) in known:
             continue
-        known.add(id(each))  # A function that calls itself has itself enclosed.
+        known.add(id(each))  # A recursive function encloses itself.
         for of_it in (each, type(each)):
             yield getattr(of_it, "__module__", None) or "builtins"
         left += [getattr(each, "func", None), getattr(each, "__wrapped__", None)]
         for cell in getattr(each, "__closure__", None) or ():
-            with suppress(ValueError):  # It is not filled yet.
+            with suppress(ValueError):  # The cell is empty.
                 left.append(cell.cell_contents)

@@ -1,6 +1,6 @@
-"""All nodes in one view: a table that lives on a terminal, else a line now and then.
+"""Progress of all nodes: a live table on a terminal, otherwise a line now and then.
 
-Rates are what nodes moved in the last seconds, as they tell it; no result is made of them.
+Rates are those of the last seconds, for display only.
 """
 
 from __future__ import annotations
@@ -30,15 +30,11 @@ class NodeStatus(NamedTuple):
 
 
 Rates = Mapping[str, float | None]
-"""What each node moves a second; ``None`` of those that move nothing now."""
+"""Each node's rate in bytes a second; None while it waits for others."""
 
 
 class ClusterProgress:
-    """Shows rows; a context manager around one measurement.
-
-    Args:
-        label: What is being done.
-    """
+    """Shows the nodes' status; a context manager around one measurement, which the label names."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -68,13 +64,13 @@ class ClusterProgress:
             print(f"{self._label}: {in_line(rows, rates)}", file=sys.stderr, flush=True)
 
     def _rate(self, row: NodeStatus, now: float) -> float | None:
-        """Bytes a second lately; of a node that waits for others none."""
+        """Bytes a second lately; None while the node waits for others."""
         if row.state != "measuring" or row.waits:
             self._seen.pop(row.node, None)
             return None
         seen = self._seen.setdefault(row.node, deque())
         if seen and row.done_bytes < seen[-1][1]:
-            seen.clear()  # Another trial.
+            seen.clear()  # A new trial.
         seen.append((now, row.done_bytes))
         while len(seen) > 2 and now - seen[1][0] >= config.PROGRESS_RATE_SECONDS:
             seen.popleft()
@@ -90,7 +86,7 @@ class ClusterProgress:
                 console=Console(stderr=True),
                 transient=True,
                 auto_refresh=False,
-                # What goes to a file is not for the terminal.
+                # Output that goes to a file is not for the terminal.
                 redirect_stdout=sys.stdout.isatty(),
             )
             self._live.start()
@@ -98,7 +94,7 @@ class ClusterProgress:
 
 
 def in_line(rows: Sequence[NodeStatus], rates: Rates) -> str:
-    """All nodes in a line: how many are how far, and what they move."""
+    """All nodes in a line: how many are in each state, and their rates."""
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.state] = counts.get(row.state, 0) + 1
@@ -107,7 +103,7 @@ def in_line(rows: Sequence[NodeStatus], rates: Rates) -> str:
     moving = {node: rate for node, rate in rates.items() if rate is not None}
     if moving:
         slowest = min(moving, key=lambda node: (moving[node], node))
-        parts.append(f"{formatting.rate(sum(moving.values()))} together")
+        parts.append(f"{formatting.rate(sum(moving.values()))} in total")
         parts.append(f"slowest {slowest} {formatting.rate(moving[slowest])}")
     parts.append(formatting.several(sum(row.trials for row in rows), "trial"))
     return "; ".join(parts)
@@ -123,6 +119,6 @@ def _table(rows: Sequence[NodeStatus], rates: Rates) -> Any:
     for row in rows:
         rate = rates[row.node]
         said = row.why or "" if rate is None else formatting.rate(rate)
-        # A node's name is nobody's markup.
+        # A node's name is no markup.
         table.add_row(*map(Text, (row.node, row.state, str(row.trials), said)))
     return table

@@ -181,7 +181,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
         cluster.kill("beta")
         stdout, stderr = run.process.communicate(timeout=60)
     assert run.process.returncode == 1
-    assert "3 of 4 machines did not measure all: beta, delta and gamma\n" in stderr
+    assert "3 of 4 nodes did not measure everything: beta, delta and gamma\n" in stderr
     assert "head: done in" in stdout
     assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
     assert re.search(r"^Missing: gamma: hangs: it did not answer for 3 s", stdout, re.MULTILINE)
@@ -248,7 +248,7 @@ def test_what_cannot_be_is_refused_in_a_line(
         return line
 
     command = asked(cluster, shared, disk / "out", *short())
-    assert "the fleet has 3 machines" in refused(*command, "--nodes", "45")
+    assert "the cluster has 3 nodes" in refused(*command, "--nodes", "45")
     assert not (disk / "out").exists()
     token = refused(*command, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "b" * 64})
     assert "the cluster wants its token" in token and "b" * 64 not in token
@@ -266,7 +266,7 @@ def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, 
     command = asked(cluster, disk / "none", disk / "out", *short(), "--json")
     done = tonnage.run(*command, env=cluster.env)
     assert done.returncode == 1
-    assert "no machine measured: beta " in done.stderr
+    assert "no node measured: beta " in done.stderr
     for command_of_it, name in (("report", "page.html"), ("profile", "profile.json")):
         nothing = tonnage.run(command_of_it, disk / "out", "--output", disk / name)
         assert nothing.returncode == 2 and "nothing was measured there" in nothing.stderr
@@ -286,12 +286,12 @@ def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--nodes", "2"), "--nodes is for a fleet"),
-        (("--one-at-a-time",), "--one-at-a-time is for a fleet"),
+        (("--nodes", "2"), "--nodes needs --cluster"),
+        (("--one-at-a-time",), "--one-at-a-time needs --cluster"),
         (("--label", "region"), "--label region: write NAME=VALUE"),
         (("--label", "=east"), "--label =east: write NAME=VALUE"),
-        (("--cluster", "auto", "--dir", "/x/{nod}"), "/x/{nod}: there is no {nod}, only {node}"),
-        (("--dir", "/x/{node}"), "{node} is the name of a fleet's node: give --cluster too"),
+        (("--cluster", "auto", "--dir", "/x/{nod}"), "only {node}, the node's name, is replaced, not {nod}"),
+        (("--dir", "/x/{node}"), "{node} needs --cluster: give --cluster too"),
     ],
 )
 def test_options_that_say_nothing_are_refused(
@@ -481,7 +481,7 @@ def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
         run.wait_until(lambda: begun(out, "beta", 2))
         os.kill(cluster.agent("beta"), signal.SIGKILL)  # The first by name, which made the files.
         stdout, stderr = run.process.communicate(timeout=60)
-    assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr
+    assert run.process.returncode == 1 and "1 of 3 nodes did not measure everything" in stderr
     assert re.search(r"^Missing: beta: died: ", stdout, re.MULTILINE)
     whole = ClusterMeasurement.read(out / "fleet.json")
     rows = {row.node: row for row in whole.nodes}
@@ -512,7 +512,7 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     command += ["--size", "8MB", "--seconds", "0.2", "--output", str(out), "--json"]
     command += ["--job", "sort", "--data", "1GB"]
     done = tonnage.run(*command, env=cluster.env, check=True)
-    assert "3 machines (1 large and 2 small), and to judge any takes 5" in done.stderr
+    assert "3 machines (1 large and 2 small); needs at least 5" in done.stderr
     said = json.loads(done.stdout)
     whys = [row["why"] for part in ("disk", "net") for row in said[part]["nodes"]]
     assert whys == [None] * 6
@@ -553,7 +553,7 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
         run.wait_until(lambda: begun(out, "beta", 3))
         os.kill(cluster.agent("beta", "NetworkWorker"), signal.SIGKILL)
         stdout, stderr = run.process.communicate(timeout=120)
-    assert run.process.returncode == 1 and "1 of 3 machines did not measure all" in stderr
+    assert run.process.returncode == 1 and "1 of 3 nodes did not measure everything" in stderr
     said = json.loads(stdout)
     rows = {row["node"]: row for row in said["nodes"]}
     assert {name: row["ok"] for name, row in rows.items()} == {

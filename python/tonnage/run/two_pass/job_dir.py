@@ -208,7 +208,7 @@ def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]]:
-    """What `holders_to_json` made JSON values of."""
+    """The holders that `holders_to_json` made JSON values of."""
     several = [tuple(nodes) for nodes in values["holders"]]
     return {FileId(*each): several[number] for *each, number in values["files"]}
 
@@ -216,7 +216,7 @@ def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]
 def round_event(
     each: Round, outcomes: Mapping[str, Outcome], blames: Mapping[str, Sequence[str]]
 ) -> Event:
-    """What befell in a round."""
+    """The event of a round."""
     return {
         "event": "round",
         "number": each.number,
@@ -242,7 +242,7 @@ def lost_event(
     keeps: Mapping[int, Sequence[Finished]],
     heirs: Mapping[int, tuple[str, Sequence[Finished]]],
 ) -> Event:
-    """What befell when a node was lost, or came back empty."""
+    """The event of a node that was lost, or takes part again."""
     return {
         "event": "lost",
         "node": node,
@@ -260,17 +260,17 @@ def files_to_json(files: Sequence[Finished]) -> list[Any]:
 
 
 def files_from_json(values: Sequence[Any]) -> list[Finished]:
-    """What `files_json` made JSON values of."""
+    """The files that `files_to_json` made JSON values of."""
     return [Finished(path, Total(*total)) for path, *total in values]
 
 
 def new_owners_from_json(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
-    """Who got a lost node's partitions."""
+    """The new owners of a lost node's partitions."""
     return {place: (heir, files_from_json(files)) for place, heir, files in event["heirs"]}
 
 
 def replay(schedule: Schedule, event: Event) -> list[str]:
-    """Tells a schedule what befell; gives who is to be lost, as `Schedule.round_ended`."""
+    """Reports an event to a schedule; gives the nodes to lose, as `Schedule.round_ended`."""
     if event["event"] == "round":
         each = Round(event["number"], event["reads"], dict(map(tuple, event["owners"])))
         outcomes = {

@@ -1,7 +1,7 @@
-"""How a sort on a fleet is divided: splits, partitions, blocks and room.
+"""How a sort on a cluster is divided: splits, partitions, blocks and scratch.
 
-Memory is divided by the core's own plan, for the node with most threads; a block is as long as the
-node that has least room for it can have, since all have to be able to take what any sends.
+Memory is divided by the core's own plan, for the node with most threads. A block is as long as the
+node with least memory for it can have, since each node has to take what any other sends.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ ALIGNMENT = 4096
 MOST_BYTES = 256 << 20
 LEAST_BYTES = 1 << 20
 SPLITS_PER_NODE = 16
-"""So many at least, unless they were shorter than the least: what is shared out is even then."""
+"""At least so many, unless they would be too short: then the division is even."""
 CHUNKS_PER_PARTITION = 4
 CHUNKS = (64, 32_768)
-"""Chunks that are sampled, at least and at most: of 100-byte records 5 million keys, 53 MB for the
-driver; with fewer a large fleet's partitions are uneven."""
+"""Chunks to sample, at least and at most. At most: 5 million keys of 100-byte records, 53 MB at the
+driver; with fewer, a large cluster's partitions are uneven."""
 SLACK = 1.1
-"""Partitions are not all alike, and blocks end at multiples of a page."""
+"""Partitions differ in size, and blocks end at multiples of a page."""
 
 
 @dataclass(frozen=True)
 class Devices:
-    """How wide a node reads and writes; of object storage each request at once is a device."""
+    """How many devices a node reads and writes at once; in object storage, concurrent requests."""
 
     readers: int = 1
     """Of the input."""
@@ -43,7 +43,7 @@ class Devices:
 
 
 def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
-    """The length of a split: small enough for splits to be shared out evenly, in whole records."""
+    """The length of a split: whole records, and short enough to divide splits evenly."""
     most = total_bytes // max(nodes * SPLITS_PER_NODE, 1)
     most = min(max(most, LEAST_BYTES), MOST_BYTES)
     step = math.lcm(record_bytes, ALIGNMENT)
@@ -81,7 +81,7 @@ def block_bytes(
     devices: Devices,
     connections: int,
 ) -> int:
-    """The size of a block in a round, with which every node keeps its memory."""
+    """The size of a block in a round, which fits every node's memory."""
     nodes = each.nodes
     found = []
     for node in nodes:
@@ -96,7 +96,7 @@ def block_bytes(
 
 
 def space_needed(each: Round, schedule: Schedule) -> dict[str, int]:
-    """About how much comes to each node in a round."""
+    """About how many bytes each node receives in a round."""
     reads = sum(schedule.splits[number].bytes for one in each.reads.values() for number in one)
     comes: dict[str, float] = {}
     for place, node in each.owners.items():

@@ -1,8 +1,8 @@
-"""Which files of several machines are the same one, and how the input is cut into splits. Pure.
+"""Which files of several nodes are the same one, and how the input is cut into splits.
 
-A path says nothing: on each machine it may be another file. A file is the same one on several
-machines if path, inode, size, and the times of its last changes agree to the nanosecond: they have
-it from one file system, and any of them may read it. Otherwise it is the one machine's own.
+A path is not enough: it may be another file on each node. Files of several nodes are the same one
+if path, inode, size, and the times of the last changes agree to the nanosecond: then the nodes
+share a file system, and any of them can read it. Otherwise each node has a file of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tonnage.run.two_pass.sizing import stride
 
 
 class FileId(NamedTuple):
-    """A file as a machine sees it; equal where it is the same one, as it was."""
+    """Identifies a file and its version: equal on all nodes that see the same one, unchanged."""
 
     path: str
     inode: int
@@ -24,11 +24,11 @@ class FileId(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     etag: str | None = None
-    """What tells an object from any other of its name, if the store says."""
+    """An object's version, if the store says."""
 
 
 def file_id(path: str) -> FileId:
-    """What this machine sees of a file.
+    """Identifies a file of this node.
 
     Raises:
         OSError: It is not there.
@@ -38,16 +38,12 @@ def file_id(path: str) -> FileId:
 
 
 def object_id(url: str, size: int, etag: str | None = None) -> FileId:
-    """An object, which all machines see alike."""
+    """Identifies an object, which is the same on all nodes."""
     return FileId(url, 0, size, 0, 0, etag)
 
 
 def find_holders(files: Mapping[str, Sequence[FileId]]) -> dict[FileId, tuple[str, ...]]:
-    """Who has each file, in the order of paths.
-
-    Args:
-        files: Of each node.
-    """
+    """The nodes that have each file, in the order of paths, given the files of each node."""
     held: dict[FileId, list[str]] = {}
     for node in sorted(files):
         for each in files[node]:
@@ -56,10 +52,10 @@ def find_holders(files: Mapping[str, Sequence[FileId]]) -> dict[FileId, tuple[st
 
 
 def cut_splits(held: Mapping[FileId, tuple[str, ...]], record_bytes: int) -> list[Split]:
-    """Cuts files at records into splits that are small enough to be shared out evenly.
+    """Cuts files at records into splits that are short enough to divide evenly.
 
     Args:
-        held: As `holders` gives it; sizes are multiples of the record's.
+        held: The nodes that have each file (`find_holders`); sizes are multiples of the record's.
         record_bytes: Size of a record.
     """
     nodes = {node for each in held.values() for node in each}
