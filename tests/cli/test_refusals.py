@@ -191,7 +191,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     (("study", "--cluster", "auto"), r"--cluster needs --dir: give a directory"),
     (
         ("study", "--cluster", "auto", "--dir", "dir"),
-        r"--dir dir: with --cluster give a path from /",
+        r"--dir: dir: give an absolute path",
     ),
     (
         ("study", "--cluster", "auto", "--dir", "/a", "--durability", "volumes"),

@@ -473,11 +473,11 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((*NEW, "--emit", "terraform"), "--emit terraform: there are ray, aws, skypilot"),
+        ((*NEW, "--emit", "terraform"), "--emit terraform: give one of ray, aws, skypilot"),
         ((*NEW, "--emit", "skypilot"), "SkyPilot attaches no volumes to nodes: choose another"),
         ((*NEW, "--emit", "ray", "--candidate", "1000000"), "--candidate 1000000: the plan has"),
-        ((*NEW, "--candidate", "2"), "--candidate 2: it is of --emit"),
-        ((*NEW, "--output", "plan.yaml"), "--output plan.yaml: it is of --emit"),
+        ((*NEW, "--candidate", "2"), "--candidate needs --emit"),
+        ((*NEW, "--output", "plan.yaml"), "--output needs --emit"),
         ((*NEW, "--emit", "ray", "--survey"), "--emit ray: leave out --survey"),
         ((*NEW, "--emit", "ray", "--explain", "m5.large"), "--emit ray: leave out --explain"),
         (

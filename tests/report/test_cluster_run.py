@@ -197,10 +197,10 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / JOB).write_text("{}")
     for arguments, said in (
-        (("job", "m.json"), "job is a job on a fleet: give it alone"),
+        (("job", "m.json"), "job is a job on a cluster: give it alone"),
         (("job", "--price", "n=1"), "--price: it is for measurements, and job is a job"),
         (("one.json",), "one.json: a sort on one machine: give a job on a fleet"),
-        (("begun",), "has not finished: the same command goes on, with --job-dir begun"),
+        (("begun",), "has not finished: its command with --job-dir begun resumes it"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr

@@ -243,7 +243,7 @@ def test_what_is_printed_without_launching_is_what_is_asked_then(world: World) -
 
 def test_without_what_only_the_account_tells_it_says_what_to_give(world: World) -> None:
     dry = world.run("launch", world.plan, "--dry-run")
-    assert dry.code == 0 and "REPLACE-ImageId" in dry.out and "To launch it give --image" in dry.err
+    assert dry.code == 0 and "REPLACE-ImageId" in dry.out and "To launch, give --image" in dry.err
     done = world.run("launch", world.plan)
     assert done.code == 2 and world.cloud.asked == []
     for flag in ("--image", "--subnet", "--key-pair", "--ssh-from"):
@@ -636,7 +636,7 @@ def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World)
     plan(world.here / "plan.json", longer)
     assert "the plan takes up to 2.5 h: give more" in world.launch().err
     plan(world.here / "plan.json", replace(dearer, provider="gcp"))
-    assert "only aws is rented" in world.launch().err
+    assert "only aws: plan with --provider aws" in world.launch().err
     assert world.cloud.asked == []
 
 

@@ -104,7 +104,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
         assert formatting.significant(share) in said
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err
-    assert "Whether a, b and c are n, as planned, no label tells." in said.err
+    assert "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown." in said.err
     assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
     # The same command, when all is done: nothing is done again, and all is told again.
     assert count(disk, monkeypatch, SortMachines(*NODES), plan=plan) == record
@@ -117,7 +117,7 @@ def test_other_machines_than_planned_are_refused_before_anything_is_done(
     machines = SortMachines(*NODES)
     labels = {MACHINE_TYPE: "m"}
     machines.machines[1] = Machine("b", labels, "127.0.0.1", "b")
-    with pytest.raises(core.UsageError, match="of lab/n, and b is labelled machine-type=m"):
+    with pytest.raises(core.UsageError, match="for lab/n, and b is labelled machine-type=m"):
         count(disk, monkeypatch, machines, plan=plan)
     with pytest.raises(core.UsageError, match="of 3 nodes, and the fleet has 2 machines"):
         count(disk, monkeypatch, SortMachines("a", "b"), plan=plan)
@@ -143,13 +143,13 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
     plan_of(4).write(disk / "sort.json")
     fleet = ("--cluster", "auto")
     for more, said in (
-        (("--plan", "x"), "--plan is for a fleet: give --cluster too"),
-        (("--candidate", "2"), "--candidate is for a fleet: give --cluster too"),
-        (("--candidate", "2", *fleet), "--candidate 2: it is one of a plan's: give --plan too"),
+        (("--plan", "x"), "--plan needs --cluster: give --cluster too"),
+        (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
+        (("--candidate", "2", *fleet), "--candidate 2 needs --plan: give --plan too"),
         (("--plan", "x", *fleet), "--plan x: No such file"),
         (
             ("--plan", "sort.json", *fleet),
-            "--plan sort.json: it is of sort: give what tonnage plan mapreduce --json printed",
+            "--plan sort.json: it is a plan of sort: give the output of tonnage plan mapreduce --json",
         ),
         (("--plan", "plan.json", "--candidate", "2", *fleet), "plan.json has 1 candidate"),
         (

@@ -103,13 +103,13 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     assert found.notes == []
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 3.00 MB in 42.0 s (40.0 – 51.0 s)." in said.err
-    assert "Whether a, b and c are n, as planned, no label tells." in said.err
+    assert "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown." in said.err
     one, whole = (
         next(line for line in said.out.splitlines() if line.startswith(begin))
         for begin in ("pass one: ", "all phases: ")
     )
     assert "; limit 0." in one and "; planned 25.0 s by network, " in one and "limited by " in one
-    assert "with beginning and end" in whole
+    assert "with start and end" in whole
     assert "planned: 42.0 s (40.0 – 51.0 s) on 3 x n; " in said.out
     # The same command, when all is done: nothing is done again, and all is told again.
     assert sort(disk, plan=plan, capacities=[of_disks.parent, of_links.parent]) == record

@@ -200,7 +200,7 @@ def test_an_interrupted_sort_goes_on(
         run.wait_until(gathering(disk, "beta"))
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")
-    stays = "rounds that were whole stay, what was under way may be done again"
+    stays = "finished rounds are kept, the current one may be repeated"
     told = f"{stays}; the same command with --job-dir {disk / 'job'} resumes it"
     assert stderr.endswith(f"tonnage: interrupted: {told}\n")
     done = tonnage.run(*command, env=cluster.env, check=True)

@@ -84,7 +84,7 @@ def study_on_cluster(
 
     if not directories:
         raise core.UsageError("--cluster needs --dir: give a directory on each of a node's devices")
-    check_node_paths("--dir", map(str, directories))
+    check_node_paths("dir", map(str, directories))
     if len(set(directories)) < len(directories):
         raise core.UsageError("--dir: a directory is given twice: give each once")
     refuse_files("--output", [out] if out else [])

@@ -127,7 +127,7 @@ def test_what_contradicts_the_plan_is_refused(
 ) -> None:
     machines = Machines(*NODES)
     plan = planned(5, 1000)
-    with pytest.raises(core.UsageError, match="is of 5 nodes, and the fleet has 3 machines"):
+    with pytest.raises(core.UsageError, match="needs 5 nodes, and the cluster has 3"):
         run(tmp_path, points, plan, machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--nodes 2"):
         run(tmp_path, points, plan, machines, monkeypatch, nodes=2)
