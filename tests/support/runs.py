@@ -166,7 +166,7 @@ def network(
 
 
 def store(rates: Mapping[str, float], threads: int = 16) -> ClusterMeasurement:
-    """What `measure object --cluster` keeps: bytes a second that each of four nodes got, and put."""
+    """A result of `measure object --cluster`: each of four nodes' get and put rates."""
     trials = [
         structs.replace(
             measurement("m", {operation: [rate]}).trials[0],

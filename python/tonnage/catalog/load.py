@@ -51,8 +51,8 @@ def load_catalog(name: str | Path) -> Catalog:
     except (OSError, ValueError):  # Also an empty or impossible file name.
         meant = formatting.did_you_mean(str(name), catalog_names())
         raise CatalogError(
-            f"no catalog {str(name) or repr('')}{meant}; give one of {', '.join(catalog_names())}, or a "
-            "CSV file"
+            f"no catalog {str(name) or repr('')}{meant}; give one of "
+            f"{', '.join(catalog_names())}, or a CSV file"
         ) from None
     return _read(Path(name))
 

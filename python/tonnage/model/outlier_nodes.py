@@ -60,7 +60,7 @@ class ScreeningResult:
 
 
 def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None) -> ScreeningResult:
-    """Judge a cluster's machines by measurements of their disks, and of the network if there is one."""
+    """Judge a cluster's machines by measurements of their disks, and optionally of the network."""
     missing = disks.missing + (network.missing if network else [])
     suspects = [
         Suspect(node, FAULTY, ratio_to_median=None, confidence=1.0)

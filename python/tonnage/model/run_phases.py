@@ -1,9 +1,9 @@
 """The phases of a finished run: duration, bottleneck, and selectivity.
 
-A sort's or a MapReduce's phases are its passes on the slowest node, with the bottleneck that probes
-found (`tonnage.model.run_comparison.two_pass`); replication after pass two counts as part of it, as in plans.
-The rounds of a reduction are represented by one, whose bottleneck is what its workers spent most
-time on.
+The phases of a sort or a MapReduce are its passes on the slowest node, with the bottleneck from its
+probes (`tonnage.model.run_comparison.two_pass`). Replication after pass two counts as part of it,
+as in plans. The rounds of a reduction are represented by one, whose bottleneck is what its workers
+spent most time on.
 """
 
 from __future__ import annotations

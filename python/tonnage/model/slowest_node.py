@@ -4,8 +4,9 @@ A phase takes ``max over nodes, max over resources of demand / capacity``, which
 ``max over resources of demand / (the least capacity of N nodes)``. So each resource is drawn once,
 as the minimum of N.
 
-A node's rate is ``common * mode``, with `CapacityDistribution` saying how both vary. Of a mode with distribution F
-that n nodes belong to, the minimum is distributed as ``1 - (1 - F)^n``, and is drawn by inversion.
+A node's rate is ``common * mode``, with the variation of both from a `CapacityDistribution`. The
+minimum of n nodes in a mode with distribution F is distributed as ``1 - (1 - F)^n``, and is drawn
+by inversion.
 Distributions are fitted to few instances, so their parameters are drawn too, for each cluster (the
 normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2; a mode's share by
 Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.

@@ -13,8 +13,8 @@ HIGH_LOAD = 0.5
 HIGH_SHARE = 0.05
 """Share of the machine's core seconds; if others use more, they slow a sort down."""
 FEW_RATES = 4
-"""Samples of a trial, one each 250 ms. The kernel throttles a device in slices of 100 ms: within 5 %
-over a second, and less exactly over shorter times."""
+"""Samples of a trial, one each 250 ms. The kernel throttles a device in slices of 100 ms, so rates
+are within 5 % over a second, and less exact over shorter times."""
 CPU_USED = ("cpu_user_seconds", "cpu_system_seconds")
 CPU_UNUSED = ("cpu_idle_seconds", "cpu_iowait_seconds")
 CPU_STOLEN = "cpu_steal_seconds"
@@ -28,7 +28,8 @@ def findings(study: Study) -> list[str]:
     if run and limit and predicted:
         inside = predicted.low_seconds <= run.seconds <= predicted.high_seconds
         found.append(
-            f"The sort took {formatting.seconds(run.seconds)}; {formatting.seconds(predicted.seconds)} were "
+            f"The sort took {formatting.seconds(run.seconds)}; "
+            f"{formatting.seconds(predicted.seconds)} were "
             f"predicted, and it is {'inside' if inside else 'outside'} the interval of "
             f"{formatting.seconds_between(predicted.low_seconds, predicted.high_seconds)}."
         )

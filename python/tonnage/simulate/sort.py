@@ -2,8 +2,8 @@
 
 Splits, partitions, owners, blocks and assignments are those of a real sort (`run.two_pass.sizing`,
 `run.two_pass.schedule`). The sizes of partitions follow from the sample: with k sampled keys for
-each, they are distributed as Gamma(k) (the spacings of uniform order statistics: David and Nagaraja,
-Order Statistics, section 6.4). The partition of an input byte depends on its position only. So data
+each, they are distributed as Gamma(k) (the spacings of uniform order statistics: David and
+Nagaraja, Order Statistics, section 6.4). The partition of an input byte depends on its position only. So data
 that is read again after a loss goes to the same partition, and all sizes add up to the byte.
 """
 

@@ -41,7 +41,9 @@ LAWS = {
 }
 
 
-def two_nodes(one: float = 20.0, two: float = 18.0, elsewhere: float = 2.0, **more: Any) -> RunRecord:
+def two_nodes(
+    one: float = 20.0, two: float = 18.0, elsewhere: float = 2.0, **more: Any
+) -> RunRecord:
     """A sort of 4 GB on two nodes, held up by disks in both passes."""
     at_work = {"send": 0.1, "receive": 0.1, "read": 0.95}
     phases = [pass_one(one, **at_work), pass_two(two)]

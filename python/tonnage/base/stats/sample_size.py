@@ -4,9 +4,9 @@ A sample is one whole run: values within a run are correlated, and more of them 
 
 A median needs ``n (d / r)^2`` samples to be known to within the share r, where n samples had an
 interval by order statistics (`quantiles`) whose farther end is the share d away: a quantile's error
-falls with ``sqrt(n)`` (David and Nagaraja, theorem 10.3). CONFIRM (Maricq et al., OSDI 2018) answers
-the same question by drawing subsets, so never beyond the number of samples it has. From few samples
-the estimate is rough: repeat it.
+falls with ``sqrt(n)`` (David and Nagaraja, theorem 10.3). CONFIRM (Maricq et al., OSDI 2018)
+answers the same question by drawing subsets, so never beyond the number of samples it has. From few
+samples the estimate is rough: repeat it.
 
 Checking after each run and stopping once the precision suffices makes intervals look narrower than
 they are, since lucky streaks stop more often. They hold less often than `confidence`.

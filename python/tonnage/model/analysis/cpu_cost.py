@@ -1,4 +1,4 @@
-"""CPU cost: core seconds of disk layouts and of the network, and the summary of a network's round."""
+"""CPU cost of disk layouts and of the network, in core seconds, and summaries of network rounds."""
 
 from __future__ import annotations
 

@@ -128,7 +128,8 @@ def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str
 
 def _multimodal(subject: Subject, each: MultimodalInstance) -> str:
     modes = formatting.listing(
-        f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)} of the time)"
+        f"{formatting.per_second(mode.value, subject.unit)} "
+        f"({formatting.percent(mode.share)} of the time)"
         for mode in each.modes
     )
     return f"{subject.name}: {each.instance} alternates between {modes}; its median is not typical."

@@ -1,8 +1,8 @@
 """Compare instances: rates, outliers, multimodal and cyclic ones, latency histograms.
 
-The judgement is `tonnage.base.stats.cluster_time_series`'s, over each instance's rate in time. Percentile lines
-are of latency if all instances have it, else of the rate over time. Instances are sorted from best to
-worst, and each percentile is of a single instance.
+Findings are those of `tonnage.base.stats.cluster_time_series` on each instance's rate over time.
+Percentiles are of latency if all instances have it, otherwise of the rate over time. Instances are
+sorted from best to worst, and each percentile is of a single instance.
 
 Latency histograms have logarithmic bins, `PER_DECADE` for each factor of ten; a tool's bin counts
 where its value lies. That is coarser than our own bins, so that spikes stand out from noise. Of

@@ -67,7 +67,8 @@ def _builds(measurements: Sequence[Measurement]) -> list[str]:
     debug = [each.id for each in measurements if each.environment and each.environment.debug_build]
     if debug:
         found.append(
-            f"Measured with a debug build, whose speeds are meaningless: {_named(debug)}. Build with "
+            "Measured with a debug build, whose speeds are meaningless: "
+            f"{_named(debug)}. Build with "
             "--release."
         )
     versions = {
@@ -132,8 +133,8 @@ def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         total = sum(map(len, own.values()))
         why = own[cached[0]][0].reading.cached
         found.append(
-            f"{formatting.count(figures)} of {tool}'s {formatting.several(total, 'figure')} must be "
-            "from a cache, and are shown apart from those of devices: "
+            f"{formatting.count(figures)} of {tool}'s {formatting.several(total, 'figure')} "
+            "must be from a cache, and are shown apart from those of devices: "
             f"{_named([names[kind] for kind in cached], '; ')}. Reason for the first: {why}."
         )
     return found
@@ -220,8 +221,8 @@ def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
             if seconds > HIGH_SHARE * passed > 0:
                 taken.setdefault(who, []).append(environment.host)
     return [
-        f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the core seconds "
-        f"of {_named(hosts)}."
+        f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the core "
+        f"seconds of {_named(hosts)}."
         for who, hosts in taken.items()
     ]
 

@@ -56,7 +56,7 @@ TOGETHER = (
     ("object get",),
     ("object put",),
 )
-"""Resources that share a method; the first of each group that was measured decides which is best."""
+"""Resources that share a method; the first measured one of each group decides which is best."""
 BURST = 1.1
 """Rates above this multiple of the advertised baseline are bursts, if a burst is advertised."""
 

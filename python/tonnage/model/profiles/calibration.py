@@ -92,7 +92,8 @@ def calibrations(
         made.setdefault(largest[0].offer, []).append(_combine(largest))
         for each in alike:
             if each.nodes < nodes:
-                why = f"a run on {formatting.several(each.nodes, 'node')}, while there is one on {nodes}"
+                fewer = formatting.several(each.nodes, "node")
+                why = f"a run on {fewer}, while there is one on {nodes}"
                 left.append(UnusedMeasurements(measurements=[each.name], why=why))
     return made, left
 
@@ -138,7 +139,7 @@ def _observation(
 def _offer(
     node: str, run: Run, hosts: Mapping[str, OfferName], assigned: OfferAssignments
 ) -> OfferName | None:
-    """What a node is: as is assigned of it, as labelled, as measured, as is assigned of all, as planned."""
+    """A node's offer: assigned, labelled, measured, assigned by default, or planned."""
     labels = run.labels.get(node, {})
     provider, kind = labels.get(PROVIDER), labels.get(MACHINE_TYPE)
     labelled = (provider, kind) if provider and kind else None

@@ -98,7 +98,7 @@ def _criterion(kinds: Sequence[FloatArray]) -> float:
 
 
 def _cluster_spread(logs: Sequence[FloatArray], levels: FloatArray, spread: float) -> float:
-    """The standard deviation of the clusters' levels, less the part due to chance of their nodes."""
+    """The standard deviation of the clusters' levels, less the part due to their nodes."""
     if len(levels) < 2:
         return 0.0
     # A median's variance is pi / 2 times a mean's.

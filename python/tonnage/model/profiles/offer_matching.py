@@ -73,8 +73,8 @@ def match_offers(
             reported = (here.provider, here.machine_type)
             if assigned.default not in (None, reported):
                 raise OfferError(
-                    f"{'/'.join(assigned.default or ())}: {here.host} reports {'/'.join(reported)}: "
-                    "omit this, or write HOST=PROVIDER/TYPE for hosts that report no offer"
+                    f"{'/'.join(assigned.default or ())}: {here.host} reports "
+                    f"{'/'.join(reported)}: omit this, or write HOST=PROVIDER/TYPE for hosts that report no offer"
                 )
             found.append(MatchedMeasurement(each, here.host, reported, assigned=False))
         elif assigned.default:

@@ -178,8 +178,8 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
         offers=placed,
         shares=OfferCapacity(shares, _largest(placed)),
         notes=tuple(
-            f"unused in {profile.name}, {formatting.several(len(out.measurements), 'measurement')}: "
-            f"{out.why}"
+            f"unused in {profile.name}, "
+            f"{formatting.several(len(out.measurements), 'measurement')}: {out.why}"
             for profile in profiles
             for out in profile.left_out
         ),

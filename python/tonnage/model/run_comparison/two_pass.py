@@ -83,7 +83,7 @@ def compare(
     plan: Plan | None = None,
     candidate: Candidate | None = None,
 ) -> RunComparison:
-    """Compare a run on a cluster with the capacities of its nodes, and with a candidate of its plan."""
+    """Compare a run on a cluster with its nodes' capacities, and with a candidate of its plan."""
     of_nodes = measured.nodes if measured else {}
     names = dict.fromkeys(phase.name for node in record.nodes for phase in node.phases)
     phases = [_phase(name, record, of_nodes) for name in names]
