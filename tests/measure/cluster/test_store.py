@@ -38,11 +38,11 @@ def test_who_had_begun_has_a_row_whoever_is_there_to_go_on(tmp_path: Path) -> No
     for node in ("gone", "idle", "done"):
         measurement(node, {}).write(tmp_path / node / "begun.json")
     with on_file(tmp_path, "idle", "done") as keep:
-        keep.keep(ClusterNode(node="done", ok=True))
+        keep.write_row(ClusterNode(node="done", ok=True))
         whole = keep.close()
     assert {row.node: row.why for row in whole.missing} == {
         "gone": "is not in the cluster any more",
-        "idle": "was not asked to go on",
+        "idle": "was not asked to resume",
     }
     assert [row.node for row in whole.nodes if row.ok] == ["done"]
     assert all(row.measurement for row in whole.nodes)

@@ -1,7 +1,6 @@
-"""What nodes come to together: rates node by node, latencies of all operations in one histogram.
+"""Summarizes the nodes' trials: rates node by node, latencies of all operations in one histogram.
 
-Pure: it takes what nodes kept, wherever that was measured. Nodes that did not measure all have no
-part in it, and are named beside it.
+Nodes that did not measure everything are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tonnage.base.stats.histograms import Bins, merge_histograms, percentile
 
 
 def aggregate_nodes(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
-    """Each kind of trial over all nodes that are ``ok``, in the order in which kinds were tried."""
+    """A summary of each kind of trial over all nodes that are ``ok``, in the order of names."""
     types = {node.node: node.type for node in nodes}
     kinds: dict[str, dict[str, list[Trial]]] = {}
     for node in nodes:
@@ -23,7 +22,7 @@ def aggregate_nodes(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
             continue
         for trial in node.measurement.trials:
             if trial.reading and "pattern" in trial.reading.details:
-                continue  # Part of what several did together: `shuffle` tells of that.
+                continue  # Part of what several nodes did together (`shuffle_analysis`).
             kinds.setdefault(trial.name, {}).setdefault(node.node, []).append(trial)
     return [_of_kind(name, of_nodes, types) for name, of_nodes in sorted(kinds.items())]
 
@@ -88,11 +87,10 @@ def _of_kind(
 
 
 def _in_step(of_nodes: Mapping[str, Sequence[Trial]]) -> list[float]:
-    """What all nodes carried together, in each round that they and no others began at one moment.
+    """The throughput of all nodes together, in each round that exactly they began at one moment.
 
-    As IOR has it: the bytes of all over the time from the first one's beginning to the last one's
-    end. Of a round that was done again, since one of them died, each kept what it had first: those
-    never were at once.
+    As in IOR: the bytes of all over the time from the first start to the last end. A round that was
+    repeated since a node died does not count: nodes kept their first results, of different times.
     """
     rounds: dict[tuple[str | None, int], list[tuple[int, float, float]]] = {}
     for trials in of_nodes.values():

@@ -286,7 +286,7 @@ class MeasurementRun:
             clock_error_seconds=worker.clock.error_seconds if worker.clock else None,
             seconds=result.seconds if result and result.seconds else None,
         )
-        node.row = self._store.keep(row)
+        node.row = self._store.write_row(row)
         self._show()
         return node.row
 

@@ -1,7 +1,7 @@
 """A short look at all nodes of a cluster: all disks at once, then the network between those left.
 
-Each part is a fleet's measurement of its own, on file beside the other, and goes on as such. A
-machine whose disks could not be measured has no part in the network's: it would hold up the others.
+Each part is a cluster measurement with a directory of its own, and is resumed as such. A node whose
+disks could not be measured has no part in the network's: it would hold up the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tonnage.measure.net import cluster as net
 from tonnage.measure.trial.session import locked_parent_dir
 
 DISK = "disk"
-"""What a part's directory is called; the other one's is the network's kind."""
+"""The directory of this part; the other one's is the network's kind."""
 
 
 def screen_cluster(
@@ -35,20 +35,20 @@ def screen_cluster(
 ) -> MeasurementEvents:
     """The same as `measure_cluster`, of both: the disks' measurement ends first, then the network's.
 
-    With fewer than two machines left there is no network, and nothing comes of it.
+    With fewer than two nodes left the network is not measured.
     """
     with locked_parent_dir(out, (DISK, NET)):
-        found = measure_cluster(cluster, out / DISK, disks, on_status)
+        events = measure_cluster(cluster, out / DISK, disks, on_status)
         left: Iterable[str] = ()
-        with closing(found):
-            for each in found:
-                if isinstance(each, ClusterMeasurement):
-                    left = {row.node for row in each.nodes if row.ok}
-                yield each
+        with closing(events):
+            for event in events:
+                if isinstance(event, ClusterMeasurement):
+                    left = {row.node for row in event.nodes if row.ok}
+                yield event
         there = {machine.name for machine in cluster.machines if machine.name in left}
         if len(there) < 2:
             return
-        found = net.measure_cluster_net(
+        events = net.measure_cluster_net(
             cluster,
             out / NET,
             network,
@@ -59,5 +59,5 @@ def screen_cluster(
             patience_seconds=disks.patience_seconds,
             only=there,
         )
-        with closing(found):
-            yield from found
+        with closing(events):
+            yield from events

@@ -1,7 +1,7 @@
-"""A fleet's measurement on file: each node's files as they come, so that nothing is lost twice.
+"""A cluster measurement on disk: each node's files, written as they arrive.
 
-See `tonnage.base.records.cluster_measurement` for what a directory holds. A command that was killed is gone on with:
-nodes that had answered are not asked again, and the others go on after their last trial.
+See `tonnage.base.records.cluster_measurement` for what a directory holds. The same command resumes
+a killed one: nodes that were done are not asked again, others resume after their last trial.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tonnage.measure.trial.trial import new_id, utc_now
 
 
 class ClusterMeasurementDir:
-    """A fleet's directory, held by one command at a time; made by `kept`."""
+    """The directory, locked by one command at a time; made by `open_measurement_dir`."""
 
     def __init__(self, out: Path, begun: ClusterMeasurement, nodes: Sequence[str]) -> None:
         self._out, self._begun = out, begun
         self._there = {node_directory(node): node for node in nodes}
 
     def begin(self) -> None:
-        """Writes what was begun, if nobody has."""
+        """Writes what was begun, unless an earlier command has."""
         if not (path := self._out / CLUSTER_BEGUN_FILE).exists():
             self._begun.write(path)
 
@@ -51,51 +51,51 @@ class ClusterMeasurementDir:
         return self._out / node_directory(node)
 
     def files(self, node: str) -> dict[str, bytes]:
-        """What an earlier command has of a node, for it to go on with; the whole is made anew."""
+        """A node's files of an earlier command, for it to resume; not its finished measurement."""
         place = self.place(node)
-        found = [*place.glob(BEGUN), *place.glob(TRIALS)]
-        return {path.name: path.read_bytes() for path in sorted(found)}
+        paths = [*place.glob(BEGUN), *place.glob(TRIALS)]
+        return {path.name: path.read_bytes() for path in sorted(paths)}
 
     def take(self, node: str, files: Mapping[str, bytes]) -> None:
-        """Writes what a node has told."""
+        """Writes files of a node."""
         for name in sorted(files):
             if Path(name).name != name:
-                raise core.RunError(f"{node} told of a file called {name}")
+                raise core.RunError(f"{node} sent a file called {name}")
             write_atomically(self.place(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
-        """One of the trials that a node has told."""
+        """A trial of a node."""
         return Trial.read(self.place(node) / name)
 
     def trials(self, node: str) -> list[Trial]:
-        """All that a node has told."""
+        """All trials of a node that are here."""
         return [Trial.read(path) for path in sorted(self.place(node).glob(TRIALS))]
 
-    def keep(self, row: ClusterNode) -> ClusterNode:
-        """Writes how it went on a node; gives it with the measurement."""
+    def write_row(self, row: ClusterNode) -> ClusterNode:
+        """Writes a node's row; gives it with the node's measurement."""
         row.write(self.place(row.node) / NODE_FILE)
-        return self._whole(row)
+        return self._with_measurement(row)
 
     @property
     def rows(self) -> dict[str, ClusterNode]:
-        """How it went on each node that is known, with its measurement.
+        """The rows of all nodes that began, with their measurements.
 
-        Also on one that had begun, of which no command has said how it went.
+        A node whose row no command has written has a row that says so.
         """
         places = {
             path.parent for name in (NODE_FILE, BEGUN) for path in self._out.glob(f"*/{name}")
         }
-        return {row.node: self._whole(row) for row in map(self._row, sorted(places))}
+        return {row.node: self._with_measurement(row) for row in map(self._row, sorted(places))}
 
     def close(self) -> ClusterMeasurement:
-        """Writes what all nodes come to."""
+        """Writes the cluster's measurement."""
         rows = list(self.rows.values())
         late = [row.skew_seconds for row in rows if row.together > 1]
         began = [each for each in late if each is not None]
         errors = [row.clock_error_seconds for row in rows if row.clock_error_seconds is not None]
         took = [row.seconds for row in rows if row.ok and row.seconds is not None]
         first, last = min(took, default=None), max(took, default=None)
-        whole = structs.replace(
+        measurement = structs.replace(
             self._begun,
             nodes=rows,
             across=aggregate_nodes(rows),
@@ -105,19 +105,19 @@ class ClusterMeasurementDir:
             last_done_seconds=last,
             tail_seconds=None if first is None or last is None else last - first,
         )
-        if whole.kind == NET:
-            whole = analyse_shuffle(whole)
-        whole.write(self._out / CLUSTER_FILE)
-        return whole
+        if measurement.kind == NET:
+            measurement = analyse_shuffle(measurement)
+        measurement.write(self._out / CLUSTER_FILE)
+        return measurement
 
     def _row(self, place: Path) -> ClusterNode:
         if (path := place / NODE_FILE).exists():
             return ClusterNode.read(path)
         node = self._there.get(place.name)
-        why = "is not in the cluster any more" if node is None else "was not asked to go on"
+        why = "is not in the cluster any more" if node is None else "was not asked to resume"
         return ClusterNode(node=node or place.name, ok=False, why=why, faulty=node is None)
 
-    def _whole(self, row: ClusterNode) -> ClusterNode:
+    def _with_measurement(self, row: ClusterNode) -> ClusterNode:
         measurement = self._measurement(row.node)
         if measurement is None or measurement.environment is None:
             return row
@@ -135,7 +135,9 @@ class ClusterMeasurementDir:
         try:
             return load_measurement(place) if (place / BEGUN).exists() else None
         except RecordError as why:
-            raise core.UsageError(f"--output {self._out}: {why}: give another directory") from None
+            raise core.UsageError(
+                f"{self._out}: {why}: give another directory", setting="output"
+            ) from None
 
 
 @contextmanager
@@ -149,15 +151,15 @@ def open_measurement_dir(
     labels: Mapping[str, str],
     one_at_a_time: bool,
 ) -> Iterator[ClusterMeasurementDir]:
-    """The directory ``out``, with what an earlier command of the same settings left in it.
+    """The directory ``out``, with the files of an earlier command of the same settings.
 
     Raises:
-        UsageError: It holds something else, or is in use; or nodes' names cannot be told apart.
+        UsageError: It holds something else, or is in use; or nodes' names are alike.
     """
     places = [node_directory(node) for node in nodes]
     if len(set(places)) < len(places):
         raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
-    # Whoever wrote there may have been killed at the first of its files.
+    # An earlier command may have been killed at the first of its files.
     first = [each for name in (BEGUN, NODE_FILE) for each in (name, f".{name}.*")]
     earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
     wanted = json.loads(json.dumps(settings, default=str))
@@ -166,7 +168,8 @@ def open_measurement_dir(
             begun = ClusterMeasurement.read(path)
             if begun.kind != kind:
                 raise core.UsageError(
-                    f"--output {out} holds a measurement of {begun.kind}: give another directory"
+                    f"{out} holds a measurement of {begun.kind}: give another directory",
+                    setting="output",
                 )
             how = {"one_at_a_time": begun.one_at_a_time}
             require_same_settings(
@@ -186,5 +189,5 @@ def open_measurement_dir(
 
 
 def node_directory(node: str) -> str:
-    """What a node's directory is called."""
+    """The name of a node's directory."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", node).lstrip(".") or "node"
