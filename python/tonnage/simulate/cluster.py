@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base import core
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.model.jobs.mapreduce import Durability, sort_job
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, ResourceClass, layout_demand
 from tonnage.run.sort.local import Layout

@@ -110,7 +110,7 @@ def cluster_limits(
         Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be connected"),
         Limit("kernel's buffers", links * SOCKET_BYTES, None, "bytes"),
         Limit("messages to the driver", nodes / config.HEARTBEAT_SECONDS, None, "a second"),
-        Limit("agents to start", nodes / config.WORKER_START_SECONDS, None, "a second"),
+        Limit("workers to start", nodes / config.WORKER_START_SECONDS, None, "a second"),
         Limit(
             "node failure",
             -math.expm1(-nodes * bound_seconds / mtbf_seconds),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tonnage.model.jobs.mapreduce import Durability
+from tonnage.base.records.durability import Durability
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
 from tonnage.plan.demand import ResourceClass
 from tonnage.simulate import scalability_limits

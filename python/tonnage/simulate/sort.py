@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.base import core
-from tonnage.model.jobs.mapreduce import Durability
+from tonnage.base.records.durability import Durability
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import (
     Finished,

@@ -17,7 +17,7 @@ apply separately.
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Literal, cast
 
 from msgspec import structs
 
@@ -76,9 +76,9 @@ def mapreduce_job(
         copies = 2
         reduce_phase.append(_demand("network", out, "equation 8"))
     reduce_phase.append(_demand(outer[1], copies * out, "equation 8" if copies > 1 else second))
-    kept: Literal["local", "volume", "object"] = "local"
+    location: Literal["local", "volume", "object"] = "local"
     if apart:
-        kept = "object" if objects else "volume"
+        location = "object" if objects else "volume"
     return Job(
         name=name,
         phases=[
@@ -87,21 +87,21 @@ def mapreduce_job(
         ],
         # As the study counts it: a 100 TB sort needs 300 TB (section 4.2.3).
         room=[
-            SpaceDemand(where=kept, what="input", per_byte=1.0),
+            SpaceDemand(where=location, what="input", per_byte=1.0),
             SpaceDemand(where="local", what="intermediate", per_byte=made),
-            SpaceDemand(where=kept, what="output", per_byte=copies * out),
+            SpaceDemand(where=location, what="output", per_byte=copies * out),
         ],
         requests=[
             RequestDemand(kind="get", per_byte=1.0 / GET_BYTES),
             RequestDemand(kind="put", per_byte=out / PUT_BYTES),
         ]
-        if kept == "object"
+        if location == "object"
         else [],
         settings={
             "durability": durability,
             "map_share": map_share,
             "reduce_share": reduce_share,
-            **({"objects": True} if kept == "object" else {}),
+            **({"objects": True} if location == "object" else {}),
         },
     )
 
