@@ -1,4 +1,4 @@
-"""Helpers for tests of one's own reductions."""
+"""A test for users' reductions."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ def check_reduction(
     tries: int = 20,
     seed: int = 0,
 ) -> Any:
-    """Whether what a round comes to depends on how rows come; gives what it comes to.
+    """Check that the result does not depend on the order of rows; gives the result.
 
-    Rows are cut in chunks at random places, these are dealt at random to workers of whom some get
-    none, reduced in a random order, and the objects, each pickled as if it came from elsewhere, are
-    merged in a random order.
+    Each try cuts the rows into random chunks, assigns these to random workers (some get none),
+    reduces them in a random order, pickles the objects and merges them in a random order.
 
     Args:
-        reduction: What to look at.
-        rows: An array or a record batch, of a few hundred rows at least if it is to say much.
-        known: What the round before has finished with.
-        rtol: How far numbers may differ, as a share of themselves.
-        tries: How often it is tried.
-        seed: Of the drawing.
+        reduction: The reduction.
+        rows: An array or a record batch, of at least a few hundred rows to be meaningful.
+        known: The previous round's result.
+        rtol: The relative tolerance of numbers.
+        tries: How many tries.
+        seed: Of the random choices.
 
     Raises:
-        AssertionError: Two ways come to different results; the message shows where they differ.
+        AssertionError: Two tries have different results; the message shows where they differ.
     """
     draw = np.random.default_rng(seed)
     expected = reduction.finish(_reduced(reduction, [[rows]], known), known)
@@ -46,28 +45,28 @@ def check_reduction(
         cuts = np.sort(draw.integers(0, len(rows) + 1, draw.integers(1, 12)))
         ends = [0, *cuts.tolist(), len(rows)]
         chunks = [_slice(rows, *span) for span in itertools.pairwise(ends)]
-        dealt: list[list[Rows]] = [[] for _ in range(draw.integers(1, 6))]
+        assigned: list[list[Rows]] = [[] for _ in range(draw.integers(1, 6))]
         for place in draw.permutation(len(chunks)):
-            dealt[draw.integers(len(dealt))].append(chunks[place])
-        order = [dealt[place] for place in draw.permutation(len(dealt))]
+            assigned[draw.integers(len(assigned))].append(chunks[place])
+        order = [assigned[place] for place in draw.permutation(len(assigned))]
         found = reduction.finish(_reduced(reduction, order, known), known)
         if differs := _difference(expected, found, rtol, "the result"):
             raise AssertionError(
-                f"in chunks that begin at rows {ends[:-1]}, dealt to {len(dealt)} workers (try "
+                f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers (try "
                 f"{number} of seed {seed}), {differs}: local or merge depends on the order"
             )
     return expected
 
 
-def _reduced(reduction: Reduction[Any], dealt: list[list[Rows]], known: Any) -> Any:
+def _reduced(reduction: Reduction[Any], assigned: list[list[Rows]], known: Any) -> Any:
     wholes = []
-    for chunks in dealt:
+    for chunks in assigned:
         whole = reduction.begin(known)
         for chunk in chunks:
             whole = reduction.local(chunk, whole)
-            if isinstance(chunk, np.ndarray) and chunk.base is None and len(dealt) > 1:
+            if isinstance(chunk, np.ndarray) and chunk.base is None and len(assigned) > 1:
                 chunk.flags.writeable = True
-                chunk.view(np.uint8).fill(255)  # A chunk's memory is another's afterwards.
+                chunk.view(np.uint8).fill(255)  # The memory of a chunk is reused.
         wholes.append(pickle.loads(pickle.dumps(whole)))
     whole = wholes[0]
     for other in wholes[1:]:
@@ -77,14 +76,14 @@ def _reduced(reduction: Reduction[Any], dealt: list[list[Rows]], known: Any) -> 
 
 def _slice(rows: Rows, begin: int, end: int) -> Rows:
     if isinstance(rows, np.ndarray):
-        found = rows[begin:end].copy()
-        found.flags.writeable = False  # As of a chunk.
-        return found
+        chunk = rows[begin:end].copy()
+        chunk.flags.writeable = False  # Like a chunk's memory.
+        return chunk
     return rows.slice(begin, end - begin)
 
 
 def _difference(one: Any, other: Any, rtol: float, where: str) -> str | None:
-    """Where two results differ, in words; ``None`` if they do not."""
+    """Where two results differ, in words; ``None`` if they are equal."""
     if type(one) is type(other) and _is_its_fields(one):
         one, other = vars(one), vars(other)
     if isinstance(one, dict) and isinstance(other, dict):
@@ -102,7 +101,7 @@ def _difference(one: Any, other: Any, rtol: float, where: str) -> str | None:
 
 
 def _is_its_fields(one: Any) -> bool:
-    """Whether two of this kind are equal if their fields are, and nothing else tells it."""
+    """Whether two of this type are to be compared by their fields."""
     if dataclasses.is_dataclass(one) or isinstance(one, SimpleNamespace):
         return not isinstance(one, type)
     compares: Any = type(one).__eq__

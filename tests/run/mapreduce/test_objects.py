@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from tonnage.run.mapreduce.reader import SplitReader
 
 from support.command import Tonnage
 from support.s3 import BUCKET, KEYS, Bucket, server
@@ -28,7 +27,6 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.formats.lines import lines_in
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
-from tonnage.run.mapreduce.inputs import Split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass
@@ -352,10 +350,7 @@ def test_each_line_is_in_the_split_in_which_it_begins(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "lines"
         path.write_bytes(text)
-        file, reader = (
-            InputFile(str(path), len(text)),
-            SplitReader(Sources(ObjectStoreOptions(), 1)),
-        )
+        file, sources = InputFile(str(path), len(text)), Sources(ObjectStoreOptions(), 1)
         found = b""
         for begin in range(0, len(text), step):
             place, own = lines_in(file, begin, min(begin + step, len(text)), sources)

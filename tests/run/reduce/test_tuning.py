@@ -160,7 +160,7 @@ def test_after_a_burst_of_refusals_there_come_to_be_as_many_as_without_one() -> 
     store.give(30.0)
     assert store.tuner.concurrency == tuned(85e6, 32 * 85e6, 5e9).concurrency == 32
     assert "too many of 8, 4, 2: now 32" in store.tuner.why
-    assert store.tuner.settled == "more brought no more"
+    assert store.tuner.settled == "more requests brought no gain"
 
 
 def test_what_was_found_is_come_back_to_in_rounds_that_are_short() -> None:
@@ -198,11 +198,11 @@ def test_never_more_than_are_allowed() -> None:
 @pytest.mark.parametrize(
     ("chunk", "asked", "why"),
     [
-        (CHUNK, None, "chunks of a request each"),
-        (CHUNK // 24 * 24 - 24, None, "chunks of a request each"),
+        (CHUNK, None, "a request for each chunk"),
+        (CHUNK // 24 * 24 - 24, None, "a request for each chunk"),
         (CHUNK // 2, None, "chunks shorter than a request could be"),
-        (2 * CHUNK, None, "chunks as the index"),
-        (CHUNK, CHUNK, "chunks as asked for"),
+        (2 * CHUNK, None, "chunks of the index"),
+        (CHUNK, CHUNK, "chunks as given"),
     ],
 )
 def test_why_chunks_are_so_large_is_told(chunk: int, asked: int | None, why: str) -> None:
@@ -223,7 +223,7 @@ def test_chunks_fit_memory_and_are_enough_for_all(total: int, workers: int) -> N
 
 def test_a_run_that_is_over_soon_tells_its_rate() -> None:
     tuner = Tuner(workers=2, chunk_bytes=1_000_000)
-    assert tuner.why == "8 requests at once: it was over before another number was tried"
+    assert tuner.why == "8 concurrent requests: the job ended before another number was tried"
     tuner.begin(10.0)
     tuner.update(10.5, 3_000_000, 0.1)
-    assert tuner.why == "8 requests at once, 6 MB/s: it was over before another number was tried"
+    assert tuner.why == "8 concurrent requests, 6 MB/s: the job ended before another number was tried"

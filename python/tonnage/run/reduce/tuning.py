@@ -1,24 +1,23 @@
-"""How large chunks are, by the data, and how many requests at once: found while it runs. Pure.
+"""The size of chunks, and the number of concurrent requests, which is tuned at run time. Pure.
 
-What MATE-EC2 left to who asks. Requests: begun with as many as were enough when the store was
-measured (`tonnage measure object`), or else with few. Of n requests at once for P bytes each comes
-n P / (F + P / b) a second: F to the first byte, b bytes a second each. Both are known as soon as
-the first answers have begun; where F is a good part of F + P / b the store is far away, and there
-are several times as many at once. They are doubled as long as workers wait for chunks at all and
-that brings a quarter more in the same time; what brought a twentieth is kept, but the next doubling
-would bring less than that, and takes memory. Bytes are counted as they come: chunks that are
-fetched side by side are whole together. What is retrieved meanwhile is part of the job, so finding
-costs only what the smaller numbers are slower by.
+MATE-EC2 left both to the user. Requests: tuning starts with the number that sufficed when the store
+was measured (`tonnage measure object`), or else with few. With n requests for P bytes each the
+throughput is n P / (F + P / b): F is the time to the first byte, b the bytes per second of one
+request. Both are known once the first answers have begun. If F is a large part of F + P / b, the
+store is far away, and the number is multiplied at once. It is doubled while workers wait for chunks
+and each doubling brings a quarter more throughput. A doubling that brought a twentieth is kept, but
+is the last: the next would bring less, and take memory. Bytes are counted as they arrive, since
+concurrent chunks complete together. Tuning is part of the job, so it costs only what smaller
+numbers are slower by.
 
-A store that says that there are too many (503) gets half as many, and again, as long as it says so.
-It may say so for a moment only, while it spreads what it holds: when it has said nothing for a
-while there are twice as many again, up to what was found, and if finding had not ended it goes on.
-Where that is refused as well the next try comes after twice the time, so that a store which means
-it is seldom asked (as TCP's senders do: Jacobson, "Congestion Avoidance and Control", 1988).
+A store that answers 503 gets half as many requests, repeatedly. It may answer so for a moment only,
+while it redistributes its data. So after a quiet time the number is doubled, up to the one found,
+and unfinished tuning continues. If that is refused as well, the quiet time doubles, so that a store
+with a real limit is seldom tested (as TCP does: Jacobson, "Congestion Avoidance and Control", 1988).
 
-Chunks: as long as a request is to be, since whole chunks side by side cost fewer requests than
-parts of one, and one is still in the processor's cache when it is reduced; shorter where there is
-little memory, or data: each worker gets several, and none waits long for the last.
+Chunks are as long as a request, since whole chunks cost fewer requests than parts, and a chunk is
+still in the processor's cache when it is reduced. They are shorter if there is little memory or
+data: each worker gets several, and none waits long for the last one.
 """
 
 from __future__ import annotations
@@ -26,85 +25,72 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 INITIAL_REQUESTS = 8
-"""Requests at once to begin with."""
+"""Concurrent requests at first."""
 FAR_SECONDS = 0.02
 FAR = 4
-"""A store of which no answer begins sooner is asked for so many times as much at once,"""
+"""A store whose first bytes take longer gets `FAR` times as many requests,"""
 FAR_SHARE = 0.1
-"""if what an answer takes is that in good part: else it waits for bytes, as on a slow link, and so
-do all that are asked beside it."""
+"""if that is a large part of an answer's time. Otherwise the link is slow, for all requests."""
 MAX_REQUESTS = 64
-"""Requests at once, at most: more connections of one machine seldom give more."""
+"""More connections of one machine seldom give more throughput."""
 GAIN = 1.05
-"""What twice as many have to bring, or it was enough."""
+"""The gain of a doubling that is kept."""
 PROMISE = 1.25
-"""What they have to bring for twice as many again to be tried."""
+"""The gain of a doubling that is followed by another."""
 WAITING = 0.05
-"""When workers wait for a smaller share of their time, more chunks would wait for them."""
+"""If workers wait for a smaller share of their time, more requests are of no use."""
 WINDOW_SECONDS = 0.25
-"""So long, and so many chunks, make a rate."""
+"""The minimum of time and of chunks to compute a rate."""
 WINDOW_CHUNKS = 4
 QUIET_SECONDS = 4.0
-"""A store that has refused nothing for so long gets more requests again: longer than most pauses
-before what it refused is repeated, which are quiet for that alone."""
+"""A store that has refused nothing for this time gets more requests: longer than most pauses
+before retries, which are quiet anyway."""
 MOST_QUIET_SECONDS = 64.0
-"""Longer nobody waits with the next try: a store may have come to give more by then."""
+"""The maximum, since the store may have more capacity by then."""
 CHUNKS_A_WORKER = 8
 RANGE_BYTES = 8 << 20
-"""What a request asks for at most: of a store that takes 40 ms to the first byte and gives 85 MB/s,
-two thirds of its time are bytes."""
+"""The largest request: with 40 ms to the first byte and 85 MB/s, bytes take two thirds of it."""
 CHUNK_BYTES = (1 << 20, RANGE_BYTES)
-"""The shortest and the longest chunk, where they can be cut anywhere."""
+"""The shortest and the longest chunk, if files can be cut anywhere."""
 
 
 def chunk_bytes(total: int, memory_bytes: int, workers: int) -> int:
-    """About how large chunks are to be.
-
-    Args:
-        total: Bytes of the input.
-        memory_bytes: For chunks.
-        workers: Threads that reduce.
-    """
+    """The approximate size of chunks of ``total`` bytes."""
     least, most = CHUNK_BYTES
     by_memory = memory_bytes // (4 * workers)
     by_share = -(-total // (CHUNKS_A_WORKER * workers))
     return max(least, min(most, by_memory, by_share))
 
 
-def explain_chunk_bytes(chunk: int, asked: int | None) -> str:
-    """Why chunks are as large as they are, in words.
-
-    Args:
-        chunk: The largest.
-        asked: What was asked for.
-    """
-    if asked is not None:
-        return "chunks as asked for"
+def explain_chunk_bytes(chunk: int, given: int | None) -> str:
+    """Why the largest chunk has its size; ``given`` is the size in the settings."""
+    if given is not None:
+        return "chunks as given"
     if chunk > RANGE_BYTES:
-        return "chunks as the index, or the format, has them"
-    if chunk > RANGE_BYTES * 99 // 100:  # Rows are whole.
-        return "chunks of a request each"
+        return "chunks of the index or the format"
+    if chunk > RANGE_BYTES * 99 // 100:  # Rows are not cut.
+        return "a request for each chunk"
     return (
-        "chunks shorter than a request could be: there is little data, or memory, or the index has "
-        "them so"
+        "chunks shorter than a request could be: there is little data or memory, or the index has "
+        "such chunks"
     )
 
 
 def range_bytes(chunk: int) -> int:
-    """What one request asks for of a chunk."""
+    """The size of a request for a part of a chunk."""
     return -(-chunk // -(-chunk // RANGE_BYTES))
 
 
 @dataclass
 class Tuner:
-    """Finds how many requests at once.
+    """Tunes the number of concurrent requests.
 
     Args:
         workers: Threads that reduce.
-        chunk_bytes: Size of a chunk.
-        most: Requests at once, at most.
-        measured: As many as were enough when the store was measured.
-        asked: What they are called: of files they are no requests.
+        chunk_bytes: The size of a chunk.
+        max_requests: The maximum.
+        measured: The number that sufficed when the store was measured.
+        noun: The word for requests: files have reads.
     """
 
     workers: int
@@ -113,32 +99,32 @@ class Tuner:
     measured: int | None = None
     noun: str = "requests"
     settled: str | None = None
-    """Why it stays, once it does."""
+    """Why tuning has ended, once it has."""
     tried: list[tuple[int, float]] = field(default_factory=list)
-    """Requests at once, and bytes a second."""
+    """Numbers of requests, with their bytes per second."""
     _overall: float | None = None
-    """Bytes a second of this round so far."""
+    """Bytes per second of this round."""
     _began_at: float = 0.0
     _found: int = field(init=False)
-    """As many as there are if the store refuses none."""
+    """The tuned number, without the store's limit."""
     _allowed: int | None = None
-    """As many as it may not refuse; ``None`` while nothing says that it would."""
+    """The limit after refusals; ``None`` without refusals."""
     _refused: dict[int, None] = field(default_factory=dict)
-    """So many were too many, in this order."""
+    """Numbers that the store refused, in order."""
     _way: str | None = None
-    """How far the store is, in words, as far as that is known."""
+    """The distance of the store, in words, once known."""
     _is_near: bool = False
-    """It is; or there are as many as for one that is not."""
+    """The store is near, or the number is already adapted to its distance."""
     _coming: tuple[float, int] | None = None
-    """When the first byte had come, and bytes by then."""
+    """When the first byte had arrived, and the bytes by then."""
     _seen_at: float = 0.0
     _throttled: int = 0
     _unchanged_seconds: float = WINDOW_SECONDS
-    """Of rounds, since it last allowed fewer, or more."""
+    """The time in rounds since the limit last changed."""
     _quiet_seconds: float = QUIET_SECONDS
-    """It has to refuse nothing for so long to get more."""
+    """The time without refusals until the limit is raised."""
     _has_grown: bool = False
-    """It allowed more when that last changed."""
+    """The last change of the limit raised it."""
     _begun: tuple[float, int, float] | None = None
 
     def __post_init__(self) -> None:
@@ -146,15 +132,11 @@ class Tuner:
 
     @property
     def concurrency(self) -> int:
-        """How many requests there are to be."""
+        """The number of concurrent requests to use."""
         return self._found if self._allowed is None else min(self._found, self._allowed)
 
     def begin(self, now: float) -> None:
-        """A round begins: what is counted begins anew.
-
-        Args:
-            now: Seconds since some moment.
-        """
+        """Begin a round; ``now`` is a monotonic time in seconds."""
         self._began_at = self._seen_at = now
         self._throttled = 0
         self._begun = self._coming = None
@@ -168,16 +150,15 @@ class Tuner:
         throttled: int = 0,
         is_full: bool = True,
     ) -> int:
-        """How many requests there are to be from now on.
+        """Note the progress of the round; gives the number of requests from now on.
 
         Args:
-            now: Seconds since the same moment.
-            received: Bytes that have come in this round, of chunks that are not whole yet as well:
-                chunks that are fetched side by side come together.
-            waited: Seconds that workers have waited for chunks by now, all together.
-            first_byte: Seconds to the first byte of an answer, the shortest; ``None`` before any.
-            throttled: Requests of this round to which the store said that there are too many.
-            is_full: Whether there is something to ask for; else a rate says nothing.
+            now: The monotonic time.
+            received: Bytes received in this round, including parts of chunks.
+            waited: Seconds that all workers have waited for chunks in total.
+            first_byte: The shortest time to a first byte; ``None`` before any answer.
+            throttled: Requests of this round that the store refused with 503.
+            is_full: Whether there were enough chunks to request; otherwise rates mean nothing.
         """
         self._heed(now, throttled)
         if received and now > self._began_at:
@@ -186,7 +167,7 @@ class Tuner:
             return self.concurrency
         if self._begun is None:
             self._leap(now, received, first_byte)
-            # What came first was waited for as connections were made.
+            # The first answers include the time to connect.
             if received >= INITIAL_REQUESTS * self.chunk_bytes:
                 self._begun, self._is_near = (now, received, waited), True
             return self.concurrency
@@ -202,23 +183,23 @@ class Tuner:
         rate, best = bytes_ / seconds, max((each for _, each in self.tried), default=0.0)
         self.tried.append((self.concurrency, rate))
         if waiting < WAITING * seconds * self.workers:
-            self.settled = "workers wait for next to no chunk"
+            self.settled = "workers hardly wait for chunks"
         elif rate <= GAIN * best:
             self._found = self.tried[-2][0]
-            self.settled = "more brought no more"
+            self.settled = "more requests brought no gain"
         elif best and rate <= PROMISE * best:
-            self.settled = "twice as many again would bring next to no more"
+            self.settled = "another doubling would bring little gain"
         elif self._found >= self.max_requests:
-            self.settled = "there may be no more"
+            self.settled = "the maximum is reached"
         else:
             self._found = min(2 * self._found, self.max_requests)
         return self.concurrency
 
     def _leap(self, now: float, received: int, first_byte: float | None) -> None:
-        """While the first chunks come: if the store is far, there are more requests at once."""
+        """Use more requests at once if the first chunks show that the store is far away."""
         if self._is_near or self.measured is not None or first_byte is None:
             return
-        # Connections were made before, which says nothing of bytes a second.
+        # Measured from the first byte, since connecting comes before.
         then, before = self._coming = self._coming or (now, received)
         if now - then < first_byte or received == before:
             return
@@ -230,9 +211,9 @@ class Tuner:
             self._way += f": the store is far, so {self._found} at once"
 
     def _heed(self, now: float, throttled: int) -> None:
-        """Half as many requests, once for all that the store refuses in a window; more when quiet.
+        """Halve the limit once for all refusals in a window; raise it after a quiet time.
 
-        A worker keeps one.
+        Each worker keeps one request.
         """
         self._unchanged_seconds += now - self._seen_at
         self._seen_at = now
@@ -254,19 +235,17 @@ class Tuner:
 
     @property
     def why(self) -> str:
-        """What was tried, and why it stayed so, in words."""
+        """What was tried, and why tuning ended, in words."""
         tried = ", ".join(f"{count}: {rate / 1e6:.0f} MB/s" for count, rate in self.tried)
         parts = [self._way] if self._way else []
         if tried:
-            parts.append(f"{self.noun} at once tried: {tried}")
-            parts.append(self.settled or "it was over before more was")
+            parts.append(f"concurrent {self.noun} tried: {tried}")
+            parts.append(self.settled or "the job ended before more were tried")
         else:
             rate = "" if self._overall is None else f", {self._overall / 1e6:.0f} MB/s"
-            settled = self.settled or "it was over before another number was tried"
-            parts.append(f"{self._found} {self.noun} at once{rate}: {settled}")
+            settled = self.settled or "the job ended before another number was tried"
+            parts.append(f"{self._found} concurrent {self.noun}{rate}: {settled}")
         if self._refused:
-            said = ", ".join(map(str, self._refused))
-            parts.append(
-                f"the store said that there are too many of {said}: now {self.concurrency}"
-            )
+            refused = ", ".join(map(str, self._refused))
+            parts.append(f"the store refused {refused} requests at once: now {self.concurrency}")
         return "; ".join(parts)

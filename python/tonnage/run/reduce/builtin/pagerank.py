@@ -1,12 +1,12 @@
-"""PageRank (Brin and Page 1998) of a graph given by its edges, as MATE-EC2 has it.
+"""PageRank (Brin and Page 1998) of a graph that is given by its edges, as in MATE-EC2.
 
-Rows are edges: from a node to a node, whole numbers from 0 on. The first round counts how many
-edges leave each node; each other one has every node give its rank to those it points to, in equal
-shares. The rank of nodes that point nowhere goes to all, and so does ``1 - damping`` of all rank. A
-number that no edge has is no node.
+A row is an edge: the numbers of two nodes, from 0 on. The first round counts the edges that leave
+each node. In each later round every node distributes its rank equally among the nodes it points to.
+The rank of nodes without outgoing edges is distributed among all nodes, and so is ``1 - damping`` of
+all rank. A number without edges is not a node.
 
-Numbers of nodes are places in arrays, so one edge with a large number would ask for all memory that
-there is: arrays have half of ``--memory``, and what would not fit is refused before it is made.
+Node numbers are positions in arrays, so one edge with a large number would demand all memory.
+Arrays get half of the memory, and larger ones are refused before they are made.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from tonnage.run.reduce.reduction import Reduction
 
 Ranks = npt.NDArray[np.float64]
 TOP_NODES = 10
-"""So many nodes a record tells."""
+"""Nodes in a record."""
 MAX_NODES = 1 << 31
-"""As 32 bits have them."""
+"""The range of 32 bits."""
 _SHARES = threading.Lock()
 
 
 def node_bytes(workers: int) -> int:
-    """What a node takes at most, on one machine.
+    """The memory that a node of the graph takes, at most, on one machine.
 
-    While edges are counted, of each worker: how many leave it (8), whether one comes in (1), and
-    the first once more while it grows (8). While rank is given: what it had, its edges, and whether
-    it is one (17), what it gives along an edge (8), and of each worker what it is given (8). At the
-    end one of these, and what it comes to (9).
+    While edges are counted, each worker has the out-degree (8 bytes), whether an edge comes in (1),
+    and the out-degree again while the array grows (8). While rank is distributed there are the rank,
+    the out-degree and whether it is a node (17), its share for each edge (8), and each worker's sum
+    (8). At the end, that and the result (9).
     """
     return max(17 * workers, 25 + 8 * workers, 42)
 
 
 @dataclass(frozen=True)
 class PageRanks:
-    """Where a round has led to.
+    """The result of a round.
 
     Attributes:
-        ranks: Of each node by its number; of one that is none 0. They add up to 1.
-        out: Edges that leave each node.
+        ranks: Of each node, 0 of numbers that are not nodes; their sum is 1.
+        out: The number of edges that leave each node.
         nodes: Whether each number is a node.
-        moved: How much rank went elsewhere, in all.
-        rounds: How many rounds gave rank.
+        moved: The total change of ranks.
+        rounds: How many rounds distributed rank.
     """
 
     ranks: Ranks
@@ -62,7 +62,7 @@ class PageRanks:
 
     @property
     def share(self) -> Ranks:
-        """What each node gives along an edge: made once a round, for all workers of a machine."""
+        """What each node gives along an edge; computed once a round for all workers."""
         with _SHARES:
             if (known := vars(self).get("_share")) is None:
                 known = vars(self)["_share"] = self.ranks / np.maximum(self.out, 1)
@@ -75,30 +75,25 @@ class PageRanks:
 
 @dataclass
 class EdgeCounts:
-    """Edges of a worker: the object of the first round.
-
-    Attributes:
-        out: How many leave each node.
-        into: Whether one comes in.
-    """
+    """The object of the first round: each node's out-degree, and whether an edge comes in."""
 
     out: npt.NDArray[np.int64]
     into: npt.NDArray[np.bool_]
 
     def grow(self, count: int) -> None:
-        """Has room for so many nodes; one array after the other, as both would be there twice."""
+        """Extend the arrays, one after the other, so that only one exists twice."""
         self.out = _longer(self.out, count)
         self.into = _longer(self.into, count)
 
 
 @dataclass
 class RankSums:
-    """Rank that a worker's edges give: the object of any other round.
+    """The object of later rounds.
 
     Attributes:
-        share: What each node gives along an edge. All workers have the same one, and who merges
-            has no use for it: it is not sent along.
-        rank: What each node is given.
+        share: What each node gives along an edge: the same for all workers, and not pickled, since
+            merging does not need it.
+        rank: What each node has received.
     """
 
     share: Ranks
@@ -112,10 +107,10 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
     """PageRank.
 
     Args:
-        damping: The share of rank that goes along edges.
-        tolerance: When no more rank than this goes elsewhere, it is enough.
-        rounds: How many at most.
-        columns: Names of the columns from and to, where they have names; by default the first two.
+        damping: The share of rank that is distributed along edges.
+        tolerance: Ends when the total change of ranks is not larger.
+        rounds: The maximum of rounds.
+        columns: The names of the two columns; by default the first two.
     """
 
     def __init__(
@@ -127,65 +122,60 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
     ) -> None:
         self._damping, self._tolerance, self._rounds = damping, tolerance, rounds
         self._columns = columns
-        self._most_bytes: int | None = None
+        self._max_bytes: int | None = None
         self._workers = 1
 
     def allow(self, memory_bytes: int, workers: int) -> int:
-        """Arrays have half of it."""
-        self._most_bytes, self._workers = memory_bytes // 2, workers
-        return memory_bytes - self._most_bytes
+        """Reserve half of the memory for arrays."""
+        self._max_bytes, self._workers = memory_bytes // 2, workers
+        return memory_bytes - self._max_bytes
 
     def begin(self, known: PageRanks | None) -> EdgeCounts | RankSums:
-        """No edge yet."""
+        """No edges."""
         if known is None:
             return EdgeCounts(np.zeros(0, np.int64), np.zeros(0, np.bool_))
         return RankSums(known.share, np.zeros(len(known.ranks)))
 
     def local(self, rows: Rows, into: EdgeCounts | RankSums) -> EdgeCounts | RankSums:
-        """Adds edges.
+        """Add edges.
 
         Raises:
-            ValueError: A row is no edge, or one that was not there before.
+            ValueError: A row is not an edge, or was not there in the first round.
         """
-        found = edges(rows, self._columns)
+        pairs = edges(rows, self._columns)
         if isinstance(into, RankSums):
-            bad = core.assign_rank(found, into.share, into.rank)
+            bad = core.assign_rank(pairs, into.share, into.rank)
             if bad is not None:
-                said = f"row {bad} of these is {found[bad].tolist()}"
-                raise ValueError(f"{said}: there was no such node before")
+                row = f"row {bad} of these is {pairs[bad].tolist()}"
+                raise ValueError(f"{row}: there was no such node before")
             return into
-        if not len(found):
+        if not len(pairs):
             return into
-        count = int(found.max()) + 1
-        if found.min() < 0 or count > MAX_NODES:
-            bad = int(((found < 0) | (found >= MAX_NODES)).any(axis=1).argmax())
-            said = f"row {bad} of these is {found[bad].tolist()}"
-            raise ValueError(f"{said}: nodes are numbers from 0 to {MAX_NODES - 1}")
+        count = int(pairs.max()) + 1
+        if pairs.min() < 0 or count > MAX_NODES:
+            bad = int(((pairs < 0) | (pairs >= MAX_NODES)).any(axis=1).argmax())
+            row = f"row {bad} of these is {pairs[bad].tolist()}"
+            raise ValueError(f"{row}: nodes are numbers from 0 to {MAX_NODES - 1}")
         if count > len(into.out):
             self._refuse_large(count)
             into.grow(count)
-        core.count_edges(found, into.out, into.into.view(np.uint8))
+        core.count_edges(pairs, into.out, into.into.view(np.uint8))
         return into
 
     def _refuse_large(self, count: int) -> None:
-        """Refuses more nodes than there is memory for.
-
-        Raises:
-            ValueError: There are.
-        """
         wanted = count * node_bytes(self._workers)
-        if self._most_bytes is not None and wanted > self._most_bytes:
+        if self._max_bytes is not None and wanted > self._max_bytes:
             most = -(-wanted // (1 << 20))
             raise ValueError(
-                f"an edge has node {count - 1}, and arrays up to there take {most} MiB with "
-                f"--workers {self._workers}, more than half of --memory: number nodes from 0 on "
-                f"without gaps, or give --memory {2 * most}MiB"
+                f"an edge has node {count - 1}, and arrays of that length take {most} MiB with "
+                f"{self._workers} workers, more than half of the memory: number nodes from 0 on "
+                f"without gaps, or give {2 * most}MiB of memory"
             )
 
     def merge(
         self, one: EdgeCounts | RankSums, other: EdgeCounts | RankSums
     ) -> EdgeCounts | RankSums:
-        """Adds them up."""
+        """Add the other's edges or rank."""
         if isinstance(one, RankSums) or isinstance(other, RankSums):
             assert isinstance(one, RankSums) and isinstance(other, RankSums)
             one.rank += other.rank
@@ -196,20 +186,20 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         return longer
 
     def finish(self, whole: EdgeCounts | RankSums, known: PageRanks | None) -> PageRanks:
-        """What each node has.
+        """Compute the ranks.
 
         Raises:
-            UsageError: There is no edge.
+            UsageError: There are no edges.
         """
         if isinstance(whole, EdgeCounts):
             nodes = (whole.out > 0) | whole.into
             if not nodes.any():
-                raise core.UsageError("PageRank: there is no edge")
+                raise core.UsageError("PageRank: there are no edges")
             return PageRanks(nodes / nodes.sum(), whole.out, nodes, 1.0, 0)
         assert known is not None
         count = known.nodes.sum()
         nothing = known.ranks[known.out == 0].sum()
-        ranks = whole.rank  # In its place: there may be many.
+        ranks = whole.rank  # In place: the array may be large.
         ranks += nothing / count
         ranks *= self._damping
         ranks += (1 - self._damping) / count
@@ -219,7 +209,7 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         return PageRanks(ranks, known.out, known.nodes, moved, known.rounds + 1)
 
     def summary(self, result: PageRanks) -> dict[str, Any]:
-        """How many nodes and edges there are, and the nodes that have most."""
+        """The numbers of nodes and edges, and the nodes with the highest ranks."""
         first = np.argsort(result.ranks, kind="stable")[::-1][:TOP_NODES]
         return {
             "nodes": int(result.nodes.sum()),
@@ -231,40 +221,40 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         }
 
     def until(self, result: PageRanks, known: Any, rounds: int) -> bool:
-        """When next to nothing moves any more, or there were enough rounds."""
+        """When ranks hardly change, or after the last round."""
         return result.moved <= self._tolerance or result.rounds >= self._rounds
 
 
 def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """An array with nothing after it, up to this length."""
-    found = np.zeros(count, array.dtype)
-    found[: len(array)] = array
-    return found
+    """An array that is extended with zeros."""
+    longer = np.zeros(count, array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 def edges(rows: Rows, columns: Sequence[str] | None = None) -> npt.NDArray[Any]:
-    """Edges, (edges, 2), of 32 or 64 bits a node, end to end: as they are, if they lie so.
+    """Edges as a contiguous array (edges, 2) of 32 or 64 bits; a view if possible.
 
     Raises:
-        ValueError: Rows are no two whole numbers.
+        ValueError: Rows are not two whole numbers.
     """
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
-        found = rows[:, :2] if rows.ndim == 2 and rows.shape[1] >= 2 else None
+        pairs = rows[:, :2] if rows.ndim == 2 and rows.shape[1] >= 2 else None
     else:
-        found = _pairs(rows, columns or names_of(rows)[:2])
-    if found is None or found.dtype.kind not in "iu":
+        pairs = _pairs(rows, columns or names_of(rows)[:2])
+    if pairs is None or pairs.dtype.kind not in "iu":
         raise ValueError("an edge is two whole numbers: from a node, to a node")
-    kind = np.int32 if np.can_cast(found.dtype, np.int32) else np.int64
-    return np.require(found, kind, ["C", "A"])
+    kind = np.int32 if np.can_cast(pairs.dtype, np.int32) else np.int64
+    return np.require(pairs, kind, ["C", "A"])
 
 
 def _pairs(rows: Rows, names: Sequence[str]) -> npt.NDArray[Any] | None:
-    """Two columns as one array: a view of rows that are nothing else; ``None`` if they are none."""
+    """Two columns as one array, a view if rows have no others; ``None`` if they do not fit."""
     columns = [column_of(rows, name) for name in names]
     if len(columns) != 2 or {each.dtype.kind for each in columns} - {*"iu"}:
         return None
     kind = columns[0].dtype
     if isinstance(rows, np.ndarray) and rows.dtype == np.dtype([(name, kind) for name in names]):
-        found: npt.NDArray[Any] = rows.view(kind).reshape(-1, 2)
-        return found
+        view: npt.NDArray[Any] = rows.view(kind).reshape(-1, 2)
+        return view
     return np.column_stack(columns)
