@@ -379,7 +379,7 @@ def test_the_probability_of_a_failure_grows_with_nodes_and_time() -> None:
 
     assert chance(10) == pytest.approx(1 - np.exp(-10 * 100.0 / 1e5))
     assert "node failure" in limits_of(200, mtbf_seconds=1e5).hit
-    assert "a node dies" not in limits_of(100, mtbf_seconds=1e5).hit
+    assert "node failure" not in limits_of(100, mtbf_seconds=1e5).hit
 
 
 def test_memory_that_the_core_refuses_is_a_limit() -> None:

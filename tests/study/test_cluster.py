@@ -217,9 +217,9 @@ def _inside(data: Path) -> Iterator[Path]:
     ("fleet", "flags", "said"),
     [
         ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
-        ("{}", (), "head does not say what it was rented as"),
+        ("{}", (), "head has no labels for its provider and type"),
         ("small@{}", ("--data", "900TB"), r"--dir .*: beta has .* free there, and needs "),
-        ("small@{}", ("--data", "1MB"), "a machine would sort 500 kB: give 1.00 MB for each"),
+        ("small@{}", ("--data", "1MB"), "a machine would sort 500 kB: give at least 1.00 MB for each"),
         ("small@{}", ("--dir", "/nowhere/{node}"), "--dir /nowhere/{node}: beta: there is no such"),
     ],
 )
@@ -252,7 +252,7 @@ def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     assert not far.inside and far.missed == "pass two (the disk, reading)"
     assert far.error_fraction == pytest.approx(0.5)
     late = replace(took, seconds=30.0)
-    assert plan_accuracy(beside(late, 5.0)).missed == "beginning and end"
+    assert plan_accuracy(beside(late, 5.0)).missed == "start and end"
 
 
 def beside(took: RunRecord, seconds: float) -> RunRecord:

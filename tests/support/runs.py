@@ -116,7 +116,7 @@ def record(nodes: Mapping[str, list[Phase]], seconds: float = 50.8, **more: obje
         durability="none",
         network_bytes=6_000_000_000,
     )
-    return structs.replace(made, **more)  # type: ignore[arg-type]
+    return structs.replace(made, **more)
 
 
 def disks(of_nodes: Mapping[str, Mapping[str, list[float]]]) -> ClusterMeasurement:

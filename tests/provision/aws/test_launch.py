@@ -586,14 +586,14 @@ def test_credentials_that_stay_expired_leave_word_of_what_is_rented(
     done = world.launch()
     assert done.code == 1
     record = world.record
-    assert "AWS does not take these credentials" in done.err
+    assert "AWS rejects these credentials" in done.err
     assert "COULD NOT BE TAKEN DOWN" in done.err and "tonnage cluster down launch" in done.err
     assert all(each.instance in done.err for each in record.rented)
     assert bool(record.rented) == (action == "DescribeInstances")
     assert record.ends_at[:10] in done.err
     # Nor is it ended without.
     again = world.run("cluster", "down", "launch")
-    assert again.code == 1 and "AWS does not take these credentials" in again.err
+    assert again.code == 1 and "AWS rejects these credentials" in again.err
     world.renew("others")
     assert world.run("cluster", "down", "launch").code == 0
     world.assert_nothing_is_left()
