@@ -65,7 +65,7 @@ def judged(room: Path, bucket: Bucket, records: list[bytes], record: RunRecord) 
     assert bucket.uploads() == []
     told = (record.records, record.bytes, record.checksum)
     assert told == (len(records), sum(map(len, records)), checksum(records))
-    found = validate([OUT], layout=LAYOUT, volumes=ObjectStoreOptions(endpoint=bucket.endpoint))
+    found = validate([OUT], layout=LAYOUT, object_store=ObjectStoreOptions(endpoint=bucket.endpoint))
     assert found["unordered"] == 0
     assert (found["records"], found["checksum"]) == (len(records), checksum(records))
     listed = json.loads((room / "job" / "sorted.json").read_text())
@@ -215,7 +215,7 @@ def test_a_driver_that_is_killed_goes_on(
     if at != "release":
         assert len(unfinished) == 1
         with pytest.raises(core.UsageError, match="holds an output that has not finished"):
-            validate([OUT], layout=LAYOUT, volumes=ObjectStoreOptions(endpoint=s3.endpoint))
+            validate([OUT], layout=LAYOUT, object_store=ObjectStoreOptions(endpoint=s3.endpoint))
     if wipes:
         cluster.sorters["b"].die(wipe=True)
     # A spare takes over: it reads objects as any other does.

@@ -41,7 +41,7 @@ def valsort(
     read = locations(inputs)
     with core.Progress("validating", bytes_to_read(read, store.store)) as progress:
         done = validate(
-            [*read.paths, *read.urls], layout=layout, volumes=store.store, on_progress=progress
+            [*read.paths, *read.urls], layout=layout, object_store=store.store, on_progress=progress
         )
     if as_json:
         print(json.dumps(done))

@@ -180,7 +180,7 @@ def _sort_here(
             environment=captured,
             began_at=began_at,
             command=command_line(),
-            volumes=store.store,
+            object_store=store.store,
             faults=json.loads(faults.read_text()) if faults else None,
             on_progress=progress,
         )

@@ -94,7 +94,7 @@ def study_on_cluster(
     where = out or new_directory("tonnage-study")
     assert options.cluster is not None
     settings = ClusterStudySettings(
-        fleet=options.cluster,
+        cluster=options.cluster,
         directories=tuple(directories),
         size_bytes=data_bytes,
         memory_bytes=memory_bytes,

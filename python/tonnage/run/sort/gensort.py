@@ -50,7 +50,7 @@ def validate(
     paths: Sequence[Path | str],
     *,
     layout: Layout,
-    volumes: ObjectStoreOptions | None = None,
+    object_store: ObjectStoreOptions | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> dict[str, Any]:
     """Whether the records of ``paths``, files in the order given or directories, are in order.
@@ -65,7 +65,7 @@ def validate(
     config = {
         "inputs": [str(path) for path in paths],
         "layout": layout.to_json(),
-        "volumes": (volumes or ObjectStoreOptions()).to_json(),
+        "volumes": (object_store or ObjectStoreOptions()).to_json(),
     }
     return core.run("valsort", config, on_progress)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.core import stage_stats
+from tonnage.base.core import process_usage, stage_stats
 from tonnage.base.records import Environment, RunRecord
 from tonnage.run.storage.object_store import ObjectStoreOptions
 
@@ -49,7 +48,7 @@ def sort(
     environment: Environment,
     began_at: str,
     command: list[str],
-    volumes: ObjectStoreOptions | None = None,
+    object_store: ObjectStoreOptions | None = None,
     faults: dict[str, Any] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> SortOutcome:
@@ -68,7 +67,7 @@ def sort(
         environment: Where it is done.
         began_at: When the command was given, ISO 8601.
         command: How it can be repeated.
-        volumes: How object storage is reached.
+        object_store: How object storage is reached.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
         on_progress: Called with bytes of the input: half of what both passes, and
             the sample, have moved of it.
@@ -84,10 +83,10 @@ def sort(
         "scratch": [str(path) for path in scratch],
         "layout": layout.to_json(),
         "memory_bytes": memory_bytes,
-        "volumes": (volumes or ObjectStoreOptions()).to_json(),
+        "volumes": (object_store or ObjectStoreOptions()).to_json(),
     }
     disk = {} if faults is None else {"disk": {"faults": faults}}
-    cpu_before = _cpu_seconds()
+    cpu_before = process_usage.cpu_seconds()
     halved = None if on_progress is None else lambda done: on_progress(done // 2)
     outcome = core.run("sort", settings | disk, halved)
     record = RunRecord(
@@ -100,24 +99,10 @@ def sort(
         bytes=outcome["bytes"],
         checksum=outcome["checksum"],
         seconds=outcome["seconds"],
-        cpu_seconds=_cpu_seconds() - cpu_before,
-        peak_memory_bytes=peak_memory_bytes(),
+        cpu_seconds=process_usage.cpu_seconds() - cpu_before,
+        peak_memory_bytes=process_usage.peak_memory_bytes(),
         repartitioned_bytes=outcome["repartitioned_bytes"],
         requests=outcome["requests"],
         phases=[stage_stats.phase_record(phase) for phase in outcome["phases"]],
     )
     return SortOutcome(record=record, timeline=stage_stats.timeline_table(outcome["phases"]))
-
-
-def peak_memory_bytes() -> int:
-    """The most memory that this process has had resident, buffers and interpreter and all."""
-    # Not ru_maxrss, which counts what the process had been before it became this program.
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

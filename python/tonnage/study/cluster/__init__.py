@@ -1,18 +1,18 @@
-"""The whole loop on a fleet: survey, measure, model, plan, run, report.
+"""The whole loop on a cluster: survey, measure, model, plan, run, report.
 
-Each step is done by the commands that one would type, which are on record: each keeps its results
-where the next one finds them, so that a study that was ended goes on with the step that it was in,
-and any step can be repeated alone. Only what has no command is done here: who takes part (survey),
-input written on the machines, and removed.
+Each step runs the commands that one would type, which are recorded: each writes its results where
+the next one finds them, so that a study is resumed with the step that was interrupted, and any step
+can be repeated alone. Only what has no command is done here: the choice of machines (survey), and
+writing and removing the input.
 
 Machines of a type are measured all at once. On two of each type a sort is rehearsed, with as much
 for each as the job has if all of that type do it: a run is a measurement, too, in which disks,
-network and cores meet. The plan is made of nothing but what was measured here; of its candidates
-the first counts that these machines can be, and have room to be.
+network and cores work together. The plan uses nothing but what was measured here; the first of its
+candidates counts that these machines can do, and have space for.
 
-Whatever ends a step early, the input and output that it had on machines are removed; after a kill
-that is done by the command that goes on. One command at a time has the directory, and so do the
-commands that it runs, which may outlive it when it is killed.
+Whatever ends a step early, its input and output on the machines are removed; after a kill the next
+command does so. One command at a time locks the directory, together with the commands that it runs,
+which may outlive it when it is killed.
 """
 
 from tonnage.study.cluster.loop import CALIBRATED, study_cluster

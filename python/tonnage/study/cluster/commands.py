@@ -1,4 +1,4 @@
-"""Steps are commands that one would type, run as such, and what is said beside them."""
+"""Runs the commands that one would type, and prints what the study does beside them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
 
     Args:
         arguments: After ``tonnage``.
-        held: Descriptor of the study's directory, which the command holds as well.
-        is_kept: Whether what it prints is given, instead of shown on standard error.
+        held: Descriptor of the lock on the study's directory, which the command holds as well.
+        is_kept: Whether its output is returned, instead of shown on standard error.
     """
     with subprocess.Popen(
         [sys.executable, "-m", "tonnage", *arguments],
         stdout=subprocess.PIPE if is_kept else sys.stderr,
         text=True,
-        # A terminal sends Ctrl-C to all of a group: this one alone gets it, and hands it on once.
+        # A terminal sends Ctrl-C to a whole group: only this process gets it, and passes it on once.
         process_group=0,
         pass_fds=[held],
     ) as running:
         try:
-            said, _ = running.communicate()
+            output, _ = running.communicate()
         except BaseException:
-            # What a shell puts in the background ignores Ctrl-C, but not this.
+            # Processes in the background ignore Ctrl-C, but not this.
             running.terminate()
             try:
                 running.wait()
@@ -40,10 +40,10 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
             raise
     if running.returncode:
         raise core.RunError(
-            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: mend what it says "
+            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: fix what it says "
             "above"
         )
-    return said or ""
+    return output or ""
 
 
 def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The steps of the loop on a fleet, one after the other; see `tonnage.study.cluster`."""
+"""The steps of the loop on a cluster, one after another; see `tonnage.study.cluster`."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from tonnage.run.sort.input_generator import data_generator
 from tonnage.run.two_pass.job_dir import RUN
 from tonnage.study.cluster.commands import say, tonnage
 from tonnage.study.cluster.settings import ClusterStudySettings
-from tonnage.study.cluster.survey import REHEARSING, lack, survey
+from tonnage.study.cluster.survey import REHEARSING, missing_space, survey
 
 STUDY = "study.json"
 SORT = "sort"
 PROFILE, PLAN, CALIBRATED = "profile.json", "plan.json", "calibrated.json"
-PLACE_PREFIX = "tonnage-study-"
+DATA_DIR_PREFIX = "tonnage-study-"
 MODES = ("rw", "ro", "wo")
 ROUNDS = 3
 DISK_SECONDS, NET_SECONDS = 4.0, 2.0
 DISK_BYTES = 4_000_000_000
-"""A trial of disks moves as much as a machine has of the job, up to this."""
+"""A disk trial moves a machine's share of the job, up to this."""
 REHEARSALS = 2
-"""Two tell how runs vary; more would take longer than the job."""
+"""Two show how runs vary; more would take longer than the job."""
 
 
 def study_cluster(settings: ClusterStudySettings, command: list[str], until: str) -> ClusterStudy:
-    """Does the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
+    """Runs the steps that are left, up to one; gives the study's record, `STUDY` in ``out``.
 
     Raises:
         UsageError: The cluster or its machines cannot be used, or ``out`` holds another study.
@@ -55,38 +55,40 @@ class _Loop:
     """The steps; each adds to the record and writes it."""
 
     def __init__(self, settings: ClusterStudySettings, command: list[str], held: int) -> None:
-        self._settings, self._out, self._held = settings, settings.out, held
+        self._settings, self._out, self._lock = settings, settings.out, held
         self._commands: list[list[str]] = []  # of the step that is being done
         self._study = self._begun(command)
 
     def _begun(self, command: list[str]) -> ClusterStudy:
-        """The study as an earlier command left it, or a new one."""
+        """The study of an earlier command, or a new one."""
         place = self._out / STUDY
         if not place.exists():
-            made = PLACE_PREFIX + secrets.token_hex(4)
+            made = DATA_DIR_PREFIX + secrets.token_hex(4)
             return ClusterStudy(
-                began_at=utc_now(), command=command, settings=self._settings.kept, place=made
+                began_at=utc_now(), command=command, settings=self._settings.recorded, place=made
             )
         try:
             found = ClusterStudy.read(place)
         except RecordError as why:
             raise core.UsageError(
-                f"--output {self._out} holds something else ({why}): give another directory"
+                f"{self._out} holds something else ({why}): give another directory",
+                setting="output",
             ) from None
-        kept = self._settings.kept
+        kept = self._settings.recorded
         is_planned = any(step.name == "plan" for step in found.steps)
         for name, value in kept.items():
             is_free = name == "deadline_seconds" and not is_planned
             if not is_free and (earlier := found.settings.get(name)) != value:
                 raise core.UsageError(
-                    f"--output {self._out} holds a study with other settings ({name} was {earlier}, "
-                    f"now {value}): give them as they were, or another directory"
+                    f"{self._out} holds a study with other settings ({name} was {earlier}, now "
+                    f"{value}): give the same settings, or another directory",
+                    setting="output",
                 )
         return structs.replace(found, settings=found.settings | kept)
 
     def run(self, until: str) -> ClusterStudy:
         done = {step.name for step in self._study.steps}
-        for name, do in DOING.items():
+        for name, do in STEP_METHODS.items():
             if name not in done:
                 self._commands, began = [], time.monotonic()
                 found = do(self)
@@ -98,14 +100,14 @@ class _Loop:
         return self._study
 
     def survey(self) -> dict[str, Any]:
-        """Who takes part, and how much is to be sorted."""
+        """The machines that take part, and how much they are to sort."""
         say("Looking at the machines")
         machines, size = survey(self._settings)
         say(f"To sort: {formatting.size(size)}")
         return {"machines": machines, "settings": self._study.settings | {"sorted_bytes": size}}
 
     def measure(self) -> dict[str, Any]:
-        """Of each type disks and network, and on two machines a sort."""
+        """Disks and network of each type, and rehearsals of the sort on two machines."""
         for kind in self._types:
             say(f"Measuring the disks of {kind}, all at once")
             self._tonnage(
@@ -127,12 +129,12 @@ class _Loop:
         return {}
 
     def model(self) -> dict[str, Any]:
-        """A profile of all of that."""
+        """A profile of all measurements."""
         self._profile(self._measured(), self._out / PROFILE)
         return {}
 
     def plan(self) -> dict[str, Any]:
-        """Which machines, and how many: the first candidate that these machines can be."""
+        """The first candidate that these machines can do."""
         deadline = self._settings.deadline_seconds
         aim = ("--objective", "time")
         if deadline is not None:
@@ -166,7 +168,7 @@ class _Loop:
         return {"candidate": chosen, "number": number}
 
     def run_job(self) -> dict[str, Any]:
-        """The sort as planned, and how near the plan came."""
+        """The sort as planned, and the plan's accuracy."""
         chosen = self._study.candidate
         assert chosen is not None
         self._sort(
@@ -180,7 +182,7 @@ class _Loop:
         return {"came": plan_accuracy(RunRecord.read(self._out / SORT / RUN))}
 
     def report(self) -> dict[str, Any]:
-        """Pages of the run and of the machines; and the profile that the run is in, too."""
+        """Pages of the run and of the machines; and a profile that includes the run."""
         page = self._out / "report.html"
         measured = [*map(self._disk, self._types), *map(self._net, self._types)]
         self._profile([*self._measured(), self._out / SORT], self._out / CALIBRATED)
@@ -195,7 +197,7 @@ class _Loop:
         self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
 
     def _sort(self, *flags: str, kind: str, nodes: int, size: int, out: Path) -> None:
-        """Sorts on the first machines of a type, which have the input for it only meanwhile."""
+        """Sorts on the first machines of a type, which have the input only meanwhile."""
         place = self._study.place
         inputs, output = (
             [str(each / place / name) for each in self._settings.data] for name in ("in", "out")
@@ -211,7 +213,7 @@ class _Loop:
             if not record.exists():
                 shutil.rmtree(out, ignore_errors=True)
                 self._lay_out(kind, names, size, inputs)
-            # One that was done by an earlier command does what that one had left, and tells again.
+            # If an earlier command has sorted, this one does what that left, and prints it again.
             self._tonnage(*command)
             sorted_bytes = RunRecord.read(record).bytes
             if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
@@ -222,11 +224,13 @@ class _Loop:
                 )
         finally:
             if not record.exists():
-                shutil.rmtree(out, ignore_errors=True)  # Its input goes: it cannot go on.
+                shutil.rmtree(
+                    out, ignore_errors=True
+                )  # Its input is removed, so it cannot be resumed.
             self._remove(names)
 
     def _lay_out(self, kind: str, names: list[str], size: int, directories: Sequence[str]) -> None:
-        """Has the input on the machines that will sort it."""
+        """Writes the input on the machines that will sort it."""
         self._remove(names)  # A study that was killed left it.
         records, nodes = size // RECORD_BYTES, len(names)
         ends = [records * (number + 1) // nodes for number in range(nodes)]
@@ -239,7 +243,7 @@ class _Loop:
                 there = formatting.listing(each.name for each in first)
                 raise core.RunError(
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
-                    f"{formatting.listing(names)}: have these back, or give another --output"
+                    f"{formatting.listing(names)}: bring these back, or give another output directory"
                 )
             with (
                 data_generator(cluster, first) as generator,
@@ -248,16 +252,16 @@ class _Loop:
                 generator.generate(shares, directories, progress)
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Removes the study's data wherever that can be, and says where it stays."""
+        """Removes the study's data where it can, and says where it may remain."""
         try:
-            with connect(self._settings.fleet) as cluster:
+            with connect(self._settings.cluster) as cluster:
                 there = [each for each in cluster.machines if each.name in names]
                 gone = {*names} - {each.name for each in there}
                 stays = dict.fromkeys(gone, "it left the cluster")
                 with data_generator(cluster, there) as generator:
                     stays |= generator.remove(self._places)
         except (core.UsageError, core.RunError) as failed:
-            # A warning, and no end: what ended the step counts for more, if anything did.
+            # Only a warning: an error that ended the step matters more.
             stays = dict.fromkeys(names, str(failed))
         for node, why in sorted(stays.items()):
             say(f"{node} may still have {formatting.listing(self._places)}: {why}")
@@ -267,14 +271,14 @@ class _Loop:
         self._tonnage("profile", *paths, *self._catalogs(), "--output", str(out))
 
     def _measured(self) -> list[Path]:
-        """All that profiles are made of, but the job itself."""
+        """All measurements that profiles are made of, without the job itself."""
         rehearsed = [place for kind in self._types for place in self._rehearsals(kind)]
         return [*map(self._disk, self._types), *map(self._net, self._types), *rehearsed]
 
     def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
-        """Runs a command; what it prints is shown on standard error, or kept and given."""
+        """Runs a command; its output is shown on standard error, or returned."""
         self._commands.append(["tonnage", *arguments])
-        return tonnage(arguments, self._held, is_kept=is_kept)
+        return tonnage(arguments, self._lock, is_kept=is_kept)
 
     def _keep(self, **found: Any) -> None:
         self._study = structs.replace(self._study, **found)
@@ -294,14 +298,14 @@ class _Loop:
 
     @property
     def _places(self) -> list[str]:
-        """What a study has on a machine."""
+        """The study's directories on a machine."""
         return [str(each / self._study.place) for each in self._settings.directories]
 
     def _count(self, kind: str) -> int:
         return sum(each.type == kind for each in self._study.machines)
 
     def _share(self, kind: str) -> int:
-        """Of the job, what each has if all of this type do it."""
+        """Each machine's share of the job if all of this type do it."""
         return self._size // self._count(kind)
 
     def _disk(self, kind: str) -> Path:
@@ -318,27 +322,27 @@ class _Loop:
 
     def _at(self, kind: str) -> str:
         """The address of the machines of a type."""
-        return f"{kind}{TYPE_SEPARATOR}{self._settings.fleet.rpartition(TYPE_SEPARATOR)[2]}"
+        return f"{kind}{TYPE_SEPARATOR}{self._settings.cluster.rpartition(TYPE_SEPARATOR)[2]}"
 
     def _catalogs(self) -> list[str]:
         return [part for name in self._settings.catalogs for part in ("--catalog", name)]
 
     def _can_be(self, candidate: Candidate) -> bool:
-        """Whether a candidate is of the study's machines, and they have room for it."""
+        """Whether a candidate uses the study's machines, and they have space for it."""
         of = candidate.provider, candidate.offer
         machines = [each for each in self._study.machines if (each.provider, each.type) == of]
         share = self._size // candidate.nodes
         first = machines[: candidate.nodes]
         return len(machines) >= candidate.nodes and not any(
-            lack(self._settings, each, share) for each in first
+            missing_space(self._settings, each, share) for each in first
         )
 
 
-DOING: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
+STEP_METHODS: dict[str, Callable[[_Loop], dict[str, Any]]] = dict(
     zip(
         STEPS,
         (_Loop.survey, _Loop.measure, _Loop.model, _Loop.plan, _Loop.run_job, _Loop.report),
         strict=True,
     )
 )
-"""What does each step, and gives what that adds to the record."""
+"""The method of each step, which gives what the step adds to the record."""

@@ -1,4 +1,4 @@
-"""What a study of a fleet is asked."""
+"""The settings of a study of a cluster."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tonnage.measure.disk import split_read_write
 class ClusterStudySettings:
     """What to study."""
 
-    fleet: str
+    cluster: str
     """The cluster's address, as `tonnage.cluster.ray_adapter.attached` takes it."""
     directories: tuple[Path, ...]
-    """Each machine's own: of several the first half holds input and output, the rest scratch."""
+    """Of each machine: the first half holds input and output, the rest scratch."""
     size_bytes: int | None
     memory_bytes: int
     """Of each machine."""
@@ -36,10 +36,10 @@ class ClusterStudySettings:
         return split_read_write(self.directories)[1]
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """What has to be the same for a study to go on."""
+    def recorded(self) -> dict[str, Any]:
+        """What has to be the same for a study to be resumed."""
         return {
-            "fleet": self.fleet,
+            "fleet": self.cluster,
             "directories": [str(path) for path in self.directories],
             "size_bytes": self.size_bytes,
             "memory_bytes": self.memory_bytes,

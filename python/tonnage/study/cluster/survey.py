@@ -1,4 +1,4 @@
-"""Who takes part in a study of a fleet: machines of offers with a price, at least two of a type."""
+"""The machines that take part in a study: of offers with a price, at least two of a type."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tonnage.study.cluster.commands import say
 from tonnage.study.cluster.settings import ClusterStudySettings
 
 REHEARSING = 2
-"""Machines of a rehearsal: the fewest that have a network between them."""
+"""Machines of a rehearsal: the fewest with a network between them."""
 BYTES_A_MACHINE = 1_000_000_000
-"""How much is sorted for each machine unless it is said."""
+"""How much is sorted for each machine by default."""
 LEAST_SHARE = 1_000_000
 """What a trial of disks takes at least of a machine's share of the job."""
 
 
 def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
-    """The machines, with what is free on them, and how much they are to sort.
+    """The machines with their free space, and how much they are to sort.
 
     Raises:
-        UsageError: One does not say what it is, or has no room; or there are no two of a type.
+        UsageError: A machine has no labels or no space, or there are no two of a type.
     """
-    with connect(settings.fleet) as cluster:
-        kinds = _kinds(cluster.machines, settings)
+    with connect(settings.cluster) as cluster:
+        kinds = _offers_of(cluster.machines, settings)
         _refuse_few(settings, kinds)
         count = max(Counter(kinds.values()).values())
         with data_generator(
@@ -45,15 +45,15 @@ def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
     _refuse_small(size // count)
     counts = Counter(each.type for each in machines)
     for each in machines:
-        if lacks := lack(settings, each, size // counts[each.type]):
+        if lacks := missing_space(settings, each, size // counts[each.type]):
             raise core.UsageError(f"{lacks}: free some, or give a smaller --data")
     for (provider, name), number in sorted(Counter(kinds.values()).items()):
         say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
     return machines, size
 
 
-def lack(settings: ClusterStudySettings, machine: SurveyedMachine, share: int) -> str:
-    """Where a machine has no room for its share of the job, in words; empty if it has."""
+def missing_space(settings: ClusterStudySettings, machine: SurveyedMachine, share: int) -> str:
+    """Where a machine has too little space for its share of the job, in words; empty if nowhere."""
     data, scratch = ([str(path) for path in paths] for paths in (settings.data, settings.scratch))
     copies = 2 if settings.durability == "replicated" else 1
     for directory, free in machine.free_bytes.items():
@@ -67,22 +67,23 @@ def lack(settings: ClusterStudySettings, machine: SurveyedMachine, share: int) -
     return ""
 
 
-def _kinds(
+def _offers_of(
     machines: Sequence[Machine], settings: ClusterStudySettings
 ) -> dict[str, tuple[str, str]]:
-    """Provider and type of each machine; refused if one does not say, or no catalog has it."""
+    """Provider and type of each machine, which its labels have to name and a catalog has to have."""
     try:
         catalogs = list(map(catalog.load_catalog, settings.catalogs)) or catalog.newest_catalogs()
     except catalog.CatalogError as why:
-        raise core.UsageError(f"--catalog: {why}") from why
+        raise core.UsageError(str(why), setting="catalog") from why
     found = {}
     for machine in machines:
         kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
         if kind is None or provider is None:
             raise core.UsageError(
-                f"--cluster {settings.fleet}: {machine.name} does not say what it was rented as: "
-                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study "
-                f"those of a type alone: --cluster TYPE{TYPE_SEPARATOR}{settings.fleet.rpartition(TYPE_SEPARATOR)[2]}"
+                f"{settings.cluster}: {machine.name} has no labels for its provider and type: start "
+                f"Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study one type: "
+                f"TYPE{TYPE_SEPARATOR}{settings.cluster.rpartition(TYPE_SEPARATOR)[2]}",
+                setting="cluster",
             )
         try:
             offer = catalog.find_offer(catalogs, f"{provider}/{kind}")[1]
@@ -93,28 +94,31 @@ def _kinds(
 
 
 def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]]) -> None:
-    """Leaves out types of which there is one; refused if nothing is left."""
+    """Leaves out types with one machine; refused if nothing is left."""
     for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
         if kind == same:
             raise core.UsageError(
-                f"--cluster {settings.fleet}: {one} and {other} both have a {kind}: study "
-                "one of them at a time"
+                f"{settings.cluster}: {one} and {other} both have a {kind}: study one of them at a "
+                "time",
+                setting="cluster",
             )
     counts = Counter(kinds.values())
     for offer in [offer for offer, count in counts.items() if count < REHEARSING]:
-        say(f"Left out: {'/'.join(offer)}, of which there is one: a fleet takes two")
+        say(f"Left out: {'/'.join(offer)}, of which there is one: a study needs two")
         for node in [node for node, of in kinds.items() if of == offer]:
             del kinds[node]
     if not kinds:
         raise core.UsageError(
-            f"--cluster {settings.fleet}: there are no two machines of a type: add some; "
-            "of one machine alone tonnage study, without --cluster, tells"
+            f"{settings.cluster}: there are no two machines of a type: add some, or study one machine "
+            "without a cluster",
+            setting="cluster",
         )
 
 
 def _refuse_small(share: int) -> None:
     if share < LEAST_SHARE:
         raise core.UsageError(
-            f"--data: a machine would sort {formatting.size(share)}: give {formatting.size(LEAST_SHARE)} for "
-            "each at least"
+            f"a machine would sort {formatting.size(share)}: give at least "
+            f"{formatting.size(LEAST_SHARE)} for each",
+            setting="data",
         )
