@@ -181,16 +181,16 @@ def queue_depth(phase: Phase) -> int:
     )
 
 
-def _remaining_modes(settings: DiskSettings, done: Sequence[Trial], number: int) -> list[str]:
+def _remaining_modes(settings: DiskSettings, completed: Sequence[Trial], number: int) -> list[str]:
     """The modes left to try in a round, in order; a mode may occur twice."""
-    earlier = [trial for trial in done if trial.step and trial.step.round < number]
+    earlier = [trial for trial in completed if trial.step and trial.step.round < number]
     share = settings.until_confidence
     modes = [
         mode
         for mode in settings.modes
         if not repetition.is_precise([trial for trial in earlier if trial.name == mode], share)
     ]
-    return modes[len(done) - len(earlier) :]
+    return modes[len(completed) - len(earlier) :]
 
 
 def _run_trials(

@@ -104,9 +104,11 @@ class Knee:
     bytes_per_second: float
 
 
-def trial_order(settings: ObjectSettings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
-    """The trials in order; ``done`` grows meanwhile and decides what follows."""
-    return repetition.trial_specs("object", settings.trial_kinds, settings.repetition_plan, done)
+def trial_order(settings: ObjectSettings, completed: Sequence[Trial]) -> Iterator[TrialSpec]:
+    """The trials in order; ``completed`` grows meanwhile and decides what follows."""
+    return repetition.trial_specs(
+        "object", settings.trial_kinds, settings.repetition_plan, completed
+    )
 
 
 def buffer_bytes(settings: ObjectSettings) -> int:

@@ -207,7 +207,7 @@ def test_a_file_system_is_chosen_that_can_make_all_layouts(
 ) -> None:
     pretend(monkeypatch, programs, has_mapper)
     method = choose_method(steps.LAYOUTS, file_system, None)
-    assert (method.file_system, method.joined_by, method.why_not_lvm) == chosen
+    assert (method.file_system, method.joined_by, method.lvm_obstacle) == chosen
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import os
 import random
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -260,13 +260,14 @@ def _step(trial: Trial, number: int) -> TrialSpec:
 
 def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> Environment:
     here = environment.capture(mounts, labels)
-    return structs.replace(here, versions=here.versions | _versions(here))
+    file_systems = {device.file_system for device in here.devices}
+    return structs.replace(here, versions=here.versions | _program_versions(file_systems))
 
 
-def _versions(here: Environment) -> dict[str, str]:
+def _program_versions(file_systems: Iterable[str]) -> dict[str, str]:
     """The versions of the programs that made the layout."""
     versions = {}
-    commands = {f"mkfs.{device.file_system}": "-V" for device in here.devices}
+    commands = {f"mkfs.{file_system}": "-V" for file_system in file_systems}
     for program, flag in (commands | {"lvm": "version"}).items():
         try:
             output = subprocess.run([program, flag], capture_output=True, text=True)
@@ -280,7 +281,7 @@ def _versions(here: Environment) -> dict[str, str]:
 def _page_cache(measurement: Measurement, devices: Sequence[str]) -> str:
     """State the use of the page cache, also by the files of loop devices."""
     buffered = [device for device in devices if uses_page_cache(device)]
-    below = f"; used below {', '.join(buffered)}, for its file"
+    below = f"; used for the files of {', '.join(buffered)}"
     return measurement.page_cache + (below if buffered else "")
 
 

@@ -51,7 +51,7 @@ class Method:
     file_system: str
     joined_by: str
     """lvm or btrfs."""
-    why_not_lvm: str
+    lvm_obstacle: str
     """Why LVM cannot join devices; empty if it can."""
     stripe_bytes: int | None
     """`None` if it cannot be chosen."""
@@ -149,7 +149,7 @@ def describe_method(layout: str, method: Method) -> str:
     if layout not in JOINED:
         return f"{method.file_system} on {'each' if layout == 'separate' else 'one'}"
     if method.joined_by == "btrfs":
-        why = f" ({method.why_not_lvm})" if method.why_not_lvm else ""
+        why = f" ({method.lvm_obstacle})" if method.lvm_obstacle else ""
         return f"btrfs {'single' if layout == 'jbod' else 'raid0'}{why}"
     striped = f"striped by {(method.stripe_bytes or STRIPE_BYTES) >> 10} KiB"
     return f"{method.file_system} on LVM, {'linear' if layout == 'jbod' else striped}"

@@ -89,17 +89,17 @@ def _shares(
     }
 
 
-def nonnegative_least_squares(columns: FloatArray, wanted: FloatArray) -> FloatArray:
+def nonnegative_least_squares(columns: FloatArray, target: FloatArray) -> FloatArray:
     """Fit ``wanted`` by two columns with non-negative weights.
 
     The squares are convex: if the unconstrained solution has a negative weight, that weight is 0.
     """
-    free, *_ = np.linalg.lstsq(columns, wanted, rcond=None)
+    free, *_ = np.linalg.lstsq(columns, target, rcond=None)
     if np.all(free >= 0):
         return np.asarray(free)
-    single = np.maximum(columns.T @ wanted, 0) / np.maximum((columns**2).sum(axis=0), 1e-300)
+    single = np.maximum(columns.T @ target, 0) / np.maximum((columns**2).sum(axis=0), 1e-300)
     candidates = np.diag(single)
-    residuals = ((columns @ candidates - wanted[:, None]) ** 2).sum(axis=0)
+    residuals = ((columns @ candidates - target[:, None]) ** 2).sum(axis=0)
     return np.asarray(candidates[:, np.argmin(residuals)])
 
 

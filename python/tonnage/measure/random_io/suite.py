@@ -83,14 +83,16 @@ class RandomIoSettings:
         return RepetitionPlan(self.rounds, self.until_confidence, self.seed)
 
 
-def trial_order(settings: RandomIoSettings, done: Sequence[Trial]) -> Iterator[TrialSpec]:
-    """The trials in order; ``done`` grows meanwhile and decides what follows."""
+def trial_order(settings: RandomIoSettings, completed: Sequence[Trial]) -> Iterator[TrialSpec]:
+    """The trials in order; ``completed`` grows meanwhile and decides what follows."""
     kinds = settings.trial_kinds
     if settings.explores:
         once = RepetitionPlan(most=1, seed=settings.seed)
-        yield from repetition.trial_specs("explore", kinds, once, done)
-        kinds = [TrialKind(name, _best_queue_depth(name, done)) for name in settings.operations]
-    yield from repetition.trial_specs(settings.suite, kinds, settings.repetition_plan, done)
+        yield from repetition.trial_specs("explore", kinds, once, completed)
+        kinds = [
+            TrialKind(name, _best_queue_depth(name, completed)) for name in settings.operations
+        ]
+    yield from repetition.trial_specs(settings.suite, kinds, settings.repetition_plan, completed)
 
 
 def measure_random_io(
@@ -175,11 +177,11 @@ def _length(seconds: float) -> str:
     return f"{seconds:g} s each (the first {warm_up(seconds):g} s are not counted)"
 
 
-def _best_queue_depth(name: str, done: Sequence[Trial]) -> int:
+def _best_queue_depth(name: str, completed: Sequence[Trial]) -> int:
     return knee(
         {
             trial.step.outstanding: trial.bytes_per_second
-            for trial in done
+            for trial in completed
             if trial.step and trial.step.operation == name and trial.step.suite == "explore"
         }
     )

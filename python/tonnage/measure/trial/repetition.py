@@ -37,21 +37,23 @@ class RepetitionPlan:
 
 
 def trial_specs(
-    suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, done: Sequence[Trial]
+    suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, completed: Sequence[Trial]
 ) -> Iterator[TrialSpec]:
     """The trials in order.
 
     Args:
-        suite: Tells these trials from others in ``done``.
+        suite: Tells these trials from others in ``completed``.
         kinds: The kinds tried in each round.
         plan: How many rounds there are.
-        done: All trials so far, of any suite; it grows meanwhile and decides what follows.
+        completed: All trials so far, of any suite; it grows meanwhile and decides what follows.
     """
     for number in range(plan.most):
         kinds_left = [
             kind
             for kind in kinds
-            if not is_precise(_earlier_trials(done, suite, kind, number), plan.until_confidence)
+            if not is_precise(
+                _earlier_trials(completed, suite, kind, number), plan.until_confidence
+            )
         ]
         if plan.seed is not None:
             random.Random(f"{plan.seed} {suite} {number}").shuffle(kinds_left)
@@ -66,10 +68,12 @@ def node_seed(seed: int, node: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {node}".encode()).digest()[:7])
 
 
-def remaining(specs: Iterable[TrialSpec], done: Sequence[Trial]) -> Iterator[tuple[int, TrialSpec]]:
-    """The numbered trials that an earlier command has not done; ``done`` grows meanwhile."""
+def remaining(
+    specs: Iterable[TrialSpec], completed: Sequence[Trial]
+) -> Iterator[tuple[int, TrialSpec]]:
+    """The numbered trials that an earlier command has not done; ``completed`` grows meanwhile."""
     for number, spec in enumerate(specs):
-        if number >= len(done):
+        if number >= len(completed):
             yield number, spec
 
 
@@ -95,10 +99,12 @@ def stopping_rule(plan: RepetitionPlan) -> str:
     )
 
 
-def _earlier_trials(done: Sequence[Trial], suite: str, kind: TrialKind, before: int) -> list[Trial]:
+def _earlier_trials(
+    completed: Sequence[Trial], suite: str, kind: TrialKind, before: int
+) -> list[Trial]:
     return [
         trial
-        for trial in done
+        for trial in completed
         if trial.step
         and (trial.step.operation, trial.step.outstanding, trial.step.block_bytes) == kind
         and trial.step.suite == suite
