@@ -101,6 +101,7 @@ class DataSteps(WorkerSteps):
             progress = core.offset_progress(done_bytes, on_progress)
             generate(file.records, [path], start=file.start, on_progress=progress)
             done_bytes += file.records * RECORD_BYTES
+            on_progress(done_bytes)
         os.sync()
 
     def remove(self, request: Directories, on_progress: core.OnProgress) -> None:
