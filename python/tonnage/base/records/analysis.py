@@ -1,4 +1,4 @@
-"""What measurements of one machine, or of a fleet, come to: all that a page about them draws.
+"""The analysis of measurements, of one machine or of a cluster: all that its page draws.
 
 Rates are per second, in bytes or in operations as the subject's ``unit`` says; times are seconds.
 What could not be known is ``None``, never a guess, and what could not be drawn is in ``left_out``.

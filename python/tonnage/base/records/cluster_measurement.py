@@ -1,8 +1,8 @@
-"""What a fleet measured: each node's own measurement, and what all of them come to.
+"""A cluster's measurement: that of each node, and their summary.
 
-A directory that a fleet was measured into holds ``fleet-begun.json`` (the record without nodes), a
-directory for each node, and ``fleet.json`` at the end. A node's directory is like one that was
-measured into on that machine (`tonnage.base.records.discovery`), with ``node.json``: how it went.
+Its directory holds ``fleet-begun.json`` (the record without nodes), a directory for each node, and
+``fleet.json`` at the end. A node's directory is that of a measurement
+(`tonnage.base.records.discovery`) and ``node.json``, the node's status.
 """
 
 from __future__ import annotations

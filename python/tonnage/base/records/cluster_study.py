@@ -1,4 +1,4 @@
-"""The whole loop on a fleet: its steps with their commands, and how near the plan came."""
+"""A study on a cluster: its steps with their commands, and the accuracy of the plan."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Finds measurements in files and directories, also those that were cut short.
+"""Find measurements in files and directories, also interrupted ones.
 
-A directory that was measured into holds ``begun.json``, the measurement without its trials, and a
-``trial-*.json`` for each that was done; ``measurement.json`` is there once all are. A fleet's holds
-such a directory for each node; ``fleet.json``, by itself, has the measurements of all.
+A measurement's directory holds ``begun.json``, the measurement without its trials, and a
+``trial-*.json`` for each finished trial; ``measurement.json`` is written at the end. A cluster's
+holds such a directory for each node; ``fleet.json`` has the measurements of all nodes.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tonnage.base.records.run import RunRecord
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
 OPENING_BYTES = 256
-"""A record's schema comes first: to see it, so much of a file is enough."""
+"""A record's schema comes first, so this much of a file shows it."""
 
 
 def load_measurement(directory: Path) -> Measurement:
-    """The measurement in a directory that was measured into, with the trials that were done.
+    """Load the measurement of a directory, with its finished trials.
 
     Raises:
-        RecordError: A file is no record of its kind.
-        OSError: Neither a whole nor a begun measurement is there.
+        RecordError: A file is not a record of its kind.
+        OSError: The directory holds neither a finished nor a started measurement.
     """
     whole = directory / WHOLE
     if whole.exists():
@@ -42,9 +42,9 @@ def load_measurement(directory: Path) -> Measurement:
 
 
 def find_measurements(path: Path) -> list[Path]:
-    """Where measurements are: a file itself; in a directory, at any depth, files and begun ones.
+    """List the measurements of a path: itself, or files and directories below it, at any depth.
 
-    What a directory holds besides is passed over, unless it is called `WHOLE`.
+    Other files of a directory are skipped, unless they are called `WHOLE`.
 
     Raises:
         RecordError: The directory holds none.
@@ -66,15 +66,15 @@ def find_measurements(path: Path) -> list[Path]:
 
 
 def _alone(file: Path) -> bool:
-    """Whether it is a fleet's measurement without its nodes' directories beside it."""
+    """Whether a cluster's measurement has no node directories beside it."""
     return has_schema(file, ClusterMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
 
 
 def load_measurements(place: Path) -> list[Measurement]:
-    """The measurement at one of the `places`; those of a fleet.
+    """Load the measurements of one of `find_measurements`: several of a cluster.
 
     Raises:
-        RecordError: It is none.
+        RecordError: It is not a measurement.
         OSError: It cannot be read.
     """
     if place.is_dir():
@@ -85,12 +85,12 @@ def load_measurements(place: Path) -> list[Measurement]:
 
 
 def load_cluster_measurements(path: Path) -> list[ClusterMeasurement]:
-    """What fleets measured in all: a file itself, or those in a directory, at any depth.
+    """Load cluster measurements: a file, or those of a directory, at any depth.
 
-    Of one that was cut short there are no nodes: how it went on them, nobody has said.
+    An interrupted one has no nodes.
 
     Raises:
-        RecordError: One is no record of its kind.
+        RecordError: One is not a record of its kind.
         OSError: It cannot be read.
     """
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
@@ -103,10 +103,10 @@ def load_cluster_measurements(path: Path) -> list[ClusterMeasurement]:
 
 
 def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
-    """Records of finished jobs: a file itself, or those in a directory, at any depth.
+    """Load records of finished jobs: a file, or those of a directory, at any depth.
 
     Raises:
-        RecordError: One is no whole record.
+        RecordError: One is damaged.
         OSError: One cannot be read.
     """
     found: list[RunRecord | ReductionRecord] = []
@@ -118,13 +118,13 @@ def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
 
 
 def measurement_bytes(place: Path) -> int:
-    """How much there is to read at one of the `places`."""
+    """How many bytes one of `find_measurements` has."""
     files = place.glob("*.json") if place.is_dir() else [place]
     return sum(file.stat().st_size for file in files)
 
 
 def has_schema(file: Path, kind: type[Record]) -> bool:
-    """Whether a file says that it is a record of this kind.
+    """Whether a file states the schema of this kind.
 
     Raises:
         OSError: It cannot be read.

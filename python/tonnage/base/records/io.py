@@ -1,4 +1,4 @@
-"""Files that a reader, or a crash, never sees a part of: JSON, and Parquet for what is long."""
+"""Write files atomically: readers, and crashes, see all of a file or nothing of it."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# not pay for tables that it does not write.
-
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Writes ``content`` to ``path`` so that a reader, or a crash, never sees a part of it."""
+    """Write ``content`` to ``path``, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _write(path, content)
     except OSError as why:
         if why.filename is None:
             raise
-        # Not the unfinished one's name, which nobody gave.
+        # Name the path that the caller gave, not the temporary one.
         raise OSError(why.errno, why.strerror, str(path)) from why
 
 
@@ -38,7 +36,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Has the names in a directory be durable."""
+    """Make the names in a directory durable."""
     handle = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -47,7 +45,7 @@ def fsync_directory(directory: Path) -> None:
 
 
 def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
-    """Writes columns of equal length as Parquet, whole or not at all."""
+    """Write columns of equal length as Parquet, whole or not at all."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -58,7 +56,7 @@ def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
-    """The columns of a Parquet file."""
+    """Read the columns of a Parquet file."""
     import pyarrow.parquet as pq
 
     columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()

@@ -1,7 +1,7 @@
-"""A fleet that was rented for a plan: what of it stands where, since when, at what price.
+"""A launch: the nodes that were rented for a plan, since when, and at what price.
 
-It is written before and after each step, so that whoever comes after a killed launch knows what
-there can be. What AWS itself says, by the tags of all that is rented, counts before it.
+It is written before and after each step, so that after a killed launch it says what may exist. AWS's
+own answer, by the tags of all that is rented, takes precedence.
 """
 
 from __future__ import annotations

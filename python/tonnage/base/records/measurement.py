@@ -1,4 +1,4 @@
-"""What was measured: trials of ours, readings of any tool's."""
+"""Measurements: our own trials, and metrics of any tool."""
 
 from __future__ import annotations
 

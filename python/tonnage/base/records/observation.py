@@ -1,4 +1,4 @@
-"""What was seen of a command, or of processes, that were watched."""
+"""An observed command, or observed processes: what they did, phase by phase."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What offers carry: for each resource a law, with where it comes from.
+"""Capacities of offers: a distribution for each resource, with its source.
 
-A law says how the rates of nodes vary: log-normal modes, and a factor that all nodes of a fleet
-have in common. It is never one number: where only one was published, its spread is another's, and
-the record says whose.
+It says how nodes' rates vary: log-normal modes, and a factor that all nodes of a cluster share. It
+is never one number: where only one was published, the spread is another offer's, and the record says
+which.
 """
 
 from __future__ import annotations

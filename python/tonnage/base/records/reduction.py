@@ -1,4 +1,4 @@
-"""What a reduction did."""
+"""The record of a finished reduction."""
 
 from __future__ import annotations
 

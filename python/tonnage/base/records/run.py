@@ -1,4 +1,4 @@
-"""What a job did."""
+"""The record of a finished job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole loop on one machine: what was predicted beside what was seen."""
+"""A study on one machine: the prediction beside the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reductions of the same input took with various chunks and requests at once."""
+"""Reductions of the same input with several chunk sizes and numbers of requests at once."""
 
 from __future__ import annotations
 
