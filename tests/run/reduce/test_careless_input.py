@@ -396,9 +396,7 @@ def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> No
     said = tonnage.run(*run, "4MiB")
     assert said.returncode == 2 and "do not hold two chunks of" in said.stderr
     assert "--chunk-size" not in said.stderr
-    found = re.search(
-        r"give (\d+MiB), or write files with smaller row groups", said.stderr
-    )
+    found = re.search(r"give (\d+MiB), or write files with smaller row groups", said.stderr)
     assert found, said.stderr
     tonnage.run(*run, found[1], check=True)
 

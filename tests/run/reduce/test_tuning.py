@@ -226,4 +226,6 @@ def test_a_run_that_is_over_soon_tells_its_rate() -> None:
     assert tuner.why == "8 concurrent requests: the job ended before another number was tried"
     tuner.begin(10.0)
     tuner.update(10.5, 3_000_000, 0.1)
-    assert tuner.why == "8 concurrent requests, 6 MB/s: the job ended before another number was tried"
+    assert (
+        tuner.why == "8 concurrent requests, 6 MB/s: the job ended before another number was tried"
+    )

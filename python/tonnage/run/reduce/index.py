@@ -187,8 +187,8 @@ def from_bytes(content: bytes, where: str) -> Index:
             if None in (name, size, chunk[1], chunk[3]):
                 raise _damaged(where, f"{name}: a chunk lacks a value")
             chunks.append(Chunk(place, *chunk))
-    if why := index_checks.first_mistake(format.NAME, list(places), chunks):
-        raise _damaged(where, why)
+    if mistake := index_checks.first_mistake(format.NAME, list(places), chunks):
+        raise _damaged(where, mistake)
     return Index(format, list(places), chunks)
 
 

@@ -109,7 +109,10 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     with pytest.raises(core.RunError) as raised:
         reduce_on_cluster(cluster, tmp_path / "job", job)
     said = raised.value.args[0]
-    assert f"each of {MAX_ATTEMPTS} mergings of round 2 has lost a machine, the last " in said
+    assert (
+        f"{MAX_ATTEMPTS} attempts to merge the objects of round 2 have lost a node, the last one "
+        in said
+    )
     assert "what 1 round came to stays" in said and "less --memory or fewer --workers" in said
     result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)
@@ -236,7 +239,9 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
             yield chunk
             if number == 20:
                 found.set()
-                assert more.wait(user_function_gate.PATIENCE_SECONDS), "nothing was told of 20 chunks"
+                assert more.wait(user_function_gate.PATIENCE_SECONDS), (
+                    "nothing was told of 20 chunks"
+                )
 
     def told(done: int) -> None:
         seen.append(done)

@@ -1,15 +1,11 @@
-"""Reductions on a fleet.
+"""Reductions on a cluster.
 
 ::
 
-    asked        what is asked
-    site         a machine's part: steps, objects; `reducer`, its agent, is given chunks meanwhile
-    found        the chunks of what all machines have, and who can read them
-    dealing      chunks dealt to machines while they reduce
-    merging      the objects of all, two by two; when it has failed often enough
-    driver       round by round: deals, merges, loses machines, takes them in again
-    home         what is on file, so that the same command goes on
-    recording    what machines told, as the record
-
-Who has which chunk, so that each counts once: `tonnage.run.reduce.cluster.chunk_ledger`.
+    job_spec        the job                          driver       round by round, with lost nodes
+    messages        what the driver sends            worker       a node's part
+    inputs          the input of all nodes           chunk_ledger which node has which chunk
+    assignment      chunks for nodes                 tree_merge   merging their objects
+    job_dir         the driver's state               round_state  results in it
+    run_record      the record of the run
 """

@@ -1,12 +1,12 @@
-"""Chunks dealt to the nodes of a fleet while they reduce: each gets more as it needs them.
+"""Assigns chunks to the nodes of a cluster while they reduce: each gets more as it needs them.
 
-Towards the end a node has less ahead: no more than what it will be the one to do of what is left,
-as fast as it was so far, so that all come to their end at the same time. Who has become slow since,
-and would keep the others waiting, gives chunks back that it has not come to, and gets no more.
+Towards the end a node has fewer chunks ahead: its share of the rest, at its speed so far, so that
+all nodes end at the same time. A node that has become slow, so that the others would wait for it,
+returns chunks that it has not begun, and gets no more.
 
-A node's list of chunks only grows. Whenever it tells how far it is, it is sent what it does not
-have yet of its list; so what is lost on the way is sent again, and what comes twice is taken once.
-What it has given back it says itself: either it has reduced a chunk, or another one may.
+A node's list of chunks only grows. With each heartbeat it is sent what it does not have yet of its
+list: messages that were lost are repeated, and repetitions are ignored. The node itself tells which
+chunks it returns, so each is reduced either there or elsewhere.
 """
 
 from __future__ import annotations
@@ -30,29 +30,36 @@ from tonnage.run.reduce.cluster.messages import (
 from tonnage.run.reduce.local_round import NumberedChunk
 
 IN_TRANSIT = 4
-"""Chunks that a node has reduced before it can be sent others."""
+"""Chunks that a node reduces while others are on their way to it."""
 EARLY = 8
-"""A node's part of so much of what there is is counted as if all were equally fast."""
+"""The first part of the input, one in so many, for which all nodes are assumed equally fast."""
 MIN_PENDING = 2
-"""Chunks that a node has at least: one that is fetched, and the next."""
+"""The minimum of a node's chunks: one in flight, and the next."""
 SOON_SECONDS = 1.0
-"""Nobody gives back what it will have done by then, or says so little of how fast it is."""
+"""Chunks that will be done sooner are not returned."""
 RETURN_FACTOR = 2.0
-"""Who gives back would take so many times as long as the one that is to help."""
+"""Chunks are returned if the node would take so many times as long as the one that takes over."""
 KNOWN_SECONDS = 0.3
-"""From then on it is known how fast a node is; who has ended before is not waited for by others."""
+"""The time until a node's speed is known."""
 RECENT_SECONDS = 5.0
-"""So long ago says how fast a node is now."""
+"""The window for a node's current speed."""
 
 
 @dataclass
 class NodeQueue:
-    """What a node has of a step.
+    """A node's chunks in a step.
 
     Attributes:
-        ahead: How many chunks it has that have not come to be reduced: as many as it asks for at
-            once, and some for the way.
-        began: When.
+        ahead: The number of chunks to have there and not reduced, including those in transit.
+        began: When the step began.
+        returned: The numbers of chunks that the node has given back.
+        arrived: How many of the assigned chunks the node has confirmed.
+        knows_last: The node has confirmed that there are no more.
+        is_last: The node is told that there are no more.
+        is_returning: The node was asked to return chunks, and gets no more.
+        return_asked_at: When it was asked, until it answers.
+        received: Recent times, each with the bytes received by then, including parts of chunks.
+        progressed_at: When the node last received bytes.
     """
 
     ahead: int
@@ -62,46 +69,38 @@ class NodeQueue:
     retrieved: int = 0
     retrieved_bytes: int = 0
     returned: set[int] = field(default_factory=set)
-    """The numbers of chunks that it gave back."""
     returned_bytes: int = 0
     arrived: int = 0
-    """How many of those that it was dealt have arrived there."""
     knows_last: bool = False
-    """It has heard that there are no more."""
     is_last: bool = False
-    """It was told so."""
     is_returning: bool = False
-    """It was asked to give chunks back; it gets no more."""
     return_asked_at: float | None = None
-    """When, as long as it has not answered."""
     received: deque[tuple[float, int]] = field(default_factory=deque)
-    """Bytes by then, lately: of chunks that are not whole yet as well."""
     progressed_at: float = 0.0
-    """When it last had received more than before."""
 
     @property
     def received_bytes(self) -> int:
-        """So far."""
+        """The bytes received so far."""
         return self.received[-1][1] if self.received else 0
 
     @property
     def pending(self) -> int:
-        """Chunks that have not come to be reduced."""
+        """The number of chunks that are not retrieved yet."""
         return len(self.assigned) - self.retrieved - len(self.returned)
 
     @property
     def pending_bytes(self) -> int:
-        """Of these."""
+        """The bytes of these."""
         return self.assigned_bytes - self.retrieved_bytes - self.returned_bytes
 
     def can_return(self, now: float) -> bool:
-        """Whether it has something to give back, and was not just asked for that."""
+        """Whether it has chunks to return, and was not asked recently."""
         return self.pending > 0 and (
             self.return_asked_at is None or self.return_asked_at < now - RECENT_SECONDS
         )
 
     def note_received(self, now: float, received: int) -> None:
-        """It has received so many bytes."""
+        """Note the bytes received by now."""
         if received > self.received_bytes:
             self.progressed_at = now
         self.received.append((now, received))
@@ -109,12 +108,12 @@ class NodeQueue:
             self.received.popleft()
 
     def seconds_for(self, bytes_: int) -> float:
-        """What it would take for so many more, as fast as while it received some."""
+        """The time for more bytes, at the speed while it received some."""
         passed = self.progressed_at - self.began
         return bytes_ * passed / self.received_bytes if self.received_bytes else float("inf")
 
     def seconds_left(self, now: float) -> float:
-        """What it will take for what it has, as fast as lately; nothing while that is unknown."""
+        """The time for the node's chunks at its recent speed; 0 while that is unknown."""
         if now - self.began < KNOWN_SECONDS or not self.pending:
             return 0.0
         missing = self.assigned_bytes - self.returned_bytes - self.received_bytes
@@ -122,33 +121,33 @@ class NodeQueue:
             then, before = self.received[0] if len(self.received) > 1 else (self.began, 0)
             moved, of = self.received_bytes - before, missing
             passed = now - then
-        else:  # All is there, and is to be reduced.
+        else:  # All have arrived, and are being reduced.
             moved, of, passed = self.retrieved_bytes, self.pending_bytes, now - self.began
         return of * passed / moved if moved else float("inf")
 
 
 class ChunkAssignment:
-    """One step ``reduce`` of all nodes.
+    """The assignment during one step ``reduce`` of all nodes.
 
     Args:
-        crew: Whose.
-        ledger: Who has what.
-        nodes: Who takes part.
+        pool: The nodes' workers.
+        ledger: Which node has which chunk.
+        nodes: Those that take part.
         ahead: How many chunks a node has at first.
-        on_came: Called when chunks have come.
-        clock: Seconds since some moment.
+        on_retrieved: Called when chunks were retrieved.
+        clock: Monotonic seconds.
     """
 
     def __init__(
         self,
-        crew: WorkerPool,
+        pool: WorkerPool,
         ledger: ChunkLedger,
         nodes: Sequence[str],
         ahead: int,
-        on_came: Callable[[], None],
+        on_retrieved: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._pool, self._ledger, self._on_came = crew, ledger, on_came
+        self._pool, self._ledger, self._on_retrieved = pool, ledger, on_retrieved
         self._clock = clock
         self._queues = {node: NodeQueue(ahead, clock()) for node in nodes}
         self._least = max(ledger.left_bytes // (EARLY * len(self._queues)), 1)
@@ -157,135 +156,133 @@ class ChunkAssignment:
         self.ended_at: dict[str, float] = {}
 
     def first_steps(self, number: int, known: bytes) -> dict[str, Reduce]:
-        """What nodes are asked: the first chunks go along, dealt one by one, so that all have some.
+        """The requests that start the step, with the first chunks, one at a time for each node.
 
-        Args:
-            number: Of the round.
-            known: What the one before came to, packed.
+        ``number`` is the round's, ``known`` the previous round's result, pickled.
         """
-        for _ in range(max((share.ahead for share in self._queues.values()), default=0)):
+        for _ in range(max((queue.ahead for queue in self._queues.values()), default=0)):
             for node in self._queues:
                 self._assign(node)
         return {
-            node: Reduce(number, known, share.assigned, self._update_is_last(node))
-            for node, share in self._queues.items()
+            node: Reduce(number, known, queue.assigned, self._update_is_last(node))
+            for node, queue in self._queues.items()
         }
 
-    def on_heartbeat(self, node: str, told: Heartbeat) -> None:
-        """Hears how far a node is, and sends it what it needs."""
-        share, now = self._queues[node], self._clock()
-        share.note_received(now, told.done_bytes)
-        before = len(share.returned)
-        for news in told.news:
+    def on_heartbeat(self, node: str, heartbeat: Heartbeat) -> None:
+        """Note a node's progress, and send it what it needs."""
+        queue, now = self._queues[node], self._clock()
+        queue.note_received(now, heartbeat.done_bytes)
+        before = len(queue.returned)
+        for news in heartbeat.news:
             match news:
                 case ChunkRetrieved(number, ahead):
                     self._ledger.note_retrieved(number)
-                    share.retrieved += 1
-                    share.retrieved_bytes += self._ledger.handed_out[number].chunk.bytes
-                    share.ahead = ahead + IN_TRANSIT
+                    queue.retrieved += 1
+                    queue.retrieved_bytes += self._ledger.handed_out[number].chunk.bytes
+                    queue.ahead = ahead + IN_TRANSIT
                 case ChunksArrived(count, last):
-                    share.arrived, share.knows_last = count, last
+                    queue.arrived, queue.knows_last = count, last
                 case ChunksReturned(numbers):
-                    self._note_returned(share, numbers)
+                    self._note_returned(queue, numbers)
                 case _:
                     of_node = self._checkpoints.setdefault(node, {})
                     _, before_it = of_node.get(news.worker, (b"", []))
                     of_node[news.worker] = news.content, [*before_it, *news.chunks]
-        self._on_came()
-        if told.result:
+        self._on_retrieved()
+        if heartbeat.result:
             self.ended_at[node] = now
             return
-        # Who is lost can take part again, if all come to an end first.
+        # A lost node can take part again, once all have ended.
         members = self._pool.workers
         self._is_ending = self._is_ending or any(
             members[each].lost is not None for each in self._queues
         )
         self._serve(node, now)
-        if len(share.returned) > before:  # Others wait for these.
+        if len(queue.returned) > before:  # Other nodes wait for these.
             for other in self._queues.keys() - {node} - self.ended_at.keys():
                 if members[other].lost is None:
                     self._serve(other, now)
 
     def numbers(self, node: str) -> set[int]:
-        """The numbers of all chunks that a node was dealt, and has not given back."""
-        share = self._queues[node]
-        return {number for number, _ in share.assigned} - share.returned
+        """The numbers of all chunks that a node was assigned and has not returned."""
+        queue = self._queues[node]
+        return {number for number, _ in queue.assigned} - queue.returned
 
     def take_checkpoints(self, node: str) -> list[bytes]:
-        """The objects that a node has sent; what is in them is not to be reduced again."""
-        found = self._checkpoints.pop(node, {}).values()
-        for _, numbers in found:
+        """The objects that a lost node had sent: their chunks are not reduced again."""
+        checkpoints = self._checkpoints.pop(node, {}).values()
+        for _, numbers in checkpoints:
             self._ledger.note_checkpointed(numbers)
-        return [whole for whole, _ in found]
+        return [content for content, _ in checkpoints]
 
     def _serve(self, node: str, now: float) -> None:
-        """Sends a node what it needs."""
-        share = self._queues[node]
+        """Send a node what it needs."""
+        queue = self._queues[node]
         while self._wants(node) and self._assign(node):
             pass
         if self._wants(node):
             self._rebalance(node, now)
         last = self._update_is_last(node)
-        if share.arrived < len(share.assigned) or last != share.knows_last:
-            more = share.assigned[share.arrived :]
-            self._pool.notify(node, MoreChunks(share.arrived, more, last))
+        if queue.arrived < len(queue.assigned) or last != queue.knows_last:
+            more = queue.assigned[queue.arrived :]
+            self._pool.notify(node, MoreChunks(queue.arrived, more, last))
 
     def _wants(self, node: str) -> bool:
-        """Whether it has fewer chunks than it is to have."""
-        share = self._queues[node]
-        if share.is_last or share.is_returning:
+        """Whether it has fewer chunks than it should have."""
+        queue = self._queues[node]
+        if queue.is_last or queue.is_returning:
             return False
-        if share.pending < MIN_PENDING:
+        if queue.pending < MIN_PENDING:
             return True
-        # Before much was received all are as fast as each other.
-        part = (share.received_bytes + self._least) / sum(
+        # At first all are assumed equally fast.
+        part = (queue.received_bytes + self._least) / sum(
             each.received_bytes + self._least for each in self._queues.values()
         )
-        return share.pending < share.ahead and share.pending_bytes < part * self._ledger.left_bytes
+        return queue.pending < queue.ahead and queue.pending_bytes < part * self._ledger.left_bytes
 
     def _assign(self, node: str) -> bool:
-        if self._is_ending or (dealt := self._ledger.next(node)) is None:
+        if self._is_ending or (chunk := self._ledger.next(node)) is None:
             return False
-        share = self._queues[node]
-        share.assigned.append(dealt)
-        share.assigned_bytes += dealt[1].bytes
+        queue = self._queues[node]
+        queue.assigned.append(chunk)
+        queue.assigned_bytes += chunk[1].bytes
         return True
 
     def _rebalance(self, node: str, now: float) -> None:
-        """Asks who will take longest to give half of that back, if this one is much faster."""
+        """Ask the slowest node to return half of its chunks, if this one is much faster."""
         others = {
-            each: share.seconds_left(now)
-            for each, share in self._queues.items()
-            if each != node and share.can_return(now) and self._pool.workers[each].lost is None
+            each: queue.seconds_left(now)
+            for each, queue in self._queues.items()
+            if each != node and queue.can_return(now) and self._pool.workers[each].lost is None
         }
         slowest = max(others, key=lambda each: others[each], default=node)
-        share = self._queues[slowest]
+        queue = self._queues[slowest]
         if self._is_ending or slowest == node:
             return
-        own = self._queues[node].seconds_for(share.assigned[-1][1].bytes)
+        own = self._queues[node].seconds_for(queue.assigned[-1][1].bytes)
         if others[slowest] > max(SOON_SECONDS, RETURN_FACTOR * own):
-            share.is_returning, share.return_asked_at = True, now
-            self._pool.notify(slowest, ReturnChunks((share.pending + 1) // 2))
+            queue.is_returning, queue.return_asked_at = True, now
+            self._pool.notify(slowest, ReturnChunks((queue.pending + 1) // 2))
 
-    def _note_returned(self, share: NodeQueue, numbers: Sequence[int]) -> None:
-        """A node has given chunks back: others may have them."""
-        share.return_asked_at = None
+    def _note_returned(self, queue: NodeQueue, numbers: Sequence[int]) -> None:
+        """Let other nodes have the chunks that a node has returned."""
+        queue.return_asked_at = None
         for number in numbers:
             self._ledger.note_returned(number)
-            share.returned.add(number)
-            share.returned_bytes += self._ledger.handed_out[number].chunk.bytes
+            queue.returned.add(number)
+            queue.returned_bytes += self._ledger.handed_out[number].chunk.bytes
 
     def _update_is_last(self, node: str) -> bool:
-        """Whether there is nothing more for a node, nor will be."""
-        share, now = self._queues[node], self._clock()
-        others = (each for each in self._queues.values() if each is not share)
-        share.is_last = (
-            share.is_last
+        """Whether a node gets no more chunks."""
+        queue, now = self._queues[node], self._clock()
+        others = (each for each in self._queues.values() if each is not queue)
+        queue.is_last = (
+            queue.is_last
             or self._is_ending
-            or share.is_returning
+            or queue.is_returning
             or not (
                 self._ledger.has_for(node)
                 or any(other.seconds_left(now) > SOON_SECONDS for other in others)
             )
         )
-        return share.is_last
+        return queue.is_last

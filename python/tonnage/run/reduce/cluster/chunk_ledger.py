@@ -1,10 +1,10 @@
-"""Who has the chunks of a round on a fleet: nobody yet, a machine, or an object that is kept. Pure.
+"""Which chunks of a round wait, are at a node, or are in an object that was checkpointed. Pure.
 
-A chunk is in exactly one of these at a time, so each is in the round's result once. What a machine
-that is lost had goes back, but what is in objects that it had sent before. Chunks of files that
-fewest machines can read come first, so each machine does what is near to it, and helps with the
-rest when that is done (MATE-EC2's successor: Bicer, Chiu and Agrawal, "A Framework for
-Data-Intensive Computing with Cloud Bursting", 2011).
+A chunk is in exactly one of these states at a time, so each is in the round's result once. The
+chunks of a lost node wait again, except those in its checkpoints. Chunks of files that the fewest
+nodes can read come first, so each node reduces what is near to it, and then helps with the rest
+(MATE-EC2's successor: Bicer, Chiu and Agrawal, "A Framework for Data-Intensive Computing with Cloud
+Bursting", 2011).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tonnage.run.reduce.chunk_pool import SELECTIVE, ChunkPool
 
 @dataclass
 class HandedOut:
-    """A chunk that was handed out.
+    """A chunk that was handed out to a node.
 
     Attributes:
-        chunk: Which.
-        node: To whom.
-        came: Whether it was retrieved there.
-        kept: Whether it is in an object that outlives the machine.
-        back: Whether it was given back: the machine was lost, or is slow.
+        chunk: The chunk.
+        node: The node.
+        retrieved: Whether it was retrieved there.
+        checkpointed: Whether it is in an object that outlives the node.
+        returned: Whether it waits again: the node was lost, or was slow.
     """
 
     chunk: Chunk
@@ -42,10 +42,10 @@ class ChunkLedger:
 
     Args:
         chunks: All of them.
-        holders: Of each file, by its place, the machines that can read it; ``None`` for all.
+        holders: The nodes that can read each file, by its number; ``None`` for all.
         assignment: ``selective`` or ``sequential``.
-        takers: How many reduce chunks, on all machines.
-        beginning: Gives the beginning of a chunk (`Pool`).
+        workers: Threads on all nodes.
+        first_rows: Cuts a chunk (`ChunkPool`).
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class ChunkLedger:
             for of in sorted(groups, key=lambda of: (of is None, len(of or ()), sorted(of or ())))
         ]
         self.handed_out: list[HandedOut] = []
-        """All that were handed out, by the numbers that they have there."""
+        """All chunks that were handed out, by the numbers that nodes use."""
         self._of: dict[str, list[int]] = {}
         self.retrieved_bytes = 0
-        """Of chunks that were retrieved, and are not to be again."""
+        """Of chunks that were retrieved and need not be again."""
 
     def has_for(self, node: str) -> bool:
-        """Whether there is a chunk for this machine now."""
+        """Whether a chunk waits that this node can read."""
         return any(pool.has_more for of, pool in self._pools if of is None or node in of)
 
     def next(self, node: str) -> tuple[int, Chunk] | None:
-        """Hands out a chunk, with its number; ``None`` if there is none for this machine now."""
+        """Hand out a chunk, with its number; ``None`` if none waits for this node."""
         for of, pool in self._pools:
             if of is not None and node not in of:
                 continue
@@ -89,11 +89,11 @@ class ChunkLedger:
 
     @property
     def left_bytes(self) -> int:
-        """Of chunks that nobody has."""
+        """The bytes of chunks that wait."""
         return sum(pool.left_bytes for _, pool in self._pools)
 
     def note_retrieved(self, number: int) -> None:
-        """A chunk was retrieved."""
+        """Note that a chunk was retrieved."""
         out = self.handed_out[number]
         if not (out.retrieved or out.returned):
             out.retrieved = True
@@ -101,13 +101,13 @@ class ChunkLedger:
             out._pool.done(out._number)
 
     def note_checkpointed(self, numbers: Iterable[int]) -> None:
-        """These chunks are in an object that outlives the machine that reduced them."""
+        """Note that chunks are in an object that outlives the node that reduced them."""
         for number in numbers:
             assert not self.handed_out[number].returned
             self.handed_out[number].checkpointed = True
 
     def note_returned(self, number: int) -> None:
-        """A machine will not reduce this chunk, which has not come; twice is as good as once."""
+        """Let a chunk wait again that a node has not retrieved; repetitions are ignored."""
         out = self.handed_out[number]
         assert not (out.retrieved or out.checkpointed)
         if not out.returned:
@@ -116,7 +116,7 @@ class ChunkLedger:
             out._pool.put_back(out._number)
 
     def note_lost(self, node: str) -> list[Chunk]:
-        """What a machine had that is lost is handed out again; gives it."""
+        """Let the chunks of a lost node wait again; gives them."""
         found = []
         for number in self._of.pop(node, []):
             out = self.handed_out[number]
@@ -132,11 +132,11 @@ class ChunkLedger:
         return found
 
     def chunks_of(self, node: str) -> list[int]:
-        """The numbers of the chunks that a machine has."""
+        """The numbers of a node's chunks."""
         return [number for number in self._of.get(node, ()) if not self.handed_out[number].returned]
 
     def remaining(self, nodes: Collection[str]) -> tuple[bool, list[Chunk]]:
-        """Whether these machines have chunks to be handed out, and those that none can read."""
+        """Whether chunks wait for these nodes, and the chunks that none of them can read."""
         there, unread = False, []
         for of, pool in self._pools:
             if of is None or of.intersection(nodes):
@@ -147,5 +147,5 @@ class ChunkLedger:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each byte of the input is with a machine, or in an object that is kept, once."""
+        """Whether each byte of the input is at a node or in a checkpoint, once."""
         return sum(out.chunk.bytes for out in self.handed_out if not out.returned) == self._bytes

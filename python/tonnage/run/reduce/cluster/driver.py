@@ -1,16 +1,16 @@
-"""The driver of a reduction on a fleet: hands out chunks as they are asked for, round by round.
+"""The driver of a reduction on a cluster: assigns chunks to nodes, round by round.
 
 ::
 
-    index            each node: the chunks of what it has; one of them: of object storage
-    sample           if the reduction is made of some rows
-    learn            all: the reduction, and the files
-    reduce           all at once, each as it comes; a `Ledger` has who has what
-    merge            objects two by two, from node to node (`merging`); the last comes here
+    index            each node finds the chunks of its input, one node those of object storage
+    sample           one node samples rows, if the reduction is made from a sample
+    learn            all nodes get the reduction and the list of files
+    reduce           nodes reduce chunks as they are assigned; a `ChunkLedger` notes which has which
+    merge            nodes merge their objects in a tree (`tree_merge`); the driver gets the last
 
-A node that is lost has its chunks reduced again by others, but those in objects that it had sent
-before, and it takes part again if its machine is there. What a round has finished with is on file
-before the next begins (`home`), so the same command goes on from there.
+The chunks of a lost node are reduced again by others, except those in its checkpoints, and the node
+takes part again if its machine is reachable. A round's result is in the job directory before the
+next round begins (`job_dir`), so the same command resumes from there.
 """
 
 from __future__ import annotations
@@ -54,73 +54,68 @@ from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.user_errors import call_reduction, user_code
 
 CHECKPOINT_BYTES = 256 << 20
-"""Of objects that workers have sent: what is longer than a worker's share of it is not sent, and a
-lost machine's chunks are all reduced again."""
+"""For all workers' checkpoints. An object that exceeds a worker's share is not sent, so if its node
+is lost, all the node's chunks are reduced again."""
 
 
 def reduce_on_cluster(
     cluster: Cluster,
-    out: Path,
-    asked: ReduceJob,
+    job_dir: Path,
+    job: ReduceJob,
     on_round: OnRound = lambda *_: None,
 ) -> tuple[Any, ReductionRecord]:
-    """Reduces on all machines of a cluster, or goes on with what an earlier command began.
-
-    Gives what the last round finished with, and how it went.
+    """Run a reduction on a cluster, or resume it; gives the result and the record.
 
     Args:
-        cluster: Whose machines.
-        out: Where what rounds came to is kept.
-        asked: What to reduce, and how.
-        on_round: Called with the number of a round, bytes reduced in it, and those there are.
+        cluster: The nodes.
+        job_dir: The job directory.
+        job: The reduction.
+        on_round: Called with a round's number, its bytes reduced and its total.
 
     Raises:
-        UsageError: Arguments, a machine, or the input cannot be used.
+        UsageError: Arguments, a node, or the input cannot be used.
         RunError: A part of the input cannot be read any more, or no node is left; the same command
-            goes on.
-        Over: The input is not what it was, or what a user wrote fails: the same command would, too.
-        KeyboardInterrupt: Ctrl-C; the same command goes on.
+            resumes.
+        FatalJobError: The input has changed, or a user's function failed: the same command would
+            fail, too.
+        KeyboardInterrupt: Ctrl-C; the same command resumes.
     """
-    with open_job_dir(out, asked.settings) as kept:
-        if kept.record.exists():
-            done = kept.read_state(ROUND, _codec(asked, asked.reduction))
+    with open_job_dir(job_dir, job.settings) as state:
+        if state.record.exists():
+            done = state.read_state(ROUND, _codec(job, job.reduction))
             if done is not None:  # Otherwise its result cannot be stored, so it is done again.
-                return done[1], ReductionRecord.read(kept.record)
+                return done[1], ReductionRecord.read(state.record)
         try:
-            machines = admission.machines(cluster, asked.instances)
-            with WorkerPool(cluster, machines, asked.patience_seconds, "ReduceWorker") as crew:
-                return _Driver(kept, crew, asked, on_round).run()
+            machines = admission.machines(cluster, job.instances)
+            with WorkerPool(cluster, machines, job.patience_seconds, "ReduceWorker") as pool:
+                return _Driver(state, pool, job, on_round).run()
         except core.UsageError:
-            if kept.read(ROUND) is None:
-                kept.forget()
+            if state.read(ROUND) is None:
+                state.forget()
             raise
 
 
 class _Driver:
-    """Of one reduction."""
+    """The driver of one reduction."""
 
     def __init__(
-        self,
-        home: ReduceJobDir,
-        crew: WorkerPool,
-        asked: ReduceJob,
-        on_round: OnRound,
+        self, job_dir: ReduceJobDir, pool: WorkerPool, job: ReduceJob, on_round: OnRound
     ) -> None:
-        self._job_dir, self._pool, self._job = home, crew, asked
+        self._job_dir, self._pool, self._job = job_dir, pool, job
         self._on_round = on_round
-        self._code = asked.code
+        self._code = job.code
         self._reports = NodeReports()
         self._lost: dict[str, str] = {}
         self._renewed: dict[str, int] = {}
-        """Bytes that all had reduced when a node was given a new agent."""
+        """The bytes that all had reduced when a node's worker was restarted; -1: not again."""
         self._orphans: list[bytes] = []
-        """Objects of nodes that were lost, of this round."""
+        """Checkpoints of lost nodes in this round."""
         self._assignments: list[ChunkAssignment] = []
-        """Of this round: what nodes have sent is wanted until it ends."""
+        """Of this round: their checkpoints are needed until it ends."""
         self._attempt = 0
 
     def run(self) -> tuple[Any, ReductionRecord]:
-        """Does what there is left to do."""
+        """Run the remaining rounds."""
         self._pool.ready(self._job.worker_config)
         self._input = self._load_input()
         self._reduction = self._load_reduction()
@@ -139,7 +134,7 @@ class _Driver:
             known = result
             self._job_dir.write_state(ROUND, codec, (rounds, known, over))
         with _fatal("summary", "the result"):
-            told = summary(reduction, known)
+            result_summary = summary(reduction, known)
         record = make_record(
             self._job,
             self._job_dir.began_at,
@@ -148,7 +143,7 @@ class _Driver:
             rounds=rounds,
             rounds_here=here,
             seconds=time.monotonic() - began,
-            result=told,
+            result=result_summary,
             lost=self._lost,
             labels=self._pool.labels,
         )
@@ -156,7 +151,7 @@ class _Driver:
         return known, record
 
     def _load_input(self) -> ClusterInput:
-        """The chunks there are, and who can read them: as they were when the job began."""
+        """The input as it was when the job began, by the nodes that can read it now."""
         found, plan = find_input(self._pool, self._job), self._job_dir.plan
         if plan is None:
             self._job_dir.write(INDEX, to_bytes(found.index))
@@ -166,8 +161,8 @@ class _Driver:
         known = {*before.files}
         if missing := [each for each in found.files if each not in known]:
             raise FatalJobError(
-                f"input {missing[0].path} is not what it was when the job began: begin again with "
-                "another --job-dir"
+                f"input {missing[0].path} has changed since the job began: start again with another "
+                "job directory"
             )
         return replace(before, workers=found.workers)
 
@@ -189,11 +184,11 @@ class _Driver:
                 raise failed(f"{node}: {result.reason}")
             rows = pickle.loads(result.value.rows)
             self._job_dir.write_state(SAMPLE, codec, rows)
-        with _fatal("sample", "the rows that are looked at first"):
+        with _fatal("sample", "the sampled rows"):
             return made.make(rows)
 
     def _learn(self, nodes: Collection[str]) -> None:
-        """Tells nodes what stays the same in all rounds."""
+        """Send nodes what is the same in all rounds."""
         learn = Learn(
             reduction=self._code.pickled(self._reduction),
             index=to_bytes(self._input.index),
@@ -205,10 +200,10 @@ class _Driver:
                 self._lose(node, end, None)
 
     def _round(self, number: int, known: Any) -> Any:
-        """All chunks once: what they come to.
+        """Reduce all chunks once; gives the merged object.
 
         Raises:
-            RunError: There are chunks that nobody can read any more, or nobody is left.
+            RunError: There are chunks that no node can read any more, or no node is left.
         """
         found, packed = self._input, self._code.pickled(known)
         ledger = ChunkLedger(
@@ -219,7 +214,7 @@ class _Driver:
             found.index.format.first_rows,
         )
         self._orphans, self._assignments = [], []
-        mergings = MergeAttempts(number + 1)
+        attempts = MergeAttempts(number + 1)
         while True:
             there, unread = ledger.remaining(self._pool.nodes)
             if (unread or not self._pool.nodes) and not self._renew(ledger):
@@ -227,37 +222,41 @@ class _Driver:
             if there:
                 self._reduce_chunks(number, packed, ledger)
                 self._renew(ledger)
-            elif not unread and (whole := self._merged(ledger, known, mergings)) is not None:
+            elif not unread and (whole := self._merged(ledger, known, attempts)) is not None:
                 assert ledger.is_complete
                 return whole[0]
 
     def _reduce_chunks(self, number: int, known: bytes, ledger: ChunkLedger) -> None:
-        """Has all nodes reduce what nobody has, until it is done or somebody is lost."""
-        crew, found = self._pool, self._input
-        dealing = ChunkAssignment(
-            crew,
+        """Let all nodes reduce the waiting chunks, until all are done or a node is lost."""
+        pool, found = self._pool, self._input
+        assignment = ChunkAssignment(
+            pool,
             ledger,
-            crew.nodes,
+            pool.nodes,
             ahead=IN_TRANSIT,
-            on_came=lambda: self._on_round(number + 1, ledger.retrieved_bytes, found.index.bytes),
+            on_retrieved=lambda: self._on_round(
+                number + 1, ledger.retrieved_bytes, found.index.bytes
+            ),
         )
-        self._assignments.append(dealing)
-        ended = crew.run_step(REDUCE, dealing.first_steps(number, known), dealing.on_heartbeat)
+        self._assignments.append(assignment)
+        ended = pool.run_step(
+            REDUCE, assignment.first_steps(number, known), assignment.on_heartbeat
+        )
         for node, end in sorted(ended.items()):
             if end.value is not None:
-                if {*end.value.chunks} != dealing.numbers(node):
+                if {*end.value.chunks} != assignment.numbers(node):
                     raise core.RunError(
-                        f"{node} has reduced other chunks than it was given: nothing is called done"
+                        f"{node} has reduced other chunks than it was assigned: the result is discarded"
                     )
-                self._reports.note_step(node, end, dealing.ended_at.get(node))
+                self._reports.note_step(node, end, assignment.ended_at.get(node))
             else:
                 self._lose(node, end, ledger)
         self._reports.note_waits()
 
     def _merged(
-        self, ledger: ChunkLedger, known: Any, mergings: MergeAttempts
+        self, ledger: ChunkLedger, known: Any, attempts: MergeAttempts
     ) -> tuple[Any] | None:
-        """The objects of all nodes in one; ``None`` if a node was lost meanwhile."""
+        """The merged object of all nodes; ``None`` if a node was lost meanwhile."""
         nodes = [node for node in self._pool.nodes if ledger.chunks_of(node)]
         if not nodes:
             return (self._merged_here(known),)
@@ -268,29 +267,29 @@ class _Driver:
             return (pickle.loads(whole),)
         for node, end in whole.items():
             self._lose(node, end, ledger)
-        mergings.note_failure(
+        attempts.note_failure(
             formatting.listing(f"{node}, which {end.reason}" for node, end in whole.items())
         )
         self._renew(ledger)
         return None
 
     def _merged_here(self, known: Any) -> Any:
-        """What lost nodes have left of a round of which there is nothing else."""
+        """The merged checkpoints of a round of which no node has an object."""
         with _fatal("begin", "a round without rows"):
             whole = self._reduction.begin(known)
-        with _fatal("merge", "objects of machines that were lost"):
+        with _fatal("merge", "objects of lost nodes"):
             for each in self._orphans:
                 whole = call_reduction(self._reduction.merge, whole, pickle.loads(each))
         return whole
 
     def _lose(self, node: str, end: StepResult[Any], ledger: ChunkLedger | None) -> None:
-        """Takes a node for lost: what it had is handed out again, but what it has sent.
+        """Treat a node as lost: its chunks wait again, except those in its checkpoints.
 
         Raises:
-            Over: What it met all others would meet, too.
+            FatalJobError: Other nodes would fail in the same way.
         """
         if end.failure == Failure.CHANGED:
-            raise FatalJobError(f"{node}: {end.reason}: begin again with another --job-dir")
+            raise FatalJobError(f"{node}: {end.reason}: start again with another job directory")
         if end.failure == Failure.DETERMINISTIC:
             raise FatalJobError(f"{node}: {end.reason}")
         if end.failure == Failure.REFUSED:
@@ -299,17 +298,17 @@ class _Driver:
         self._reports.note_lost(node)
         self._lost[node] = end.reason
         if end.failure != Failure.LOST:
-            self._renewed[node] = -1  # Its machine is there, and it failed.
+            self._renewed[node] = -1  # Its machine is reachable, so it would fail again.
         if ledger is not None:
-            # In the steps before, too: it may have done others of this round to their ends.
-            for dealing in self._assignments:
-                self._orphans += dealing.take_checkpoints(node)
+            # From earlier steps of the round, too.
+            for assignment in self._assignments:
+                self._orphans += assignment.take_checkpoints(node)
             ledger.note_lost(node)
 
     def _renew(self, ledger: ChunkLedger) -> bool:
-        """Gives machines whose agents are gone new ones; tells whether one has one.
+        """Restart the workers of lost nodes; gives whether there is one again.
 
-        Again and again, as long as some chunk was reduced since the last time.
+        This is repeated as long as some chunk was reduced since the last time.
         """
         done = self._reports.bytes + ledger.retrieved_bytes
         nodes = [node for node in sorted(self._lost) if self._renewed.get(node) not in (-1, done)]
@@ -320,7 +319,7 @@ class _Driver:
             if node in there:
                 del self._lost[node]
             else:
-                self._renewed[node] = -1  # Its machine is gone.
+                self._renewed[node] = -1  # Its machine is not reachable.
         self._learn(there)
         return bool(there)
 
@@ -331,24 +330,20 @@ class _Driver:
             return f"no node is left{because}"
         first = unread[0]
         return (
-            f"{formatting.several(len(unread), 'chunk')} of input nobody can read any more, first "
+            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any more: first "
             f"{first.bytes} bytes of {self._input.index.files[first.file].name} at offset "
             f"{first.offset}{because}"
         )
 
 
-def _codec(asked: ReduceJob, reduction: object) -> RoundStateCodec:
-    """What encodes results: their classes are the reduction's module's, or sent along with it."""
-    return RoundStateCodec({*asked.code.module_names, type(reduction).__module__})
+def _codec(job: ReduceJob, reduction: object) -> RoundStateCodec:
+    """Encodes results of classes in the reduction's module, or in modules sent along."""
+    return RoundStateCodec({*job.code.module_names, type(reduction).__module__})
 
 
 @contextmanager
 def _fatal(stage: str, where: str) -> Iterator[None]:
-    """What a user's function raises here it would raise again.
-
-    Raises:
-        Over: It failed.
-    """
+    """Make errors of a user's function fatal, since it would fail again."""
     try:
         with user_code(stage, where):
             yield

@@ -1,4 +1,4 @@
-"""The chunks of what all nodes of a fleet have, and who can read them."""
+"""The input of all nodes of a cluster: its chunks, and which nodes can read them."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""A reduction's own directory, ``--job-dir``: all that its driver knows; the same command goes on.
+"""The job directory of a reduction: the driver's state, from which the same command resumes.
 
 ::
 
     job.json             settings
-    plan.json            the files as they were seen, with who has them
+    plan.json            the files as they were found, with the nodes that have them
     index.parquet        their chunks
     sample.msgpack       the sampled rows that the reduction is made of, if it is
-    round.msgpack        how many rounds were done, the last one's result, whether that was all
-    reduction.json       the record, when all is done
+    round.msgpack        the number of rounds done, the last one's result, whether it was the last
+    reduction.json       the record, at the end
 
-Each is written whole or not at all. Nothing that is read back can run code (`round_state`).
+Each is written atomically. Nothing that is read back can run code (`round_state`).
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ INDEX, SAMPLE, ROUND, RECORD = (
 
 
 class ReduceJobDir(LockedDir):
-    """The directory, held by one command at a time; made by `open_job_dir`."""
+    """The directory, locked by one command (`open_job_dir`)."""
 
     PLAN_FILE = InputFiles
 
     @property
     def record(self) -> Path:
-        """Where the record is."""
+        """The path of the record."""
         return self._out / RECORD
 
     def read(self, name: str) -> bytes | None:
-        """What is kept by this name; ``None`` if nothing is."""
+        """The content of a file; ``None`` if there is none."""
         path = self._out / name
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keeps it."""
+        """Write a file atomically."""
         write_atomically(self._out / name, content)
 
     def read_state(self, name: str, codec: RoundStateCodec) -> Any:
@@ -83,17 +83,17 @@ class ReduceJobDir(LockedDir):
             self.write(name, content)
 
     def forget(self) -> None:
-        """Has nothing begun: what was refused leaves nothing behind."""
+        """Remove everything, since a job that was refused leaves nothing."""
         for name in (ROUND, SAMPLE, INDEX, PLAN, JOB):
             (self._out / name).unlink(missing_ok=True)
 
 
 @contextmanager
 def open_job_dir(out: Path, settings: Mapping[str, Any]) -> Iterator[ReduceJobDir]:
-    """The directory ``out``, with what an earlier command of the same settings left in it.
+    """Lock a job directory that is new, or of an earlier command with the same settings.
 
     Raises:
-        UsageError: It holds something else, was begun with other settings, or is in use.
+        UsageError: It holds something else, is of other settings, or is in use.
     """
     with locked_job_dir(out, settings, [PLAN, INDEX, SAMPLE, ROUND, RECORD]) as job:
         yield ReduceJobDir(out, job)

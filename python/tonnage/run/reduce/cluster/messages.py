@@ -9,11 +9,9 @@ from types import NoneType
 
 from tonnage.base.records import Phase
 from tonnage.cluster.protocol import Message, Step
-from tonnage.run.formats.format import Chunk
+from tonnage.run.reduce.local_round import NumberedChunk
 from tonnage.run.two_pass.messages import RequestCounts
 from tonnage.run.two_pass.splits import FileId
-
-NumberedChunk = tuple[int, Chunk]
 
 
 class FindChunks(Message, frozen=True):

@@ -1,10 +1,10 @@
-"""What a finished round came to, as a file that runs no code when it is read: never a pickle.
+"""Encode a finished round's result so that reading it runs no code: MessagePack, never pickle.
 
-A value is MessagePack; what that lacks is an extension: tuples, sets and dictionaries with any keys,
-NumPy arrays (without Python objects in them), Arrow tables and batches, dates and decimals (by
-Arrow), and instances of the classes that the job's own modules define, as a class's name and the
-values of its attributes. A class is looked up among the modules that are loaded; no constructor runs.
-Anything else is `NotStorable`: such a job starts at its first round when it is resumed.
+Extensions hold what MessagePack lacks: tuples, sets, dictionaries with any keys, NumPy arrays
+(without Python objects), Arrow tables and batches, dates and decimals (by Arrow), and instances of
+classes that the job's own modules define, as the class's name and the values of its attributes. The
+class is looked up among the loaded modules; no constructor runs. Anything else is `NotStorable`: a
+job with such a result starts at its first round when it is resumed.
 """
 
 from __future__ import annotations

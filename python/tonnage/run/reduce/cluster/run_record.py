@@ -1,4 +1,4 @@
-"""What nodes told of a reduction, as its record."""
+"""Build the record of a reduction from its nodes' reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = ("retrieval_seconds", "processing_seconds", "synchronisation_seconds")
 
 @dataclass
 class NodeReports:
-    """What nodes told of their steps, added up."""
+    """The nodes' reports of their steps, summed."""
 
     workers: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
@@ -34,7 +34,7 @@ class NodeReports:
     _waits: dict[str, float] = field(default_factory=dict)
 
     def note_step(self, node: str, end: StepResult[Reduced], ended_at: float | None) -> None:
-        """A node has done a step, at some moment."""
+        """Add a node's report of a step that ended at some time."""
         assert end.value is not None
         for place, thread in enumerate(end.value.workers):
             worker = msgspec.structs.asdict(thread)
@@ -49,11 +49,11 @@ class NodeReports:
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
     def note_lost(self, node: str) -> None:
-        """A node waits for nobody any more."""
+        """Note that a node does not wait any more."""
         self._waits.pop(node, None)
 
     def note_waits(self) -> None:
-        """Nodes have waited until now for others."""
+        """Note that nodes have waited until now for others."""
         now = time.monotonic()
         for node, since in self._waits.items():
             for (each, _), worker in self.workers.items():
@@ -63,15 +63,15 @@ class NodeReports:
 
     @property
     def bytes(self) -> int:
-        """Reduced in all."""
+        """The bytes reduced in total."""
         return sum(int(worker["bytes"]) for worker in self.workers.values())
 
 
 def make_record(
-    asked: ReduceJob,
+    job: ReduceJob,
     began_at: str,
     index: Index,
-    told: NodeReports,
+    reports: NodeReports,
     *,
     rounds: int,
     rounds_here: int,
@@ -80,36 +80,36 @@ def make_record(
     lost: Mapping[str, str],
     labels: dict[str, dict[str, str]],
 ) -> ReductionRecord:
-    """The record of a reduction that is done.
+    """The record of a finished reduction.
 
     Args:
-        asked: What was asked.
+        job: The job.
         began_at: When its first command began.
-        index: What there was.
-        told: What nodes told of this command.
-        rounds: How many there were.
-        rounds_here: How many of them this command has done.
-        seconds: What these took.
-        result: What a record tells of it, as JSON has it.
-        lost: Why nodes were lost, that did not come back.
-        labels: Machines' labels.
+        index: The input.
+        reports: Of this command's steps.
+        rounds: All rounds.
+        rounds_here: Rounds of this command.
+        seconds: The time of these.
+        result: The result's summary as JSON.
+        lost: Nodes that were lost for good, each with the reason.
+        labels: The nodes' labels.
     """
-    workers = told.workers
+    workers = reports.workers
     largest = max((chunk.bytes for chunk in index.chunks), default=1)
-    first = max(told.tuned, key=lambda node: told.tuned[node][0], default=None)
-    threads, why = (0, "") if first is None else told.tuned[first]
-    name, flags = asked.named
+    first = max(reports.tuned, key=lambda node: reports.tuned[node][0], default=None)
+    threads, why = (0, "") if first is None else reports.tuned[first]
+    name, flags = job.named
     return ReductionRecord(
         job=name,
         began_at=began_at,
-        command=asked.command,
+        command=job.command,
         environment=environment.capture([]),
-        settings=asked.settings
+        settings=job.settings
         | {
-            "assignment": asked.assignment,
+            "assignment": job.assignment,
             "flags": dict(flags),
-            "threads": asked.object_store.requests,
-            "endpoint": asked.object_store.address,
+            "threads": job.object_store.requests,
+            "endpoint": job.object_store.address,
         },
         rows=index.rows,
         bytes=index.bytes,
@@ -118,8 +118,8 @@ def make_record(
         rounds=rounds,
         rounds_here=rounds_here,
         seconds=seconds,
-        cpu_seconds=told.cpu_seconds,
-        peak_memory_bytes=told.peak_memory_bytes,
+        cpu_seconds=reports.cpu_seconds,
+        peak_memory_bytes=reports.peak_memory_bytes,
         result=result,
         workers=[
             WorkerRun(
@@ -134,10 +134,10 @@ def make_record(
             chunk_bytes=largest,
             range_bytes=tuning.range_bytes(largest),
             threads=threads,
-            why=f"{tuning.explain_chunk_bytes(largest, asked.chunk_bytes)}; {first}: {why}",
+            why=f"{tuning.explain_chunk_bytes(largest, job.chunk_bytes)}; {first}: {why}",
         ),
-        requests=sum_requests(told.requests),
-        phases=told.phases,
+        requests=sum_requests(reports.requests),
+        phases=reports.phases,
         lost=dict(lost),
         labels=labels,
     )

@@ -1,13 +1,13 @@
-"""The objects of all nodes, merged two by two, from node to node; the last comes to the driver.
+"""Merge the objects of all nodes in a tree, from node to node; the driver gets the last one.
 
 ::
 
-    merge    each node: its own objects of the round, and those that it was given, into one
-    hand     half of the nodes give theirs to the others; both again, until one node is left
+    merge      each node merges its own objects of the round and those it has received
+    transfer   half of the nodes send theirs to the others; repeated until one node is left
 
-To merge is a step as any other is: who merges answers meanwhile, however long it takes. What a node
-has of its own stays there until the round ends. So if one is lost, and it had been given others'
-objects, it is only its own chunks that are reduced again, and merging begins anew.
+Merging is a step: nodes answer meanwhile, however long it takes. A node keeps its own objects until
+the round ends. So if a node is lost that had received other objects, only its own chunks are reduced
+again, and merging starts again.
 """
 
 from __future__ import annotations
@@ -24,47 +24,46 @@ from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.reduce.cluster.messages import MERGE, Merge
 
 MAX_ATTEMPTS = 5
-"""A machine that dies whenever it likes seldom does while objects are merged, which takes moments.
-If so many mergings of a round have lost one, merging is what it dies of,"""
+"""Merging takes moments, so a node seldom dies meanwhile by chance. If so many attempts in a round
+have lost a node, merging is the cause,"""
 ATTEMPTS_SECONDS = 120.0
-"""unless that was all within so long: who dies every few seconds spares a merging in the end."""
+"""unless all were within this time: a node that dies every few seconds lets one attempt succeed."""
 
 
 def tree_merge(
-    crew: WorkerPool, nodes: Sequence[str], more: Sequence[bytes], attempt: int
+    pool: WorkerPool, nodes: Sequence[str], orphans: Sequence[bytes], attempt: int
 ) -> bytes | dict[str, StepResult[Any]]:
-    """The objects of these nodes, and more of them, in one; or who was lost meanwhile, and why.
+    """The merged object of these nodes, or those that were lost meanwhile, and why.
 
     Args:
-        crew: Whose.
-        nodes: Those that have some.
-        more: Objects of others, which these nodes merge.
-        attempt: Which merging of all it is.
+        pool: The nodes' workers.
+        nodes: Those that have objects.
+        orphans: Objects of lost nodes, to be merged as well.
+        attempt: The number of the attempt in the job.
     """
-    for place, each in enumerate(more):
+    for place, each in enumerate(orphans):
         node = nodes[place % len(nodes)]
-        crew.ask({node: StoreObject(attempt)}, len(each), {node: each})
+        pool.ask({node: StoreObject(attempt)}, len(each), {node: each})
     left = list(nodes)
-    while not (lost := _gone(crew, nodes)):
-        ended = crew.run_step(MERGE, {node: Merge(attempt) for node in left})
+    while not (lost := _gone(pool, nodes)):
+        ended = pool.run_step(MERGE, {node: Merge(attempt) for node in left})
         if failed := {node: end for node, end in ended.items() if end.failure is not None}:
-            return failed | _gone(crew, nodes)
+            return failed | _gone(pool, nodes)
         longest = max(end.value.bytes for end in ended.values() if end.value)
         if len(left) == 1:
-            answer = crew.ask({left[0]: FetchObject(attempt)}, longest)
+            answer = pool.ask({left[0]: FetchObject(attempt)}, longest)
             if left[0] in answer:
                 whole: bytes = answer[left[0]]
                 return whole
             continue
         half = (len(left) + 1) // 2
-        crew.transfer(dict(zip(left, left[half:], strict=False)), attempt, longest)
+        pool.transfer(dict(zip(left, left[half:], strict=False)), attempt, longest)
         left = left[:half]
     return lost
 
 
-def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
-    """Those who are not there any more."""
-    gone = {node: crew.workers[node].lost for node in nodes}
+def _gone(pool: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
+    gone = {node: pool.workers[node].lost for node in nodes}
     return {
         node: StepResult(failure=Failure.LOST, reason=why)
         for node, why in gone.items()
@@ -74,24 +73,17 @@ def _gone(crew: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
 
 @dataclass
 class MergeAttempts:
-    """Those of a round that have lost somebody.
-
-    Attributes:
-        number: Of the round, from 1 on.
-    """
+    """The times of a round's attempts to merge that have lost a node."""
 
     number: int
+    """Of the round, from 1 on."""
     failed: list[float] = field(default_factory=list)
-    """When."""
 
     def note_failure(self, lost: str) -> None:
-        """Merging is to begin anew.
-
-        Args:
-            lost: The node that was lost, and why.
+        """Note that an attempt has lost nodes, which ``lost`` names with the reason.
 
         Raises:
-            RunError: It was, too often.
+            RunError: There were too many attempts.
         """
         self.failed.append(time.monotonic())
         took = self.failed[-1] - self.failed[0]
@@ -99,8 +91,8 @@ class MergeAttempts:
             return
         done = formatting.several(self.number - 1, "round")
         raise core.RunError(
-            f"each of {len(self.failed)} mergings of round {self.number} has lost a machine, the "
-            f"last {lost}: what {done} came to stays; two objects have to fit a machine's memory "
-            "beside the chunks: give machines with more, less --memory or fewer --workers, or "
-            "smaller objects"
+            f"{len(self.failed)} attempts to merge the objects of round {self.number} have lost a "
+            f"node, the last one {lost}; the results of {done} are saved. Two objects have to fit "
+            "into a node's memory beside the chunks: use nodes with more memory, less memory for "
+            "chunks, fewer workers or smaller objects"
         )

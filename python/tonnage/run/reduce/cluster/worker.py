@@ -1,8 +1,8 @@
-"""What one machine of a fleet has of a reduction, and what it does with it.
+"""A node's part in a reduction.
 
-Of a round it has objects: of each step that it did in it the merged one of its workers. Until a
-step has ended the driver gets, now and then, what each worker has so far: if the machine is lost,
-only chunks that came later are reduced again elsewhere.
+In a round a node has an object of each step: the merged one of its worker threads. During a step
+threads send checkpoints of their objects to the driver: if the node is lost, only the chunks since
+the last checkpoints are reduced again elsewhere.
 """
 
 from __future__ import annotations
@@ -66,28 +66,31 @@ from tonnage.run.two_pass.worker import is_system_error
 from tonnage.run.user_errors import CHANGED, USER_STAGES, call_reduction, user_code
 
 CHECKPOINT_SHARE = 0.05
-"""Of their time workers spend no more than this on sending what they have so far."""
+"""The maximal share of their time that threads spend on checkpoints."""
 
 OnProgress = core.OnProgress
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReduceConfig:
-    """A reduction as one of its machines has it."""
+    """The configuration of one node.
+
+    Attributes:
+        inputs: The node's own; the driver decides which node looks at object storage.
+        checkpoint_seconds: The minimal time between checkpoints of a thread.
+        measured: The number of requests that sufficed when the store was measured.
+    """
 
     node: str
     inputs: tuple[str, ...]
-    """Its own; of object storage the driver says who looks."""
     format: str | None
     dtype: str | None
     chunk_bytes: int | None
     memory_bytes: int
     workers: int | None
     checkpoint_seconds: float
-    """How often at most the driver gets what a worker has so far."""
     object_store: ObjectStoreOptions
     measured: int | None = None
-    """Requests at once that were enough when the store was measured."""
 
     def steps(self) -> ReduceWorker:
         """The node's worker."""
@@ -106,7 +109,7 @@ class ReduceWorker(WorkerSteps):
         self._checkpoint_bytes = 0
         self._attempt, self._joined = -1, list[bytes]()
         self._merged: bytes | None = None
-        """What it came to have in this attempt."""
+        """The merged object of this attempt."""
         self.compute_flag = ComputeFlag()
         self._lock = threading.Lock()
         self.begin_step()
@@ -123,11 +126,11 @@ class ReduceWorker(WorkerSteps):
 
     @property
     def last_progress(self) -> float:
-        """When it was last seen computing, which `on_progress` does not see."""
+        """When a thread last computed, which progress in bytes does not show."""
         return self.compute_flag.last_active
 
     def begin_step(self) -> None:
-        """Begins a step, to which no chunks were given yet."""
+        """Begin a step without chunks."""
         self._queue = _ChunkQueue(
             self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0
         )
@@ -136,30 +139,32 @@ class ReduceWorker(WorkerSteps):
         self._known = 0
 
     def news(self, known: int) -> list[News]:
-        """What happened in the step, after so many of these."""
+        """The news of the step after the first ``known``."""
         with self._lock:
-            del self._news[: known - self._known]  # The driver has them: objects take memory.
+            del self._news[
+                : known - self._known
+            ]  # The driver has them, and checkpoints take memory.
             self._known = known
             return list(self._news)
 
     def notify(self, notice: Notice) -> None:
-        """Takes chunks for the step that is under way, or gives some back."""
+        """Take chunks for the running step, or return some."""
         if isinstance(notice, MoreChunks):
             self.more(notice.start, notice.chunks, notice.last)
         else:
             self.give_back(notice.count)
 
     def index(self, request: FindChunks, on_progress: OnProgress) -> ChunksFound:
-        """Finds the chunks of what is here, and of object storage if it is asked for that.
+        """Find the chunks of the node's files, and of the urls in the request.
 
-        Progress is how many files were looked at, and chunks found: a long text is one file.
+        Progress is the number of files and chunks, since a long text is one file.
         """
         place, nodes = self._place, request.nodes
         here = [each for each in place.inputs if os.path.exists(each)]
         memory, workers = place.memory_bytes * nodes, self._workers * nodes
         index = None
         if inputs := [*here, *request.urls]:
-            # What is asked of a store comes to its end by itself, as the list of a large folder.
+            # Requests to a store end by themselves, and listing a large folder shows no progress.
             with self.compute_flag.computing() if request.urls else nullcontext():
                 index = index_store.find_chunks(
                     inputs,
@@ -178,14 +183,14 @@ class ReduceWorker(WorkerSteps):
         )
 
     def sample(self, request: SampleRows, on_progress: OnProgress) -> RowsSampled:
-        """Samples rows; progress is how many chunks gave some."""
+        """Sample rows; progress is the number of sampled chunks."""
         index = from_bytes(request.index, "the index")
-        with _of_user():
+        with _classified_errors():
             rows = sample_rows(index, self._place.object_store, request.rows, on_progress)
         return RowsSampled(pickle.dumps(rows))
 
     def learn(self, request: Learn, on_progress: OnProgress) -> None:
-        """Takes what stays the same in all rounds."""
+        """Take what is the same in all rounds."""
         place = self._place
         with self.compute_flag.computing():
             reduction: Reduction[Any] = pickle.loads(request.reduction)
@@ -198,7 +203,7 @@ class ReduceWorker(WorkerSteps):
             object_store=place.object_store,
             measured=place.measured,
         )
-        with _of_user():
+        with _classified_errors():
             self._reducer = LocalReducer(
                 reduction, index.files, index.format, settings, self.compute_flag
             )
@@ -206,7 +211,7 @@ class ReduceWorker(WorkerSteps):
         self._checkpoint_bytes = request.checkpoint_bytes
 
     def reduce(self, request: Reduce, on_progress: OnProgress) -> Reduced:
-        """Reduces the chunks that it is given, and those that come meanwhile."""
+        """Reduce the given chunks, and those that arrive meanwhile."""
         assert self._reducer is not None
         machine = self._reducer
         if request.round != self._round:
@@ -215,19 +220,19 @@ class ReduceWorker(WorkerSteps):
         machine.workers[:] = [WorkerStats() for _ in machine.workers]
         machine.phases, machine.requests = [], []
         done: list[int] = []
-        keeping = _Checkpoints(
+        checkpoints = _Checkpoints(
             self, self._place.checkpoint_seconds, self._checkpoint_bytes, done, self._lock
         )
-        with _of_user():
-            dealt = self._queue
-            dealt.more(0, request.chunks, request.last)
+        with _classified_errors():
+            queue = self._queue
+            queue.more(0, request.chunks, request.last)
             self._running = one = LocalRound(
-                machine, pickle.loads(request.known), dealt, keeping.reduced
+                machine, pickle.loads(request.known), queue, checkpoints.reduced
             )
             whole = one.run(lambda: on_progress(one.received_bytes))
         with (
             self.compute_flag.computing(),
-            _of_user(),
+            _classified_errors(),
             user_code("local", "the object, to be sent"),
         ):
             self._objects.append(pickle_with_modules(whole, ()))
@@ -242,32 +247,29 @@ class ReduceWorker(WorkerSteps):
         )
 
     def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
-        """Takes chunks for the step that is under way; twice is as good as once.
+        """Take chunks for the running step; repetitions are ignored.
 
-        Args:
-            start: How many were given before these.
-            chunks: With their numbers.
-            last: Whether no more are given.
+        ``start`` chunks come before these; ``last`` tells that no more follow.
         """
         if self._running is not None and self._queue.more(start, chunks, last):
             self._running.request_chunks()
 
     def give_back(self, chunks: int) -> None:
-        """Gives back so many chunks, at most, that have not come to be reduced, the last first."""
+        """Return up to so many chunks that are not retrieved, the last first."""
         numbers = self._queue.give_back(chunks)
         if self._running is not None:
             numbers += self._running.return_chunks(chunks - len(numbers))
         self._note(ChunksReturned(numbers))
 
     def store_object(self, attempt: int, content: bytes) -> None:
-        """Takes another's object, to be merged in this attempt."""
+        """Take another node's object, to be merged in this attempt."""
         self._begin_attempt(attempt)
         self._joined.append(content)
 
     def merge(self, request: Merge, on_progress: OnProgress) -> Merged:
-        """Merges its own objects, or what these came to, and those that it was given since.
+        """Merge the node's objects, or their merged object, with those received since.
 
-        The first step of an attempt is of its own objects.
+        The first step of an attempt merges the node's own.
         """
         assert self._reducer is not None
         self._begin_attempt(request.attempt)
@@ -275,7 +277,7 @@ class ReduceWorker(WorkerSteps):
         packs, self._joined = [*own, *self._joined], []
         with self.compute_flag.computing():
             if len(packs) > 1:
-                with _of_user(), user_code("merge", "the objects of several machines"):
+                with _classified_errors(), user_code("merge", "the objects of several nodes"):
                     whole, merge = pickle.loads(packs[0]), self._reducer.reduction.merge
                     for other in packs[1:]:
                         whole = call_reduction(merge, whole, pickle.loads(other))
@@ -284,7 +286,7 @@ class ReduceWorker(WorkerSteps):
         return Merged(len(self._merged))
 
     def fetch_object(self, attempt: int) -> bytes:
-        """What `merge` came to in this attempt."""
+        """The object that `merge` made in this attempt."""
         assert attempt == self._attempt and self._merged is not None
         return self._merged
 
@@ -299,7 +301,7 @@ class ReduceWorker(WorkerSteps):
 
 
 class _ChunkQueue:
-    """The chunks that the driver deals; those that got lost on the way are sent again."""
+    """The chunks that the driver has assigned; it repeats messages that were lost."""
 
     def __init__(self, note: Callable[[News], None], ahead: Callable[[], int]) -> None:
         self._note, self._ahead, self._lock = note, ahead, threading.Lock()
@@ -307,10 +309,10 @@ class _ChunkQueue:
         self._count, self._is_last = 0, False
 
     def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> bool:
-        """Takes those that are new; tells whether something is."""
+        """Take the new ones; gives whether there are any."""
         with self._lock:
             if start > self._count or self._is_last:
-                return False  # What came before is not there yet.
+                return False  # Earlier chunks have not arrived yet.
             new = chunks[self._count - start :]
             self._chunks += new
             self._count += len(new)
@@ -323,7 +325,7 @@ class _ChunkQueue:
             return self._chunks.popleft() if self._chunks else None
 
     def give_back(self, chunks: int) -> list[int]:
-        """Forgets so many that are there, at most; gives their numbers."""
+        """Remove up to so many; gives their numbers."""
         with self._lock:
             count = min(chunks, len(self._chunks))
             return [self._chunks.pop()[0] for _ in range(count)]
@@ -338,23 +340,23 @@ class _ChunkQueue:
 
 
 class _Checkpoints:
-    """Sends what workers have so far, each at a time of its own: nobody waits for another."""
+    """Sends threads' objects to the driver, each at times of its own, so that no thread waits."""
 
     def __init__(
         self,
         site: ReduceWorker,
         seconds: float,
-        most_bytes: int,
+        max_bytes: int,
         done: list[int],
         lock: threading.Lock,
     ) -> None:
-        self._site, self._seconds, self._most_bytes = site, seconds, most_bytes
+        self._site, self._seconds, self._max_bytes = site, seconds, max_bytes
         self._done, self._lock = done, lock
         self._since: dict[int, list[int]] = {}
         self._due: dict[int, float] = {}
 
     def reduced(self, place: int, number: int, whole: Any) -> None:
-        """A worker has reduced a chunk."""
+        """Note that a thread has reduced a chunk, and send its object if it is due."""
         began = time.monotonic()
         with self._lock:
             self._done.append(number)
@@ -364,7 +366,7 @@ class _Checkpoints:
             return
         with user_code("local", "the object, to be sent"):
             content = pickle_with_modules(whole, ())
-        if len(content) <= self._most_bytes:
+        if len(content) <= self._max_bytes:
             self._site._note(Checkpoint(place, content, list(since)))
             since.clear()
         now = time.monotonic()
@@ -372,8 +374,8 @@ class _Checkpoints:
 
 
 @contextmanager
-def _of_user() -> Iterator[None]:
-    """Tells what would fail anywhere, and a changed object, from what is this machine's."""
+def _classified_errors() -> Iterator[None]:
+    """Distinguish errors that would occur on any node, and changed input, from those of the node."""
     try:
         yield
     except core.RunError as why:
@@ -381,21 +383,21 @@ def _of_user() -> Iterator[None]:
             raise
         if why.args[1] in USER_STAGES:
             raise DeterministicError(why.args[0]) from why
-        # The core names files by paths, a url as if it were one, and of objects only those.
+        # The core names objects by paths made of urls, and only those that have changed.
         if why.args[1] == CHANGED or is_url_as_path(why.args[2]):
             raise InputChanged(why.args[0]) from why
         raise
 
 
 def _seen(file: InputFile) -> FileId:
-    """A file as it was found.
+    """The identity of a file that was found.
 
     Raises:
-        UsageError: It is another by now.
+        UsageError: It has changed since.
     """
     if is_url(file.name):
         return object_id(file.name, file.bytes, file.version)
     found = file_id(file.name)
     if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
-        raise core.UsageError(f"input {file.name} was changed while it was looked at: run it again")
+        raise core.UsageError(f"input {file.name} was changed while it was indexed: try again")
     return found
