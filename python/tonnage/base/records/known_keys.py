@@ -1,7 +1,6 @@
 """Keys of free-form dictionaries in records that something reads again: these have types, too.
 
-What a command was given (``settings``) and what a tool told (``details``) differ by command and tool,
-so any other key may stand beside.
+A command's ``settings`` and a tool's ``details`` differ by command and tool, so other keys are allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     network: Literal["scaled", "baseline", "infinite"] | UnsetType = UNSET
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET
-    arch: str | None | UnsetType = UNSET
+    arch: str | UnsetType | None = UNSET
 
 
 class JobSettings(KnownKeys, frozen=True, kw_only=True):
@@ -49,36 +48,36 @@ class RunSettings(KnownKeys, frozen=True, kw_only=True):
     """What a run was given."""
 
     inputs: list[str] | UnsetType = UNSET
-    output: list[str] | str | None | UnsetType = UNSET
+    output: list[str] | str | UnsetType | None = UNSET
     memory_bytes: Count | UnsetType = UNSET
-    chunk_bytes: Count | None | UnsetType = UNSET
-    threads: Count | None | UnsetType = UNSET
-    workers: Count | None | UnsetType = UNSET
+    chunk_bytes: Count | UnsetType | None = UNSET
+    threads: Count | UnsetType | None = UNSET
+    workers: Count | UnsetType | None = UNSET
     partitions: Count | UnsetType = UNSET
     flags: dict[str, Any] | UnsetType = UNSET
-    durability: str | None | UnsetType = UNSET
+    durability: str | UnsetType | None = UNSET
 
 
 class MeasurementSettings(KnownKeys, frozen=True, kw_only=True):
     """What a measurement was given."""
 
-    layout: str | None | UnsetType = UNSET
-    devices: list[str] | None | UnsetType = UNSET
-    endpoint: str | None | UnsetType = UNSET
+    layout: str | UnsetType | None = UNSET
+    devices: list[str] | UnsetType | None = UNSET
+    endpoint: str | UnsetType | None = UNSET
 
 
 class MetricDetails(KnownKeys, frozen=True, kw_only=True):
     """What a tool told of a metric beside its figures."""
 
-    layout: str | None | UnsetType = UNSET
-    host: str | None | UnsetType = UNSET
+    layout: str | UnsetType | None = UNSET
+    host: str | UnsetType | None = UNSET
     pattern: str | UnsetType = UNSET
     endpoints: Count | UnsetType = UNSET
     connections_per_pair: Count | UnsetType = UNSET
     machine_types: list[str] | UnsetType = UNSET
     node_names: list[str] | UnsetType = UNSET
     nodes: Count | UnsetType = UNSET
-    began_late_seconds: float | None | UnsetType = UNSET
+    began_late_seconds: float | UnsetType | None = UNSET
     retries: Count | UnsetType = UNSET
     errors: dict[str, Count] | Count | UnsetType = UNSET
     first_byte_seconds: dict[str, Amount | Count | None] | UnsetType = UNSET
@@ -90,7 +89,7 @@ class DiskMode(KnownKeys, frozen=True, kw_only=True):
     engine: str | UnsetType = UNSET
     registered: bool | UnsetType = UNSET
     direct: bool | UnsetType = UNSET
-    why: str | None | UnsetType = UNSET
+    why: str | UnsetType | None = UNSET
 
 
 class RequestCounts(KnownKeys, frozen=True, kw_only=True):

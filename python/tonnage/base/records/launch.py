@@ -1,7 +1,7 @@
 """A launch: the nodes that were rented for a plan, since when, and at what price.
 
-It is written before and after each step, so that after a killed launch it says what may exist. AWS's
-own answer, by the tags of all that is rented, takes precedence.
+It is written before and after each step, so after a killed launch it says what may exist. What AWS
+lists, by the tags of all that is rented, takes precedence.
 """
 
 from __future__ import annotations

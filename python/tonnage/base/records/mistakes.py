@@ -1,7 +1,7 @@
 """Says in a line where JSON values are not of a type, what belongs there, and what is there.
 
-msgspec tells neither the keys of dictionaries nor what was found, so the values are walked once more
-along with their type; this runs for values that were refused only.
+msgspec tells neither the key of a dictionary nor the wrong value. So refused values are walked once
+more, along with their type.
 """
 
 from __future__ import annotations

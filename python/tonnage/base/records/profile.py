@@ -1,8 +1,7 @@
 """Capacities of offers: a distribution for each resource, with its source.
 
-It says how nodes' rates vary: log-normal modes, and a factor that all nodes of a cluster share. It
-is never one number: where only one was published, the spread is another offer's, and the record says
-which.
+It says how nodes' rates vary: log-normal modes, and a factor that all nodes of a cluster share.
+Where only one number was published, the spread is another offer's, and the record says whose.
 """
 
 from __future__ import annotations
