@@ -4,7 +4,7 @@ A BLAS starts a thread for each core, for each caller: two workers on two cores 
 that busy-wait for each other and take twice as long. So while workers run, each call gets one
 worker's share of the cores. And memory: glibc returns large freed blocks to the kernel, so each
 intermediate NumPy array consists of new pages that the kernel clears one by one. A heap that keeps
-freed blocks avoids that (docs/decisions/0025-libraries-of-workers.md).
+freed blocks avoids that (docs/decisions/0025-blas-threads-and-heap.md).
 """
 
 from __future__ import annotations
