@@ -119,7 +119,7 @@ def test_other_machines_than_planned_are_refused_before_anything_is_done(
     machines.machines[1] = Machine("b", labels, "127.0.0.1", "b")
     with pytest.raises(core.UsageError, match="for lab/n, and b is labelled machine-type=m"):
         count(disk, monkeypatch, machines, plan=plan)
-    with pytest.raises(core.UsageError, match="of 3 nodes, and the fleet has 2 machines"):
+    with pytest.raises(core.UsageError, match="needs 3 nodes, and the cluster has 2"):
         count(disk, monkeypatch, SortMachines("a", "b"), plan=plan)
     assert not machines.sorters and not (disk / "job").exists() and not (disk / "a").exists()
 

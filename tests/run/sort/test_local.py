@@ -277,5 +277,5 @@ def _fingerprints(directory: Path) -> dict[Path, tuple[str, int]]:
 def test_how_soon_a_machine_that_others_accuse_is_lost_is_told() -> None:
     _, option = get_args(Timeout)
     assert f"({ACCUSED_SECONDS:g}s, if other nodes find its connections" in option.help
-    told = (ROOT / "docs" / "concepts" / "fleet-sort.md").read_text()
-    assert f"find the connections broken {ACCUSED_SECONDS:g} s of silence are enough" in told
+    told = (ROOT / "docs" / "concepts" / "cluster-sort.md").read_text()
+    assert f"broken connections to a node, {ACCUSED_SECONDS:g} s of silence are enough" in told
