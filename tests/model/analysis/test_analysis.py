@@ -255,9 +255,9 @@ def test_an_imported_measurement_is_an_instance() -> None:
     assert [each.name for each in analysis.machines] == ["import-0", "import-1", "import-2"]
     assert not any(each.known for each in analysis.machines)
     assert analysis.findings[0].startswith("Imported results do not state their machine")
-    assert "What 3 imported results tell." in render(analysis)
+    assert "3 imported results." in render(analysis)
     one = analyse([sweep(), imported("import-1", read)])
-    assert "What one machine carries: a; and 1 imported result." in render(one)
+    assert "Throughput of a; and 1 imported result." in render(one)
     assert one.findings[0].startswith("This is a single machine")
     assert found.rate and (found.rate.size, found.rate.over) == (3, "instances")
     assert (found.unit, found.near_best, found.concurrencies) == ("bytes", None, [])
@@ -268,7 +268,7 @@ def test_measurements_without_results_get_a_warning() -> None:
     analysis = analyse([measurement("disk", {"rw": [1e6]})])
     assert analysis.subjects == []
     assert "Without results, so not shown: disk." in analysis.warnings
-    assert "hold no readings" in render(analysis)
+    assert "have no metrics" in render(analysis)
 
 
 def test_a_measurement_counts_once() -> None:
@@ -565,7 +565,7 @@ def test_each_series_has_a_median_and_an_effective_size() -> None:
         assert rate.low and rate.high
         low, high = (formatting.significant(end / 1e6) for end in (rate.low, rate.high))
         assert f"<br>median {formatting.megabytes(rate.value)} MB/s<br>" in texts[each.name]
-        worth = f"of 600 samples, correlated: worth {rate.effective_size}<br>steady from "
+        worth = f"of 600 samples, correlated: effectively {rate.effective_size}<br>steady from "
         assert f"<br>interval {low} – {high}<br>{worth}" in texts[each.name]
     assert str(drawn.note).startswith("1 is 220 MB/s. Standing out: ")
 
@@ -748,7 +748,7 @@ def test_text_of_a_measurement_is_only_text(browser: Browser, tmp_path: Path) ->
 
 def test_a_figure_without_an_interval_says_so() -> None:
     page = render(analyse([sweep(rounds=1)]))
-    assert "not estimable: 5 trials more" in page
+    assert "not estimable: needs 5 trials more" in page
     assert "too few for an interval" in page
 
 

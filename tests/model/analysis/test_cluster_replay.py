@@ -116,14 +116,14 @@ def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: 
     measurements = [Measurement.read(path) for path in record(made, tmp_path)]
     page = write_analysis(analyse(measurements, prices), tmp_path / "report.html")
     with open_page(browser, page, width) as opened:
-        assert "What 45 machines carry" in opened.inner.locator("h1").inner_text()
+        assert "Throughput of 45 machines" in opened.inner.locator("h1").inner_text()
         lead = opened.inner.locator(".lead").inner_text()
-        assert "2 bad apples" in lead and "1 machine that alternates" in lead and "1 cycle" in lead
-        rows = opened.inner.locator("[aria-label='What stands out'] tbody tr")
+        assert "2 slow outliers" in lead and "1 machine that alternates" in lead and "1 cycle" in lead
+        rows = opened.inner.locator("[aria-label='Exceptional instances'] tbody tr")
         found = [tuple(row.locator("th, td").all_inner_texts()[:2]) for row in rows.all()]
         assert found == [
-            (made.slower, "bad apple"),
-            (made.slow, "bad apple"),
+            (made.slower, "slow outlier"),
+            (made.slow, "slow outlier"),
             (made.bimodal, "alternates"),
             (made.cyclic, "cycle"),
         ]
