@@ -45,7 +45,8 @@ import tonnage
 from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.base.stats.quantiles import quantile_estimate
-from tonnage.base.system import activity
+from tonnage.base.system.activity import ActivityMonitor
+from tonnage.base.system.block_devices import devices_of
 from tonnage.cli.options.types import parse_size
 from tonnage.measure.net.endpoint import EndpointHost
 from tonnage.measure.net.namespaces import namespaces
@@ -226,11 +227,11 @@ def pair(
     order.shuffle(names)
     row: dict[str, Any] = {"case": case.name, "began_at": utc_now(), "first": names[0]}
     row["load_before"] = os.getloadavg()[0]
-    device = environment.device_name(options.dir)
+    devices = devices_of(options.dir)
     for name in names:
-        with activity.ActivityMonitor(device) as watch:
+        with ActivityMonitor(*devices) as monitor:
             sample = sides[name](options.seconds)
-        happened = watch.activity
+        happened = monitor.activity
         assert happened
         # Of the cores' time that passed, the run's own is not foreign.
         foreign = max(happened.foreign_cpu_seconds - sample.cpu_seconds, 0.0)
