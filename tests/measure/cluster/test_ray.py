@@ -202,7 +202,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
     # Back again, it goes on after its last trial; who was done is not asked.
     cluster.add("beta", {"machine-type": "small"})
     done = tonnage.run(*command, "--json", env=cluster.env)
-    assert (done.returncode, "1 of 4 machines" in done.stderr) == (1, True)
+    assert (done.returncode, "1 of 4 nodes" in done.stderr) == (1, True)
     rows = {row["node"]: row for row in json.loads(done.stdout)["nodes"]}
     assert [name for name, row in rows.items() if not row["ok"]] == ["delta"]
     assert rows["head"]["together"] == 4 - 1 and rows["beta"]["together"] == 2
