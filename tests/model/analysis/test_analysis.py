@@ -567,7 +567,7 @@ def test_each_series_has_a_median_and_an_effective_size() -> None:
         assert f"<br>median {formatting.megabytes(rate.value)} MB/s<br>" in texts[each.name]
         worth = f"of 600 samples, correlated: effectively {rate.effective_size}<br>steady from "
         assert f"<br>interval {low} – {high}<br>{worth}" in texts[each.name]
-    assert str(drawn.note).startswith("1 is 220 MB/s. Standing out: ")
+    assert str(drawn.note).startswith("1 is 220 MB/s. Exceptional: ")
 
     # Of a single one it is also said below.
     alone = time_series_chart(subject(analyse([course("a", 1e8)]), "read4m"))
