@@ -16,7 +16,7 @@ from tonnage.plan.search import buckets_at, machine_usd_per_hour
 
 CONFIDENCE = 0.9
 INTERVAL_RULE = (
-    "the median_seconds 90 % of 400 sampled clusters: the slowest node of each, with the uncertainty of "
+    "the middle 90 % of 400 sampled clusters: the slowest node of each, with the uncertainty of "
     "its capacity sampled too"
 )
 LOW, HIGH = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
