@@ -154,7 +154,7 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
         (("--plan", "plan.json", "--candidate", "2", *fleet), "plan.json has 1 candidate"),
         (
             ("--plan", "plan.json", "--nodes", "3", *fleet),
-            "--nodes 3: --plan plan.json is of 4 nodes: give one of the two",
+            "--nodes 3: --plan plan.json has 4 nodes: give one of the two",
         ),
         (
             ("--plan", "plan.json", "--durability", "replicated", *fleet),
