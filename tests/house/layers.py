@@ -37,7 +37,7 @@ LAYERS: dict[str, set[str]] = {
         *("measure", "model", "report", "run"),
     },
     "api": {"base.core", "base.formatting", "base.records", "cluster", "measure", "run"},
-    "__init__": {"api", "base.core", "run"},
+    "__init__": {"api", "api.aggregates", "base.core", "run"},
 }
 """What each layer may import, beside itself."""
 LAYERS["cli"] = {*LAYERS}
