@@ -75,7 +75,7 @@ def asked(room: Path, bucket: Bucket, job: MapReduce = COUNT, **more: Any) -> Ma
         "connections": 1,
         "patience_seconds": 5.0,
         "command": ["test"],
-        "volumes": ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
+        "object_store": ObjectStoreOptions(endpoint=bucket.endpoint, requests=4),
     }
     usual |= more
     inputs = usual.pop("inputs")

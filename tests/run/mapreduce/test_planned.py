@@ -89,7 +89,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     *_, size, copies, mapped, reduced = found.notes
     assert size.startswith("it was planned for 760 kB")
     assert (
-        copies == "copies that were made after pass two are planned, and compared, as a part of it"
+        copies == "replication after pass two is planned, and compared, as part of it"
     )
     one, two, copying = found.phases
     assert one.came_seconds == one.seconds and copying.came_seconds is None
@@ -158,7 +158,7 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
         ),
         (
             ("--plan", "plan.json", "--durability", "replicated", *fleet),
-            "--durability replicated: --plan plan.json is of none: give one of the two",
+            "--durability replicated: --plan plan.json has none: give one of the two",
         ),
     ):
         done = tonnage.run("run", "mapreduce", *own, *more, cwd=disk)

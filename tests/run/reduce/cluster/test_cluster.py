@@ -80,9 +80,9 @@ def test_each_chunk_counts_once_whoever_dies(tmp_path: Path, s3: Bucket, seed: i
 def test_objects_that_are_too_large_to_be_sent_are_reduced_again(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "KEPT_BYTES", 0)
+    monkeypatch.setattr(driver, "CHECKPOINT_BYTES", 0)
     kept, rows = list[Any](), put(s3)
-    monkeypatch.setattr(ChunkLedger, "kept", lambda _, numbers: kept.extend(numbers))
+    monkeypatch.setattr(ChunkLedger, "note_checkpointed", lambda _, numbers: kept.extend(numbers))
     cluster = ReduceMachines(*NODES, deaths=3, seed=1)
     result, _ = reduce_on_cluster(
         cluster, tmp_path / "job", asked(Checksum(), [f"s3://{BUCKET}/in/"], s3)
@@ -111,7 +111,7 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
         rows_of(seed, 5000).tofile(tmp_path / node / "rows")
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
     job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], checkpoint_seconds=60.0)
-    with pytest.raises(core.RunError, match=r"of input nobody can read any more, first .*/rows at"):
+    with pytest.raises(core.RunError, match=r"no node can read .* of the input any more: first .*/rows at"):
         reduce_on_cluster(cluster, tmp_path / "job", job)
     (died,) = cluster.died
     result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
@@ -146,14 +146,14 @@ def test_an_input_that_is_another_one_is_refused_by_who_goes_on(tmp_path: Path, 
     with pytest.raises(FatalJobError, match=r"local failed for .*no such row was foreseen"):
         reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     s3.put("in/0", rows_of(9, 10).tobytes())
-    with pytest.raises(FatalJobError, match="in/0 is not what it was when the job began"):
+    with pytest.raises(FatalJobError, match="in/0 has changed since the job began"):
         reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
 
 
 def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, read, failed = put(s3), FixedWidth.rows, threading.Event()
+    rows, read, failed = put(s3), FixedWidth.decode, threading.Event()
 
     def broken(self: FixedWidth, *of_chunk: Any) -> Rows:
         if failed.is_set():
@@ -161,7 +161,7 @@ def test_a_machine_that_cannot_read_a_file_any_more_is_lost(
         failed.set()
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(FixedWidth, "rows", broken)
+    monkeypatch.setattr(FixedWidth, "decode", broken)
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3)
     result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)

@@ -45,8 +45,7 @@ def test_rounds_stand_beside_their_plan() -> None:
     assert (phase.name, phase.planned_bottleneck, phase.as_planned) == (ROUNDS, "network", False)
     assert phase.bottleneck == "object get" and phase.median_seconds == 36.0
     assert found.notes == [
-        "it was planned for 4.00 GB: planned seconds are in proportion to the 8.00 GB that there "
-        "were"
+        "it was planned for 4.00 GB: planned seconds are scaled to 8.00 GB"
     ]
 
 
@@ -57,7 +56,7 @@ def test_what_was_planned_otherwise_is_told() -> None:
     notes = compare_reduction(made, plan, plan.candidates[0]).compared
     assert notes and [each.split(":")[0] for each in notes.notes] == [
         "it was planned as pca {}, and was kmeans {}",
-        "it was planned with object storage, and its input lies on the machines",
+        "it was planned with object storage, and its input is on the machines",
     ]
     plan = planned(2, 4_000_000_000, rounds=2)
     compared = compare_reduction(made, plan, plan.candidates[0]).compared
@@ -131,7 +130,7 @@ def test_what_contradicts_the_plan_is_refused(
         run(tmp_path, points, plan, machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--nodes 2"):
         run(tmp_path, points, plan, machines, monkeypatch, nodes=2)
-    with pytest.raises(core.UsageError, match="it is of sort"):
+    with pytest.raises(core.UsageError, match="it is a plan of sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)
-    with pytest.raises(core.UsageError, match="--plan is for a fleet"):
+    with pytest.raises(core.UsageError, match="--plan"):
         run(tmp_path, points, plan, machines, monkeypatch, cluster=None, job_dir=None, timeout=None)

@@ -102,7 +102,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what stays, and what to do; it began anew for ever."""
-    monkeypatch.setattr(tree_merge, "MERGINGS_SECONDS", 0.0)
+    monkeypatch.setattr(tree_merge, "ATTEMPTS_SECONDS", 0.0)
     rows, second = put(s3), tmp_path / "job" / "round.msgpack"
     cluster = Dying(lambda _, message, __: isinstance(message, FetchObject) and second.exists())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=60.0)
@@ -113,7 +113,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
         f"{MAX_ATTEMPTS} attempts to merge the objects of round 2 have lost a node, the last one "
         in said
     )
-    assert "what 1 round came to stays" in said and "less --memory or fewer --workers" in said
+    assert "the results of 1 round are saved" in said and "fewer workers or smaller objects" in said
     result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     assert result == total(rows, 3)
     assert record.rounds_here == 2
@@ -129,7 +129,7 @@ def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
         clock.now += ATTEMPTS_SECONDS / (4 * MAX_ATTEMPTS)
         mergings.note_failure("b")
     clock.now = 1.1 * ATTEMPTS_SECONDS
-    with pytest.raises(core.RunError, match="what 0 rounds came to stays"):
+    with pytest.raises(core.RunError, match="the results of 0 rounds are saved"):
         mergings.note_failure("b")
     few = MergeAttempts(1)
     for _ in range(MAX_ATTEMPTS - 1):
@@ -262,7 +262,7 @@ def test_who_lists_a_large_folder_does_not_hang(monkeypatch: pytest.MonkeyPatch)
         time.sleep(0.001)
         at_it.append(site.compute_flag.last_active > before)
 
-    monkeypatch.setattr(index_store, "indexed", indexed)
+    monkeypatch.setattr(index_store, "find_chunks", indexed)
     url = f"s3://{BUCKET}/in/"
     site = asked(Checksum(), [__file__, url]).worker_config("a").steps()
     for urls in ([url], []):
