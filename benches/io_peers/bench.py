@@ -44,6 +44,7 @@ from child import said
 import tonnage
 from tonnage.base import core
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system.activity import ActivityMonitor
 from tonnage.base.system.block_devices import devices_of
@@ -283,7 +284,7 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
     result: dict[str, Any] = {
         "began_at": utc_now(),
         "command": sys.argv,
-        "environment": asdict(environment.capture([options.dir])),
+        "environment": to_builtins(environment.capture([options.dir])),
         "versions": {"tonnage": tonnage.__version__}
         | {PEERS[kind]: version(kind, options.dir) for kind in {c.kind for c in everything}},
         "debug_build": core.is_debug_build(),

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.base.system.procfs import core_seconds
 from tonnage.measure.trial.environment import capture
@@ -127,7 +128,9 @@ class Fleet:
         rate = round(self._options.disk_mb_per_s * 1e6)
         disk = DiskConfig(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
         for node in self.nodes:
-            for step in throttle_steps(controllers()["io"], node.group, device_number(device), disk, 1.0):
+            for step in throttle_steps(
+                controllers()["io"], node.group, device_number(device), disk, 1.0
+            ):
                 subprocess.run(step.command, check=True)
 
     def lay_out(self) -> None:
@@ -269,7 +272,7 @@ def main() -> int:
     options = parse(sys.argv[1:])
     known = {
         "benchmark": "node_lost",
-        "environment": dataclasses.asdict(capture([])),
+        "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
     }
     runs: list[Run] = []

@@ -21,6 +21,7 @@ from typing import Any
 
 from tonnage.base.formatting import bytes_of
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "peers"))
@@ -89,7 +90,7 @@ def document(
     """Everything a reader needs to doubt the tables, the raw samples above all."""
     return {
         "benchmark": "reduce_peers",
-        "environment": dataclasses.asdict(capture([])),
+        "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
         "versions": versions,
         "claims": [dataclasses.asdict(claim) for claim in claims(table)],

@@ -26,6 +26,7 @@ from validate import summarize
 from measure import Rules, Run, run_once
 from report import Row, missed, render, rows
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,7 +83,7 @@ def document(options: argparse.Namespace, table: Sequence[Row]) -> dict[str, Any
     """Everything a reader needs to doubt the table, the raw samples above all."""
     return {
         "benchmark": "shuffle_peers",
-        "environment": dataclasses.asdict(capture([])),
+        "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
         "versions": {row.name: row.version for row in table},
         "missed": missed(table),

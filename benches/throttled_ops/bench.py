@@ -18,7 +18,6 @@ Needs root, cgroup v1 with blkio, losetup and mkfs.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import random
 import statistics
@@ -33,6 +32,7 @@ from throttle import loop_device, member, throttled
 
 from tonnage.base import core
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.base.system.activity import ActivityMonitor
 from tonnage.measure.random_io.trial import write_test_file
 from tonnage.measure.trial.environment import capture
@@ -108,7 +108,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.out.exists():
         parser.error(f"--out {options.out} is there: move it, or name another file")
-    here = dataclasses.asdict(capture([]))
+    here = to_builtins(capture([]))
     told = {name: str(value) for name, value in vars(options).items()}
     ratios: dict[Case, list[float]] = {case: [] for case in cases(options)}
     busy: list[float] = []
