@@ -46,7 +46,7 @@ class Machines(Cluster):
         self.machines = [Machine(name, {}, "127.0.0.1", name) for name in sorted(names)]
         self.actors: dict[str, Actor] = {}
 
-    def place(self, machine: Machine, title: str) -> Any:
+    def place_actor(self, machine: Machine, title: str) -> Any:
         self.actors[machine.name] = Actor()
         return self.actors[machine.name]
 

@@ -99,7 +99,7 @@ class ReduceMachines(Machines):
         self._draw, self._lock = random.Random(seed), threading.Lock()
         self.died: list[str] = []
 
-    def place(self, machine: Machine, title: str) -> Any:
+    def place_actor(self, machine: Machine, title: str) -> Any:
         name = machine.name
         if name in self._gone and name in self.died:
             actor = ReducerActor(lambda *_: True)

@@ -270,7 +270,7 @@ class SortMachines(Machines):
         self.sorters: dict[str, SorterActor] = {}
         self.dead: set[str] = set()
 
-    def place(self, machine: Machine, title: str) -> Any:
+    def place_actor(self, machine: Machine, title: str) -> Any:
         self.sorters[machine.name] = SorterActor(machine.name, self)
         return self.sorters[machine.name]
 

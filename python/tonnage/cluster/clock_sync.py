@@ -21,11 +21,11 @@ class Clock:
     ahead_seconds: float
     error_seconds: float
 
-    def there(self, moment: float) -> float:
+    def to_remote(self, moment: float) -> float:
         """What the node's clock shows at a moment of this one."""
         return moment + self.ahead_seconds
 
-    def here(self, moment: float) -> float:
+    def to_local(self, moment: float) -> float:
         """What this clock shows at a moment of the node's."""
         return moment - self.ahead_seconds
 

@@ -110,7 +110,7 @@ class Cluster:
         if kind:
             self.machines = _of_kind(kind, self.machines)
 
-    def place(self, machine: Machine, title: str) -> RemoteWorker:
+    def place_actor(self, machine: Machine, title: str) -> RemoteWorker:
         """A process on a machine, which is not there yet when this returns.
 
         Args:

@@ -141,5 +141,5 @@ class RunningStep(Generic[R]):
         at = clock_sync.common_start(clocks) + config.BARRIER_HEARTBEAT_SECONDS
         for worker, wait in waits.items():
             assert worker.clock is not None and wait is not None
-            worker.send(ReleaseBarrier(wait.number, worker.clock.there(at), values))
+            worker.send(ReleaseBarrier(wait.number, worker.clock.to_remote(at), values))
             worker.released = wait.number

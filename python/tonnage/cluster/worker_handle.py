@@ -62,7 +62,7 @@ class WorkerHandle:
         """Has it begin a step."""
         if starts_at is not None:
             assert self.clock is not None
-            starts_at = self.clock.there(starts_at)
+            starts_at = self.clock.to_remote(starts_at)
         self._step, self._begin = step, Begin(number, step.name, request, starts_at)
         self._attempts, self._known, self.heartbeat, self.is_busy = 0, 0, None, True
         self.send(self._begin)

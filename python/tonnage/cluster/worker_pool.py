@@ -87,11 +87,11 @@ class WorkerPool:
         """The labels of all machines."""
         return {node: dict(worker.machine.labels) for node, worker in self.workers.items()}
 
-    def place(self) -> None:
+    def place_workers(self) -> None:
         """Starts a process on each machine; loses those with another version of Tonnage."""
         here, versions = installed_here(), {}
         for worker in self._present:
-            worker.remote = self._cluster.place(worker.machine, self._title)
+            worker.remote = self._cluster.place_actor(worker.machine, self._title)
             versions[worker.node] = worker.remote.installed_version()
         for worker, answer in self._replies(versions):
             there = InstalledVersion(*answer)
@@ -105,7 +105,7 @@ class WorkerPool:
 
     def ready(self, spec: Callable[[str], WorkerSpec]) -> None:
         """Places workers and starts them."""
-        self.place()
+        self.place_workers()
         self.start(spec)
 
     def restart(self, nodes: Iterable[str], spec: Callable[[str], WorkerSpec]) -> list[str]:
@@ -306,7 +306,7 @@ class WorkerPool:
     def _start(self, workers: Sequence[WorkerHandle], spec: Callable[[str], WorkerSpec]) -> None:
         starts = {}
         for worker in workers:
-            remote = worker.remote or self._cluster.place(worker.machine, self._title)
+            remote = worker.remote or self._cluster.place_actor(worker.machine, self._title)
             worker.remote = remote
             starts[worker.node] = remote.start(partial(StepWorker, spec(worker.node), worker.node))
         for _ in self._replies(starts):
@@ -320,7 +320,7 @@ class WorkerPool:
     ) -> Iterator[tuple[WorkerHandle, Any]]:
         """The replies as they come; nodes without one are lost, or ``on_lost`` decides."""
 
-        def lost(node: str, reason: str, error: str | None = None) -> None:
+        def mark_lost(node: str, reason: str, error: str | None = None) -> None:
             if on_lost is None:
                 self.lose(node, reason, error=error)
             else:
@@ -337,12 +337,12 @@ class WorkerPool:
                 try:
                     yield self.workers[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:
-                    lost(node, f"did not answer within {within:.0f} s")
+                    mark_lost(node, f"did not answer within {within:.0f} s")
                 except WorkerLost as why:
-                    lost(node, str(why), why.error)
+                    mark_lost(node, str(why), why.error)
             self.on_wait()
         for node in left:
-            lost(node, f"was not ready within {seconds:.0f} s")
+            mark_lost(node, f"was not ready within {seconds:.0f} s")
 
 
 def first_failure(

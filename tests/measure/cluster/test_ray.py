@@ -400,7 +400,7 @@ def test_a_clock_is_known_to_within_its_error(
     clock = clock_sync.compare_clock(show, lambda: now)
     assert abs(clock.ahead_seconds - ahead) <= clock.error_seconds + 1e-9 * max(abs(ahead), 1)
     assert clock.error_seconds == pytest.approx(min(map(sum, trips)) / 2, abs=1e-9)
-    assert clock.there(now) == pytest.approx(now + clock.ahead_seconds)
+    assert clock.to_remote(now) == pytest.approx(now + clock.ahead_seconds)
 
 
 def test_what_differs_between_machines_is_told_with_what_mends_it() -> None:

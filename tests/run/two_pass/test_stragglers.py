@@ -28,7 +28,7 @@ def test_who_is_given_up_needs_longer_than_others(
     shares = {"a": own} | {node: sizes for node, (sizes, _) in ended.items()}
     pace = StragglerDetector(shares, again)
     for node, (_, took) in ended.items():
-        pace.ended(node, took)
+        pace.note_ended(node, took)
     done = int(sum(own) * share)
     if not pace.is_straggler("a", done, seconds):
         return
@@ -49,7 +49,7 @@ def paced(again: float, **took: float) -> StragglerDetector:
     """Nodes a, b and c with ten partitions of 10 bytes each, of which these are done."""
     pace = StragglerDetector(dict.fromkeys("abc", [10] * 10), again)
     for node, seconds in took.items():
-        pace.ended(node, seconds)
+        pace.note_ended(node, seconds)
     return pace
 
 
@@ -72,5 +72,5 @@ def test_who_has_not_written_a_partition_yet_is_not_slow_for_that() -> None:
         assert paced(10.0, a=10.0).is_straggler("b", done, 41.0)
     # One with a tiny share is soon done; another one reads and sorts a large partition by then.
     pace = StragglerDetector({"a": [1], "b": [100]}, 1.0)
-    pace.ended("a", 1.0)
+    pace.note_ended("a", 1.0)
     assert not pace.is_straggler("b", 0, 100.0)

@@ -214,7 +214,7 @@ class MeasurementRun:
 
     def ready(self) -> Iterator[ClusterNode]:
         """Has a worker on each node that has what it needs."""
-        self.pool.place()
+        self.pool.place_workers()
         yield from self._close_lost()
         hosts = {each.node: each.worker.host for each in self.left if each.worker.host}
         tasks = {each.node: self._task(each, hosts) for each in self.left}
@@ -316,7 +316,7 @@ class MeasurementRun:
             command=self._request.command,
             labels=labels,
             files=files,
-            kept_in=str(self._store.place(node.node)),
+            kept_in=str(self._store.directory(node.node)),
             in_step=self._request.in_step,
         )
 

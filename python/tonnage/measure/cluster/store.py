@@ -46,13 +46,13 @@ class ClusterMeasurementDir:
         if not (path := self._out / CLUSTER_BEGUN_FILE).exists():
             self._begun.write(path)
 
-    def place(self, node: str) -> Path:
+    def directory(self, node: str) -> Path:
         """A node's directory."""
         return self._out / node_directory(node)
 
     def files(self, node: str) -> dict[str, bytes]:
         """A node's files of an earlier command, for it to resume; not its finished measurement."""
-        place = self.place(node)
+        place = self.directory(node)
         paths = [*place.glob(BEGUN), *place.glob(TRIALS)]
         return {path.name: path.read_bytes() for path in sorted(paths)}
 
@@ -61,19 +61,19 @@ class ClusterMeasurementDir:
         for name in sorted(files):
             if Path(name).name != name:
                 raise core.RunError(f"{node} sent a file called {name}")
-            write_atomically(self.place(node) / name, files[name])
+            write_atomically(self.directory(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
         """A trial of a node."""
-        return Trial.read(self.place(node) / name)
+        return Trial.read(self.directory(node) / name)
 
     def trials(self, node: str) -> list[Trial]:
         """All trials of a node that are here."""
-        return [Trial.read(path) for path in sorted(self.place(node).glob(TRIALS))]
+        return [Trial.read(path) for path in sorted(self.directory(node).glob(TRIALS))]
 
     def write_row(self, row: ClusterNode) -> ClusterNode:
         """Writes a node's row; gives it with the node's measurement."""
-        row.write(self.place(row.node) / NODE_FILE)
+        row.write(self.directory(row.node) / NODE_FILE)
         return self._with_measurement(row)
 
     @property
@@ -85,7 +85,9 @@ class ClusterMeasurementDir:
         places = {
             path.parent for name in (NODE_FILE, BEGUN) for path in self._out.glob(f"*/{name}")
         }
-        return {row.node: self._with_measurement(row) for row in map(self._row, sorted(places))}
+        return {
+            row.node: self._with_measurement(row) for row in map(self._read_row, sorted(places))
+        }
 
     def close(self) -> ClusterMeasurement:
         """Writes the cluster's measurement."""
@@ -110,7 +112,7 @@ class ClusterMeasurementDir:
         measurement.write(self._out / CLUSTER_FILE)
         return measurement
 
-    def _row(self, place: Path) -> ClusterNode:
+    def _read_row(self, place: Path) -> ClusterNode:
         if (path := place / NODE_FILE).exists():
             return ClusterNode.read(path)
         node = self._there.get(place.name)
@@ -131,7 +133,7 @@ class ClusterMeasurementDir:
         )
 
     def _measurement(self, node: str) -> Measurement | None:
-        place = self.place(node)
+        place = self.directory(node)
         try:
             return load_measurement(place) if (place / BEGUN).exists() else None
         except RecordError as why:

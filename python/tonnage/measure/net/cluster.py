@@ -345,7 +345,7 @@ class _ShuffleRun:
     def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:
         """Note how late each node began, if the spread is the largest so far."""
         began = {
-            each.node: each.worker.clock.here(moment)
+            each.node: each.worker.clock.to_local(moment)
             for each in taking
             if each.worker.clock and (moment := said[each.node].began) is not None
         }

@@ -164,17 +164,17 @@ class DataGenerator:
         Args:
             directories: With `NODE_PLACEHOLDER` in them.
         """
-        lost = {node: why for node, why in self._lost.items()}
+        lost = {node: why for node, why in self._lost_nodes.items()}
         results = self._pool.run_step(REMOVE, self._on_all(directories))
         failed = {node: each.reason for node, each in results.items() if each.failure}
         return lost | failed
 
     @property
-    def _lost(self) -> dict[str, str]:
+    def _lost_nodes(self) -> dict[str, str]:
         return {node: each.lost for node, each in self._pool.workers.items() if each.lost}
 
     def _refuse_lost(self) -> None:
-        for node, why in self._lost.items():
+        for node, why in self._lost_nodes.items():
             raise core.UsageError(f"{node}: {why}")
 
     def _on_all(self, directories: Sequence[str]) -> dict[str, Directories]:

@@ -131,7 +131,7 @@ class JobRun:
             if result is None and detector.is_straggler(node, heartbeat.done_bytes, seconds):
                 self.pool.halt(node)
             if result and result.failure is None:
-                detector.ended(node, seconds)
+                detector.note_ended(node, seconds)
             if result and result.failure == Failure.DETERMINISTIC:
                 self.pool.stop()  # What the others do would be for nothing.
 

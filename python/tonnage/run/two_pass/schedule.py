@@ -233,7 +233,7 @@ class Schedule:
         Raises:
             NoNodeLeft: There is no other node than the owner.
         """
-        held = self._held()
+        held = self._bytes_held()
         for place, copy in (self.copies or {}).items():
             held[copy.node] = held.get(copy.node, 0.0) + self.bytes_of[place]
         turns = [(held.get(node, 0.0) / self.weights[node], node) for node in self._weighty()]
@@ -409,7 +409,7 @@ class Schedule:
                 one, other = pair
                 links.setdefault(one, set()).add(other)
                 links.setdefault(other, set()).add(one)
-        held = self._held()
+        held = self._bytes_held()
         while any(links.values()):
             worst = max(links, key=lambda node: (len(links[node]), -held.get(node, 0.0), node))
             blamed.add(worst)
@@ -419,7 +419,7 @@ class Schedule:
 
     # Assignment.
 
-    def _held(self) -> dict[str, float]:
+    def _bytes_held(self) -> dict[str, float]:
         held: dict[str, float] = {}
         for place, node in enumerate(self.owner):
             if node:
@@ -440,7 +440,7 @@ class Schedule:
         weighty = self._weighty()
         if not weighty:
             return  # A node that joins gets them.
-        held = self._held()
+        held = self._bytes_held()
         # As if it had half of a usual one already (Sainte-Laguë): a small weight comes late.
         usual = self.input_bytes / max(self.partitions, 1) or 1.0
         turns = [((held.get(node, 0.0) + usual / 2) / self.weights[node], node) for node in weighty]

@@ -46,7 +46,7 @@ class StragglerDetector:
         self._lowest_rate = float("inf")  # of one of them
         self._given_up: dict[str, int] = {}  # the bytes that were left of each
 
-    def ended(self, node: str, seconds: float) -> None:
+    def note_ended(self, node: str, seconds: float) -> None:
         """A node has done its share in so long."""
         if wanted := self._wanted.pop(node, 0):
             self._total_rate += wanted / seconds

@@ -83,7 +83,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         """All steps of a job."""
         return (
             Handler(messages.PREPARE, self.prepare),
-            Handler(messages.LOOK, self.look),
+            Handler(messages.LOOK, self.take_inventory),
             Handler(messages.SEES, self.sees),
             Handler(messages.SAMPLE, self.sample),
             Handler(self.PASS_ONE, self.pass_one),
@@ -123,7 +123,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                     f"{home.parent}: {why.strerror}: give a directory to write to", setting=setting
                 ) from why
 
-    def look(self, _: None, on_progress: OnProgress) -> NodeInventory:
+    def take_inventory(self, _: None, on_progress: OnProgress) -> NodeInventory:
         """What is here, when all nodes are prepared.
 
         Raises:
