@@ -78,7 +78,7 @@ STORE = "store"
 STORE_TIMES, STORE_BYTES = 12, 2_000 * MB
 """The store's disk holds so many times a machine's share: all input, an output, what is left; and
 what measuring it puts there."""
-UPLOAD = HERE.parent / "fleet_sort" / "upload.py"
+UPLOAD = HERE.parent / "cluster_sort" / "upload.py"
 
 
 @dataclass(frozen=True)
@@ -143,24 +143,30 @@ class OnType:
 
     def measure(self) -> None:
         """Two machines' disks, and what they get of the store; networks of two and of all."""
-        fleet = ("--cluster", "auto", "--repetitions", "3")
+        cluster = ("--cluster", "auto", "--repetitions", "3")
         disk, net, store = (self._out / each for each in ("disk", "net", "object"))
         if not (disk / "fleet.json").exists():
             self._tonnage(
-                *("measure", "disk", *fleet, "--nodes", str(MEASURED), "--dir", self._disk),
+                *("measure", "disk", *cluster, "--nodes", str(MEASURED), "--dir", self._disk),
                 *("--mode", "rw", "ro", "wo", "--seconds", "4", "--size", str(self._share)),
                 *("--memory", MEMORY, "--output", str(disk)),
             )
         if not (net / "fleet.json").exists():
             self._tonnage(
-                *("measure", "net", *fleet, "--nodes", str(MACHINES)),
+                *("measure", "net", *cluster, "--nodes", str(MACHINES)),
                 *("--sizes", str(MEASURED), str(MACHINES), "--connections", "1"),
                 *("--seconds", "2", "--output", str(net)),
             )
         if not (store / "fleet.json").exists():
             self._tonnage(
-                *("measure", "object", f"s3://{stores.BUCKET}/probe", "--endpoint-url", self._endpoint),
-                *(*fleet, "--nodes", str(MEASURED), "--chunk-size", "8MiB", "--requests", "8"),
+                *(
+                    "measure",
+                    "object",
+                    f"s3://{stores.BUCKET}/probe",
+                    "--endpoint-url",
+                    self._endpoint,
+                ),
+                *(*cluster, "--nodes", str(MEASURED), "--chunk-size", "8MiB", "--requests", "8"),
                 *("--seconds", "2", "--output", str(store)),
             )
 
@@ -287,7 +293,9 @@ def standing(kind: Type, share: int) -> Iterator[str]:
         ray = [TONNAGE, "lab", "ray", "--lab", LAB]
         subprocess.run(ray, check=True, stdout=subprocess.DEVNULL)
         (node,) = (
-            each for each in labs.require_up(STATE_DIR, LAB).nodes(STATE_DIR) if each.name == f"{STORE}-0"
+            each
+            for each in labs.require_up(STATE_DIR, LAB).nodes(STATE_DIR)
+            if each.name == f"{STORE}-0"
         )
         yield stack.enter_context(stores.served_on(LAB, node, node.devices[0].mount))
 

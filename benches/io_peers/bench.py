@@ -158,9 +158,9 @@ def cases(options: argparse.Namespace, stack: ExitStack) -> list[Case]:
     found = []
     if options.operations:
         file = operations.lay_out(options.dir, options.size)
-        manner = operations.Manner(file, options.warm_up, options.submission == "batched")
+        method = operations.Method(file, options.warm_up, options.submission == "batched")
         for name, case in options.operations:
-            sides = [partial(side, case, manner) for side in (operations.ours, operations.fio)]
+            sides = [partial(side, case, method) for side in (operations.ours, operations.fio)]
             found.append(Case(name, "operations", *sides))
     if options.files:
         room = files.lay_out(options.dir, [case for _, case in options.files], options.size)

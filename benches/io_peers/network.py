@@ -29,7 +29,7 @@ STREAMS = (1, 4)
 JOB = Path(__file__).with_name("job.py")
 LOOPBACK = "127.0.0.1"
 OUR_PORT, FIRST_PORT = 7411, 5201
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 NO_TIME_SECONDS = 0.05
 LISTENS = "Server listening"
 
@@ -71,18 +71,21 @@ def ours(case: Case, seconds: float) -> Sample:
     hosts = [place.host for place in case.places]
     ports = [OUR_PORT] * len(hosts) if case.everyone else _ports(len(hosts))
     addresses = [f"{host}:{port}" for host, port in zip(hosts, ports, strict=True)]
-    configs = core_configs(addresses, together, PATIENCE_SECONDS)
+    configs = core_configs(addresses, together, TIMEOUT_SECONDS)
     done = run(
         *(
             Command(
-                [*place.command_prefix, sys.executable, str(JOB), "net_bench"], json.dumps(config).encode()
+                [*place.command_prefix, sys.executable, str(JOB), "net_bench"],
+                json.dumps(config).encode(),
             )
             for place, config in zip(case.places, configs, strict=True)
         )
     )
     phases = [json.loads(each.out)["phases"][0] for each in done]
     receiving = [phase for phase in phases if phase["stages"][-1]["bytes"]]
-    rates = [trial_from_phase(phase, lasts).bytes_per_second for phase in receiving] if seconds else []
+    rates = (
+        [trial_from_phase(phase, lasts).bytes_per_second for phase in receiving] if seconds else []
+    )
     return Sample(
         bytes_per_second=sum(rates),
         bytes=sum(phase["stages"][-1]["bytes"] for phase in receiving),
@@ -104,7 +107,14 @@ def iperf3(case: Case, seconds: float) -> Sample:
                     *("--bind", host, *where),
                 ]
             )
-            client = [*case.places[sender].command_prefix, "iperf3", "--client", host, "--json", *where]
+            client = [
+                *case.places[sender].command_prefix,
+                "iperf3",
+                "--client",
+                host,
+                "--json",
+                *where,
+            ]
             client += ["--parallel", str(case.streams)]
             if case.block:
                 client += ["--length", str(case.block)]

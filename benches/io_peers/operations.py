@@ -41,7 +41,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Manner:
+class Method:
     """How both sides do it."""
 
     file: Path
@@ -78,17 +78,17 @@ def lay_out(directory: Path, size: int) -> Path:
     return room / "file"
 
 
-def ours(case: Case, manner: Manner, seconds: float) -> Sample:
+def ours(case: Case, method: Method, seconds: float) -> Sample:
     """Tonnage; in no time it does each operation that is outstanding once."""
-    warm_up = manner.warm_up if seconds else 0.0
+    warm_up = method.warm_up if seconds else 0.0
     config = {
-        "files": [str(manner.file)],
+        "files": [str(method.file)],
         "writes": case.operation.writes,
         "durable_one_in": case.operation.durable_one_in,
         "block_bytes": case.operation.block_bytes,
         "outstanding": case.outstanding,
         "blocking": False,
-        "batched": manner.batched,
+        "batched": method.batched,
         "seconds": warm_up + seconds,
         "warm_up_seconds": warm_up,
         "seed": 1,
@@ -111,13 +111,13 @@ def ours(case: Case, manner: Manner, seconds: float) -> Sample:
     )
 
 
-def fio(case: Case, manner: Manner, seconds: float) -> Sample:
+def fio(case: Case, method: Method, seconds: float) -> Sample:
     """The peer; in no time it does one operation."""
     block = case.operation.block_bytes
     options: dict[str, object] = {
         "name": "peer",
-        "filename": manner.file,
-        "size": manner.file.stat().st_size // block * block,
+        "filename": method.file,
+        "size": method.file.stat().st_size // block * block,
         "allow_file_create": 0,
         "rw": "randwrite" if case.operation.writes else "randread",
         "bs": block,
@@ -138,7 +138,7 @@ def fio(case: Case, manner: Manner, seconds: float) -> Sample:
         options["sync"] = "dsync"
     if seconds:
         # In whole milliseconds: it takes no fractions.
-        runtime, ramp = (f"{round(1000 * each)}ms" for each in (seconds, manner.warm_up))
+        runtime, ramp = (f"{round(1000 * each)}ms" for each in (seconds, method.warm_up))
         options |= {"time_based": 1, "runtime": runtime, "ramp_time": ramp}
     else:
         options["number_ios"] = 1
@@ -153,6 +153,6 @@ def fio(case: Case, manner: Manner, seconds: float) -> Sample:
         per_second=side["iops"],
         p50_seconds=percentiles["50.000000"] / 1e9,
         p99_seconds=percentiles["99.000000"] / 1e9,
-        count=side["total_ios"] + side["iops"] * manner.warm_up,
+        count=side["total_ios"] + side["iops"] * method.warm_up,
         cpu_seconds=done.cpu_seconds,
     )

@@ -145,7 +145,9 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
             *("--size", _trial_bytes(options), "--dir", ROOM / "{node}.disk-0"),
             *(["--one-at-a-time"] if options.one_at_a_time else []),
         )
-        said = _said(*on_head, "disk", "--cluster", "auto", *disk, "--output", f"{out}/disk", "--json")
+        said = _said(
+            *on_head, "disk", "--cluster", "auto", *disk, "--output", f"{out}/disk", "--json"
+        )
         rates = {
             (row["node"], trial["name"]): trial["bytes_per_second"]
             for row in said["nodes"]
@@ -153,7 +155,9 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
         }
         if not options.no_net:
             net = ("--seconds", options.net_seconds, "--repetitions", "3", "--connections", "1")
-            said = _said(*on_head, "net", "--cluster", "auto", *net, "--output", f"{out}/net", "--json")
+            said = _said(
+                *on_head, "net", "--cluster", "auto", *net, "--output", f"{out}/net", "--json"
+            )
             rates |= {
                 (row["node"], way): row[f"{way}_bytes_per_second"]
                 for row in said["links"]

@@ -1,4 +1,4 @@
-"""What it costs a sort on a fleet that one of its machines dies halfway.
+"""What it costs a sort on a cluster that one of its machines dies halfway.
 
     sudo .venv/bin/python benches/node_lost/bench.py
 
@@ -109,7 +109,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-class Fleet:
+class LabCluster:
     """The lab; its first node has the volume with the input, which all see."""
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -166,7 +166,7 @@ class Fleet:
 
 
 @contextmanager
-def standing(options: argparse.Namespace) -> Iterator[Fleet]:
+def standing(options: argparse.Namespace) -> Iterator[LabCluster]:
     """The lab with Ray, gone afterwards."""
     share = int(options.gigabytes_per_node * GB)
     size = DISK_TIMES * share + FILE_SYSTEM_BYTES
@@ -185,38 +185,40 @@ def standing(options: argparse.Namespace) -> Iterator[Fleet]:
         tonnage("lab", "up", file.name)
     try:
         tonnage("lab", "ray", "--lab", LAB)
-        yield Fleet(options)
+        yield LabCluster(options)
     finally:
         tonnage("lab", "down", "--lab", LAB)
 
 
-def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed: bool) -> Run:
+def run_once(
+    cluster: LabCluster, options: argparse.Namespace, pair: int, is_disturbed: bool
+) -> Run:
     """A sort, checked.
 
     Raises:
         RuntimeError: It failed, or what came out is not what went in.
     """
-    fleet.clear()
+    cluster.clear()
     disk = str(labs.STATE_DIR / LAB / "{node}.disk-0")
-    (victim,) = [node for node in fleet.nodes if node.name == VICTIM]
+    (victim,) = [node for node in cluster.nodes if node.name == VICTIM]
     killed: float | None = None
     copies = 2 if options.durability == "replicated" else 1
-    half = options.at * (1 + copies) * fleet.records * RECORD_BYTES
+    half = options.at * (1 + copies) * cluster.records * RECORD_BYTES
     with tempfile.TemporaryDirectory() as kept:
         command = [
-            *("lab", "exec", "--lab", LAB, fleet.nodes[0].name, "--", *TONNAGE, "run", "sort"),
-            *(str(fleet.input), "--output", f"{disk}/out", "--scratch", f"{disk}/scratch"),
+            *("lab", "exec", "--lab", LAB, cluster.nodes[0].name, "--", *TONNAGE, "run", "sort"),
+            *(str(cluster.input), "--output", f"{disk}/out", "--scratch", f"{disk}/scratch"),
             *("--cluster", "auto", "--memory", options.memory, "--job-dir", f"{kept}/job"),
             *("--durability", options.durability, "--json"),
         ]
-        at, began, before = fleet.written_bytes + half, time.monotonic(), core_seconds()
+        at, began, before = cluster.written_bytes + half, time.monotonic(), core_seconds()
         with subprocess.Popen(
             [*TONNAGE, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             while is_disturbed and killed is None and process.poll() is None:
-                if fleet.written_bytes >= at:
+                if cluster.written_bytes >= at:
                     killed = time.monotonic() - began
-                    fleet.lose(victim)
+                    cluster.lose(victim)
                 time.sleep(0.01)
             said, why = process.communicate()
         seconds, stolen = time.monotonic() - began, core_seconds().stolen_share_since(before)
@@ -226,13 +228,13 @@ def run_once(fleet: Fleet, options: argparse.Namespace, pair: int, is_disturbed:
         files = json.loads((Path(kept) / "job" / "sorted.json").read_text())
         places = sorted({str(Path(each["path"]).parent) for each in files})
         found = json.loads(tonnage("valsort", *places, "--json"))
-    if (found["records"], found["checksum"]) != (fleet.records, record["checksum"]):
-        raise RuntimeError(f"{found['records']} records came out of {fleet.records}")
+    if (found["records"], found["checksum"]) != (cluster.records, record["checksum"]):
+        raise RuntimeError(f"{found['records']} records came out of {cluster.records}")
     lost = [node["node"] for node in record["nodes"] if node["lost"]]
     if lost != ([VICTIM] if is_disturbed else []):
         raise RuntimeError(f"lost were {lost or 'none'}")
     if is_disturbed:
-        fleet.bring_back(victim)
+        cluster.bring_back(victim)
     return Run(pair, is_disturbed, seconds, killed, len(record["rounds"]), lost, stolen)
 
 
@@ -276,11 +278,11 @@ def main() -> int:
         "options": {name: str(value) for name, value in vars(options).items()},
     }
     runs: list[Run] = []
-    with standing(options) as fleet:
-        fleet.lay_out()
+    with standing(options) as cluster:
+        cluster.lay_out()
         for pair in range(options.pairs):
             for is_disturbed in (False, True) if pair % 2 == 0 else (True, False):
-                runs.append(run_once(fleet, options, pair, is_disturbed))
+                runs.append(run_once(cluster, options, pair, is_disturbed))
                 print(f"{len(runs)} of {2 * options.pairs}", file=sys.stderr)
                 # After each run: one that is killed leaves what it had.
                 told = known | {"runs": [dataclasses.asdict(run) for run in runs]}

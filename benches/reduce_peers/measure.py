@@ -21,7 +21,7 @@ from task import Task
 from data import Data, off
 
 SAID_LINES = 12
-PATIENCE_SECONDS = 20
+TIMEOUT_SECONDS = 20
 """That a peer has to end by itself."""
 
 
@@ -143,7 +143,7 @@ def _started(
         yield process
         assert process.stdin
         process.stdin.close()
-        process.wait(PATIENCE_SECONDS)
+        process.wait(TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
         pass  # It has said all that counts.
     finally:

@@ -1,4 +1,4 @@
-"""Sorts on a fleet, side by side: the same records on the same nodes, by Tonnage and by others.
+"""Sorts on a cluster, side by side: the same records on the same nodes, by Tonnage and by others.
 
     sudo .venv/bin/python benches/shuffle_peers/bench.py [--systems tonnage spark] [--json]
 
@@ -18,8 +18,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from fleet import Fleet, in_a_lab, lay_out, on_this_machine
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "sort_peers"))
+
 from groups import Unable
+from nodes import NodeSet, in_a_lab, lay_out, on_this_machine
 from roster import ROSTER, System
 from validate import summarize
 
@@ -37,7 +39,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     names = [system.name for system in ROSTER]
     parser = argparse.ArgumentParser(
-        description="Sorts on a fleet, side by side.",
+        description="Sorts on a cluster, side by side.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
@@ -63,7 +65,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def standing(options: argparse.Namespace, input_bytes: int) -> AbstractContextManager[Fleet]:
+def standing(options: argparse.Namespace, input_bytes: int) -> AbstractContextManager[NodeSet]:
     """The nodes."""
     if options.unthrottled:
         return on_this_machine(options.nodes, options.directory)
@@ -104,17 +106,17 @@ def main() -> int:
         )
     input_bytes = int(options.gigabytes_per_node * GB)
     runs: list[Run] = []
-    with standing(options, input_bytes) as fleet:
-        lay_out(options.tonnage, fleet, input_bytes)
+    with standing(options, input_bytes) as node_set:
+        lay_out(options.tonnage, node_set, input_bytes)
         rules = Rules(
             tonnage=options.tonnage,
             limit_bytes=options.memory_mib << 20,
             slots=options.slots,
             timeout_seconds=options.timeout,
-            expected=summarize(options.tonnage, [node.input for node in fleet.nodes]),
+            expected=summarize(options.tonnage, [node.input for node in node_set.nodes]),
         )
         for number, system in by_turns(systems, options.rounds):
-            run = run_once(system, number, fleet, rules)
+            run = run_once(system, number, node_set, rules)
             runs.append(run)
             table = rows(versions, runs)
             # After each run: one that is killed leaves what it had.

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleet import Fleet, Node
 from groups import Groups
+from nodes import Node, NodeSet
 
-PATIENCE_SECONDS = 120.0
+TIMEOUT_SECONDS = 120.0
 TAIL_LINES = 12
 SPARK_DAEMON = "org.apache.spark.deploy.{0}.{1}"
 REGISTERED = "Successfully registered with master"
@@ -41,7 +41,7 @@ class NotUp(Exception):
 class Site:
     """Where a cluster starts: the nodes, their groups, a directory for logs and sockets."""
 
-    fleet: Fleet
+    node_set: NodeSet
     groups: Mapping[str, Groups]
     room: Path
     slots: int
@@ -86,7 +86,7 @@ def ray(
     token = site.room / "token"
     token.touch(0o600)
     token.write_text(secrets.token_hex(32))
-    head = site.fleet.nodes[0]
+    head = site.node_set.nodes[0]
     address = f"{head.address}:{_free_port()}"
     known = {
         **RAY_ENVIRONMENT,
@@ -108,7 +108,7 @@ def ray(
             )
             for node in nodes
         ]
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + TIMEOUT_SECONDS
         for log, process in running:
             try:
                 code = process.wait(max(deadline - time.monotonic(), 0.0))
@@ -118,12 +118,12 @@ def ray(
                 raise NotUp(tail(log))
 
     started([head])
-    started(site.fleet.nodes[1:])
+    started(site.node_set.nodes[1:])
     return {**known, "RAY_ADDRESS": address}
 
 
 def _ray_arguments(site: Site, node: Node, address: str, store_bytes: int) -> list[str]:
-    head = node is site.fleet.nodes[0]
+    head = node is site.node_set.nodes[0]
     here = (
         ["--head", f"--port={address.rpartition(':')[2]}", "--include-dashboard=false"]
         if head
@@ -165,7 +165,7 @@ def spark(
     Raises:
         NotUp: A worker did not find the master.
     """
-    first = site.fleet.nodes[0]
+    first = site.node_set.nodes[0]
     port = _free_port()
     master = f"spark://{first.address}:{port}"
     settings = site.room / "conf"
@@ -200,7 +200,7 @@ def spark(
     resources = ["--cores", f"{site.slots}", "--memory", f"{heap_bytes >> 20}M"]
     logs = [
         daemon(node, "Worker", [*resources, "--work-dir", str(node.scratch / "work"), master])
-        for node in site.fleet.nodes
+        for node in site.node_set.nodes
     ]
     _wait_for(REGISTERED, logs)
     return {**known, "SPARK_LOCAL_IP": first.address, "SPARK_LOCAL_DIRS": str(first.scratch)}
@@ -213,7 +213,7 @@ def tail(log: Path) -> str:
 
 
 def _wait_for(text: str, logs: Sequence[Path]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while left := [log for log in logs if text not in log.read_text(errors="replace")]:
         if time.monotonic() > deadline:
             raise NotUp(tail(left[0]))

@@ -21,7 +21,7 @@ from tonnage.base.system.cgroups import group_dir, kill_all
 
 MOUNTS = Path("/proc/self/mountinfo")
 OWN = Path("/proc/self/cgroup")
-PATIENCE_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 ENTER = 'for group in $(echo "$0" | tr : " "); do echo $$ > "$group/cgroup.procs"; done; exec "$@"'
 
 
@@ -140,7 +140,7 @@ def _release(memory: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         try:
             return path.rmdir()

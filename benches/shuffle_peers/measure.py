@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clusters import NotUp, Site, tail
-from fleet import Fleet
 from groups import Groups, grouped
+from nodes import NodeSet
 from roster import System, Task
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "sort_peers"))
@@ -67,21 +67,21 @@ class Rules:
     expected: Summary
 
 
-def run_once(system: System, number: int, fleet: Fleet, rules: Rules) -> Run:
+def run_once(system: System, number: int, node_set: NodeSet, rules: Rules) -> Run:
     """One cold run with a cluster of its own, then the verdict on what it wrote."""
-    fleet.clear()
+    node_set.clear()
     load = os.getloadavg()[0]
-    has = {node.name: node.groups for node in fleet.nodes}
+    has = {node.name: node.groups for node in node_set.nodes}
     # Sockets lie there, whose names may not be long.
     with (
         tempfile.TemporaryDirectory(prefix="sp-", ignore_cleanup_errors=True) as room,
         grouped(has, rules.limit_bytes) as groups,
     ):
-        site = Site(fleet, groups, Path(room), rules.slots)
+        site = Site(node_set, groups, Path(room), rules.slots)
         sample = _timed(system, Task(site, rules.tonnage, rules.limit_bytes), rules)
     with tempfile.TemporaryDirectory() as together:
-        verdict = _judged(fleet, Path(together), rules)
-    fleet.clear()
+        verdict = _judged(node_set, Path(together), rules)
+    node_set.clear()
     return Run(system.name, number, load, sample, verdict)
 
 
@@ -91,10 +91,10 @@ def _timed(system: System, task: Task, rules: Rules) -> Sample:
         call = system.ready(task)
     except NotUp as why:
         return Sample(None, False, 0.0, 0.0, 0.0, _peaks(groups), _kills(groups), str(why))
-    task.site.fleet.start_cold()
+    task.site.node_set.start_cold()
     before = _cpu_seconds(groups)
     began = time.perf_counter()
-    process = task.site.start(task.site.fleet.nodes[0], call.command, call.environment, log)
+    process = task.site.start(task.site.node_set.nodes[0], call.command, call.environment, log)
     try:
         process.wait(rules.timeout_seconds)
     except subprocess.TimeoutExpired:
@@ -118,9 +118,9 @@ def _timed(system: System, task: Task, rules: Rules) -> Sample:
     )
 
 
-def _judged(fleet: Fleet, together: Path, rules: Rules) -> Verdict:
+def _judged(node_set: NodeSet, together: Path, rules: Rules) -> Verdict:
     """Of all nodes' files as one sequence, in the order of their names."""
-    for node in fleet.nodes:
+    for node in node_set.nodes:
         for file in node.output.rglob("*"):
             # What begins so is unfinished, or no records.
             if file.is_file() and not file.name.startswith((".", "_")):

@@ -51,7 +51,7 @@ class Task:
         file = self.site.room / "job.json"
         nodes = [
             {"name": node.name, "address": node.address, "input": str(node.input)}
-            for node in self.site.fleet.nodes
+            for node in self.site.node_set.nodes
         ]
         told = {"nodes": nodes, "slots": self.site.slots, "budget_bytes": self.budget_bytes}
         file.write_text(json.dumps(told))
@@ -87,12 +87,17 @@ class System:
 
 
 def tonnage(task: Task) -> Call:
-    """Tonnage's sort on a fleet; its bytes go from endpoint to endpoint, past Ray."""
-    fleet = task.site.fleet
+    """Tonnage's sort on a cluster; its bytes go from endpoint to endpoint, past Ray."""
+    node_set = task.site.node_set
     known = clusters.ray(task.site, task.tonnage.parent / "ray", LEAST_STORE_BYTES, {})
     command = [
-        *(str(task.tonnage), "run", "sort", f"{fleet.disks}/input/{fleet.nodes[0].input.name}"),
-        *("--output", f"{fleet.disks}/output", "--scratch", f"{fleet.disks}/scratch"),
+        *(
+            str(task.tonnage),
+            "run",
+            "sort",
+            f"{node_set.disks}/input/{node_set.nodes[0].input.name}",
+        ),
+        *("--output", f"{node_set.disks}/output", "--scratch", f"{node_set.disks}/scratch"),
         *("--cluster", known["RAY_ADDRESS"], "--job-dir", str(task.site.room / "run")),
         *("--memory", str(task.budget_bytes)),
     ]
@@ -121,7 +126,7 @@ def spark(task: Task) -> Call:
         capture_output=True,
         text=True,
     ).stdout.strip()
-    nodes = len(task.site.fleet.nodes)
+    nodes = len(task.site.node_set.nodes)
     properties = {
         "spark.executor.memory": f"{task.budget_bytes >> 20}m",
         "spark.executor.cores": f"{task.site.slots}",

@@ -17,8 +17,8 @@ import tonnage
 from tonnage.api.aggregates import Histogram
 from tonnage.run.reduce.aggregate_reduction import AggregateReduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
-from tonnage.run.reduce.builtin.scatter import Scatter
 from tonnage.run.reduce.builtin.pagerank import PageRank
+from tonnage.run.reduce.builtin.scatter import Scatter
 
 
 class InNumPy(tonnage.Reduction[Partial | None]):

@@ -14,7 +14,7 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 RECORD_BYTES = 100
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Job:
 def connect(job: Job) -> dict[str, NodeAffinitySchedulingStrategy]:
     """Joins the cluster and waits until all nodes have: what binds a task to each, by its name."""
     ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + TIMEOUT_SECONDS
     while True:
         alive = {node["NodeName"]: node["NodeID"] for node in ray.nodes() if node["Alive"]}
         if alive.keys() >= job.inputs.keys():
@@ -72,7 +72,7 @@ def connect(job: Job) -> dict[str, NodeAffinitySchedulingStrategy]:
                 name: NodeAffinitySchedulingStrategy(alive[name], soft=False) for name in job.inputs
             }
         if time.monotonic() > deadline:
-            raise RuntimeError(f"only {', '.join(alive)} joined in {PATIENCE_SECONDS:g} s")
+            raise RuntimeError(f"only {', '.join(alive)} joined in {TIMEOUT_SECONDS:g} s")
         time.sleep(0.1)
 
 

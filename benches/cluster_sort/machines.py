@@ -125,7 +125,7 @@ def tonnage(*command: str) -> str:
     return done.stdout
 
 
-class Fleet:
+class LabCluster:
     """The machines."""
 
     def __init__(self, nodes: Sequence[Node], setting: Setting, kept: Path) -> None:
@@ -249,7 +249,7 @@ class Fleet:
 
 
 @contextmanager
-def standing(count: int, setting: Setting) -> Iterator[Fleet]:
+def standing(count: int, setting: Setting) -> Iterator[LabCluster]:
     """A lab of so many machines with Ray, and a store if one is wanted; gone afterwards."""
     share = setting.gigabytes_per_node * GB
     text = FILE.format(
@@ -272,8 +272,8 @@ def standing(count: int, setting: Setting) -> Iterator[Fleet]:
         tonnage("lab", "ray", "--lab", LAB)
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         nodes = labs.require_up(labs.STATE_DIR, LAB).nodes(labs.STATE_DIR)
-        fleet = Fleet(nodes[:count], setting, kept)
+        cluster = LabCluster(nodes[:count], setting, kept)
         if setting.has_store:
             room = nodes[count].devices[0].mount
-            fleet.keep_in(stack.enter_context(stores.served_on(LAB, nodes[count], room)), room)
-        yield fleet
+            cluster.keep_in(stack.enter_context(stores.served_on(LAB, nodes[count], room)), room)
+        yield cluster

@@ -1,6 +1,6 @@
 """How soon does the explorer show something, and how soon its answer?
 
-    .venv/bin/python benches/explore_paint/bench.py
+    .venv/bin/python benches/explorer_paint/bench.py
 
 The claim: the page of `tonnage explore` over all catalogs, opened in Chromium anew each time, has
 its first contentful paint, as the browser's performance API tells it, in less than 1 s: the median

@@ -68,7 +68,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class NodeSet:
     """All nodes."""
 
     nodes: tuple[Node, ...]
@@ -94,7 +94,7 @@ class Fleet:
 
 
 @contextmanager
-def on_this_machine(count: int, where: Path) -> Iterator[Fleet]:
+def on_this_machine(count: int, where: Path) -> Iterator[NodeSet]:
     """Workers on loopback, with directories in one that is gone afterwards."""
     where.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=where, ignore_cleanup_errors=True) as made:
@@ -103,13 +103,13 @@ def on_this_machine(count: int, where: Path) -> Iterator[Fleet]:
             Node(name, f"{NETWORK}.{number + 1}", Path(made) / name)
             for number, name in enumerate(names)
         )
-        yield Fleet(nodes, f"{made}/{{node}}")
+        yield NodeSet(nodes, f"{made}/{{node}}")
 
 
 @contextmanager
 def in_a_lab(
     tonnage: Path, count: int, link_mb_per_s: float, disk_mb_per_s: float, input_bytes: int
-) -> Iterator[Fleet]:
+) -> Iterator[NodeSet]:
     """A lab's nodes; it is gone afterwards.
 
     Args:
@@ -142,17 +142,17 @@ def in_a_lab(
             )
             for row in told["nodes"]
         )
-        yield Fleet(nodes, str(nodes[0].disk).replace(nodes[0].name, "{node}"))
+        yield NodeSet(nodes, str(nodes[0].disk).replace(nodes[0].name, "{node}"))
     finally:
         _run(tonnage, "lab", "down", "--lab", LAB)
 
 
-def lay_out(tonnage: Path, fleet: Fleet, input_bytes: int) -> None:
+def lay_out(tonnage: Path, node_set: NodeSet, input_bytes: int) -> None:
     """The sort benchmark's records, in order of their numbers shared out among the nodes."""
-    for node in fleet.nodes:
+    for node in node_set.nodes:
         node.input.parent.mkdir(parents=True, exist_ok=True)
-    records = input_bytes // RECORD_BYTES * len(fleet.nodes)
-    _run(tonnage, "gensort", str(records), *(str(node.input) for node in fleet.nodes))
+    records = input_bytes // RECORD_BYTES * len(node_set.nodes)
+    _run(tonnage, "gensort", str(records), *(str(node.input) for node in node_set.nodes))
 
 
 def _run(tonnage: Path, *arguments: str) -> str:

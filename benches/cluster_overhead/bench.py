@@ -1,6 +1,6 @@
-"""What a fleet's machinery costs: the same measurement on one machine, with and without Ray.
+"""What a cluster's machinery costs: the same measurement on one machine, with and without Ray.
 
-    sudo .venv/bin/python benches/fleet_overhead/bench.py
+    sudo .venv/bin/python benches/cluster_overhead/bench.py
 
 On a lab of one node with Ray the same is measured in turns: by an agent while Ray's processes run,
 and by the command while they are stopped (SIGSTOP), when they take no core. So turns are seconds
@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.system.cgroups import processes_in
 from tonnage.measure.trial.environment import capture
@@ -166,12 +167,12 @@ def main() -> int:
     parser.add_argument("--mb-per-s", type=int, default=200)
     parser.add_argument("--iops", type=int, default=2000)
     parser.add_argument("--lab", default="overhead")
-    parser.add_argument("--out", type=Path, default=Path("target/fleet-overhead.json"))
+    parser.add_argument("--out", type=Path, default=Path("target/cluster-overhead.json"))
     options = parser.parse_args()
     if options.out.exists():
         parser.error(f"--out {options.out} is there: move it, or name another file")
     known = {
-        "environment": dataclasses.asdict(capture([])),
+        "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
     }
     found: dict[str, dict[str, list[float]]] = {}

@@ -1,14 +1,14 @@
 """Do machines of two kinds reduce as fast together as they could?
 
-    sudo .venv/bin/python benches/reduce_fleet/bench.py
+    sudo .venv/bin/python benches/reduce_cluster/bench.py
 
 MATE-EC2's heterogeneous fleets: eight machines of a lab, from eight small ones (0L/8S) to eight
 large ones (8L/0S), where a large one has a link of twice the rate. All objects are in a store that
 has no limit of its own, a machine of the lab as well. k-means and PCA are run `--repeats` times on
-each fleet; each reduction's record is kept in `--out`, and what was done is not done again.
+each cluster; each reduction's record is kept in `--out`, and what was done is not done again.
 
 What each kind carries is known from the fleets of one kind, so the optimum of a mixed one is its
-bytes by the sum of its machines' rates. The claim, of medians: a mixed fleet takes at most 3 % more
+bytes by the sum of its machines' rates. The claim, of medians: a mixed cluster takes at most 3 % more
 than that for k-means, and 5 % for PCA. For fleets of one kind it is told how much of their links'
 rates they had, which nobody claims. Needs root, Ray, what a lab needs, and the tests' S3 server.
 """
@@ -110,7 +110,7 @@ def reduced(node: str, endpoint: str, job: str) -> dict[str, Any]:
 
 
 def told(records: dict[tuple[str, int], list[ReductionRecord]], small: float) -> bool:
-    """Prints what came of each fleet; whether a claim was missed."""
+    """Prints what came of each cluster; whether a claim was missed."""
     missed = False
     for job in JOBS:
         bytes_a_second = {
@@ -138,7 +138,7 @@ def told(records: dict[tuple[str, int], list[ReductionRecord]], small: float) ->
 def main() -> int:
     """Runs what was not run yet, and says how far from the optimum it was."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=stores.ROOT / "target" / "reduce_fleet")
+    parser.add_argument("--out", type=Path, default=stores.ROOT / "target" / "reduce_cluster")
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of input, in 16 objects")
     parser.add_argument("--small-mb-per-s", type=float, default=10, help="link of a small one")
     parser.add_argument("--large", type=int, nargs="+", default=MIXES, help="how many are large")

@@ -1,7 +1,7 @@
 """How near to their limit machines sort, and whether it stays so as they grow in number.
 
-    sudo .venv/bin/python benches/fleet_sort/bench.py
-    sudo .venv/bin/python benches/fleet_sort/bench.py --nodes 1 2 4 8 --durability none
+    sudo .venv/bin/python benches/cluster_sort/bench.py
+    sudo .venv/bin/python benches/cluster_sort/bench.py --nodes 1 2 4 8 --durability none
 
 For each number of machines a lab of its own, in which each machine has its own link and disk, and
 as many bytes as in any other: what disks and links carry is measured, then the same input sorted
@@ -24,6 +24,7 @@ from pathlib import Path
 from machines import VOLUMES, Run, Setting, standing
 
 from tonnage.base.records import write_atomically
+from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture
 
 LEAST_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
@@ -50,7 +51,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--connections", type=int, default=None, help="as tonnage run sort takes it")
     add("--link-mb-per-s", type=float, default=60)
     add("--disk-mb-per-s", type=float, default=120)
-    add("--out", type=Path, default=Path("target/fleet-sort.json"), help="every sample")
+    add("--out", type=Path, default=Path("target/cluster-sort.json"), help="every sample")
     add("--json", action="store_true", help="print that instead of a table")
     options = parser.parse_args(arguments)
     if options.out.exists():
@@ -116,8 +117,8 @@ def main() -> int:
     """Runs all; prints the table, and ends with 1 if a claim does not hold."""
     options = parse(sys.argv[1:])
     known = {
-        "benchmark": "fleet_sort",
-        "environment": dataclasses.asdict(capture([])),
+        "benchmark": "cluster_sort",
+        "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
     }
     setting = Setting(
@@ -131,12 +132,12 @@ def main() -> int:
     runs: list[Run] = []
     for count in options.nodes:
         durabilities = [each for each in options.durability if count > 1 or each != "replicated"]
-        with standing(count, setting) as fleet:
-            fleet.lay_out()
-            capacities = fleet.measure()
+        with standing(count, setting) as cluster:
+            cluster.lay_out()
+            capacities = cluster.measure()
             for _ in range(options.rounds):
                 for durability in durabilities:
-                    runs.append(fleet.sort(durability, capacities))
+                    runs.append(cluster.sort(durability, capacities))
                     print(render(runs[-1:]).splitlines()[1], file=sys.stderr)
                     # After each run: one that is killed leaves what it had.
                     told = known | {"runs": [dataclasses.asdict(run) for run in runs]}
