@@ -89,7 +89,7 @@ def test_every_phase_node_and_resource_is_there(browser: Browser, tmp_path: Path
         rows = page.inner.locator("table tbody tr").evaluate_all(
             "rows => rows.map(row => [...row.cells].map(cell => cell.innerText))"
         )
-    assert said.count("27.1 s") >= 2 and "94 %" in said and "as foreseen" in said
+    assert said.count("27.1 s") >= 2 and "94 %" in said and "as predicted" in said
     assert "Sorted 8.00 GB on 4 nodes in 50.8 s; planned 42.0 s." in said
     found = [[plain(cell) for cell in row] for row in rows]
     one, two = run.compared.phases
@@ -131,8 +131,8 @@ def test_losses_rounds_and_evil_names_are_shown_as_text(browser: Browser, tmp_pa
         assert page.inner.title() != "taken"
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
     assert "1 node of 4 lost" in said and f"{evil}: died: <b>its machine</b> is gone" in said
-    assert "No limits: what the machines carry was not given (--capacities)." in said
-    assert "No plan was followed (--plan)." in said
+    assert "No limits: no measured capacities were given." in said
+    assert "No plan was given." in said
 
 
 @pytest.mark.browser
@@ -140,8 +140,8 @@ def test_a_large_fleet_is_drawn_in_part_and_told_whole(browser: Browser, tmp_pat
     with shown(browser, compared(100), tmp_path, NARROW) as page:
         assert page.inner.locator("#chart-pass_one .ytick").count() == 32
         note = page.inner.locator("figure:has(#chart-pass_one) .note").inner_text()
-        assert "32 of 100 nodes" in plain(note)
-        details = page.inner.locator("details:has(summary:text('What each node did in all'))")
+        assert "32 of 100 slowest nodes" in plain(note)
+        details = page.inner.locator("details:has(summary:text('Totals by node'))")
         assert details.locator("tbody tr").count() == 100
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
 
@@ -150,7 +150,7 @@ def test_what_a_checksum_is_of_is_said() -> None:
     run = compared()
     assert f"checksum {run.checksum}, the input&#x27;s" in render(run)
     page = render(replace(run, job="mapreduce"))
-    assert f"checksum {run.checksum}, of what was shuffled" in page
+    assert f"checksum {run.checksum}, of the shuffled data" in page
     assert "the input&#x27;s" not in page
 
 
@@ -162,15 +162,15 @@ def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
     run = replace(run, compared=compare(run))
     page = render(run)
     # Of each of four nodes, five stages of pass one and three of pass two took a second.
-    assert "Core seconds of phases are without those of functions: 32.0 of 36.0." in page
+    assert "Core seconds of phases exclude functions: 32.0 of 36.0." in page
     assert page.count("the CPU, without functions") == 2 * len(NODES)
 
 
 def test_what_an_older_record_lacks_is_said() -> None:
     page = render(replace(compared(), compared=None))
-    assert "This record has no phases to show" in page and "chart-bytes" in page
+    assert "This record has no phases" in page and "chart-bytes" in page
     nothing = replace(compared(), nodes=[], rounds=[], bytes=0, compared=None)
-    assert "No node did anything." in render(nothing) and "No round was needed." in render(nothing)
+    assert "No node did any work." in render(nothing) and "No round was needed." in render(nothing)
 
 
 def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     (tmp_path / "begun" / JOB).write_text("{}")
     for arguments, said in (
         (("job", "m.json"), "job is a job on a cluster: give it alone"),
-        (("job", "--price", "n=1"), "--price: it is for measurements, and job is a job"),
-        (("one.json",), "one.json: a sort on one machine: give a job on a fleet"),
+        (("job", "--price", "n=1"), "--price is for measurements, and job is a job"),
+        (("one.json",), "one.json: a sort on one machine: give a job on a cluster"),
         (("begun",), "has not finished: its command with --job-dir begun resumes it"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)

@@ -106,9 +106,9 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
     other.write_text((KEPT.parent / "job-1.json").read_text())
     broken.write_text('{"schema": "tonnage.plan/1"}')
     for given, why in (
-        ((KEPT, other), "is none: give plans alone"),
+        ((KEPT, other), "give only plans"),
         ((KEPT, KEPT), "a plan is given twice"),
-        ((broken,), "tonnage.plan/1"),
+        ((broken,), "broken.json: $.job: missing"),
         ((KEPT, "--price", "m=1"), "--price: it is for measurements"),
         ((tmp_path / "page.json",), "is a plan, and would be written over"),
     ):

@@ -113,7 +113,7 @@ def test_the_command_takes_a_directory_of_records(tonnage: Tonnage, tmp_path: Pa
     assert told.swept[0].cells[0].seconds == 1.5
     assert ReductionSweep.read(page.with_suffix(".json")) == told
     said = tonnage.run("report", tmp_path / "0.json", "--output", page).stdout
-    assert "The fastest of 1 given" in said
+    assert "The fastest of 1 fixed choices" in said
     (tmp_path / "1.json").write_text('{"schema": "tonnage.reduction/1"}')
     refused = tonnage.run("report", tmp_path, "--output", page, check=False)
-    assert refused.returncode == 2 and "tonnage.reduction/1" in refused.stderr
+    assert refused.returncode == 2 and "1.json: $.job: missing" in refused.stderr

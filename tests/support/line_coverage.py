@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -16,7 +16,8 @@ from support.browser import Page
 class ModuleLines:
     """The lines of functions of some modules that have not run yet."""
 
-    def __init__(self, modules: Iterable[ModuleType]) -> None:
+    def __init__(self, modules: Iterable[ModuleType], skipped: Sequence[str] = ()) -> None:
+        self._skipped = skipped
         self._ran: dict[str, set[int]] = {str(module.__file__): set() for module in modules}
 
     @contextmanager
@@ -35,7 +36,7 @@ class ModuleLines:
         for file, ran in self._ran.items():
             source = Path(file).read_text()
             text = source.splitlines()
-            lines = sorted(_function_lines(compile(source, file, "exec")) - ran)
+            lines = sorted(_function_lines(compile(source, file, "exec"), self._skipped) - ran)
             found += [f"{Path(file).name}:{line}: {text[line - 1].strip()}" for line in lines]
         return found
 
@@ -51,14 +52,14 @@ class ModuleLines:
         return on_line
 
 
-def _function_lines(code: CodeType, inside: bool = False) -> set[int]:
+def _function_lines(code: CodeType, skipped: Sequence[str], inside: bool = False) -> set[int]:
     """Lines of functions and methods; those of modules and class bodies run when imported."""
     is_function = inside or bool(code.co_flags & 0x2)  # CO_NEWLOCALS
     lines = {line for _, line in dis.findlinestarts(code) if line} if is_function else set()
     lines.discard(code.co_firstlineno)
     for each in code.co_consts:
-        if isinstance(each, CodeType):
-            lines |= _function_lines(each, is_function)
+        if isinstance(each, CodeType) and each.co_name not in skipped:
+            lines |= _function_lines(each, skipped, is_function)
     return lines
 
 
@@ -67,8 +68,7 @@ class ScriptLines:
 
     def __init__(self, scripts: Mapping[str, str]) -> None:
         self._scripts = scripts
-        self._ran: dict[str, set[int]] = {name: set() for name in scripts}
-        self._code: dict[str, set[int]] = {name: set() for name in scripts}
+        self._ran = {name: bytearray(len(text)) for name, text in scripts.items()}
 
     @contextmanager
     def recording(self, page: Page) -> Iterator[None]:
@@ -84,32 +84,30 @@ class ScriptLines:
         session.detach()
 
     def missed(self) -> list[str]:
-        """``script:line: text`` of each line with a part that did not run."""
-        return [
-            f"{name}.js:{line + 1}: {text.splitlines()[line].strip()}"
-            for name, text in self._scripts.items()
-            for line in sorted(self._code[name] - self._ran[name])
-        ]
+        """``script:line: text`` of each line with a part that did not run on any page."""
+        found = []
+        for name, text in self._scripts.items():
+            place = 0
+            for number, line in enumerate(text.splitlines(keepends=True), start=1):
+                code = line.strip()
+                begin = place + len(line) - len(line.lstrip())
+                place += len(line)
+                if not code.strip("{}()[]; ,") or code.startswith(("//", "/*", "*")):
+                    continue
+                if not all(self._ran[name][begin : begin + len(code)]):
+                    found.append(f"{name}.js:{number}: {code}")
+        return found
 
     def _add(self, source: str, functions: list[dict[str, Any]]) -> None:
         if not all(text in source for text in self._scripts.values()):
             return
-        count = [1] * len(source)
+        ran = bytearray(b"\x01" * len(source))
         # Inner ranges come after those around them, and override them.
         for function in functions:
             for part in function["ranges"]:
                 begin, end = part["startOffset"], min(part["endOffset"], len(source))
-                count[begin:end] = [part["count"]] * (end - begin)
+                ran[begin:end] = bytes([part["count"] > 0]) * (end - begin)
         for name, text in self._scripts.items():
-            place = source.index(text)
-            for number, line in enumerate(text.splitlines(keepends=True)):
-                code = line.strip()
-                if code and not code.startswith(("//", "/*", "*")):
-                    self._code[name].add(number)
-                    skipped = len(line) - len(line.lstrip())
-                    begin = place + skipped
-                    # Closing brackets belong to whatever is around.
-                    part = count[begin : begin + len(code)]
-                    if all(part) or not code.strip("{}()[]; ,"):
-                        self._ran[name].add(number)
-                place += len(line)
+            begin = source.index(text)
+            known = self._ran[name]
+            known[:] = bytes(map(max, known, ran[begin : begin + len(text)]))

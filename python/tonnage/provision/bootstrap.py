@@ -1,7 +1,7 @@
-"""What is done on a node once it can be reached, as commands of a shell; pure functions.
+"""Build the shell commands that set up a reachable node.
 
-A node gets Tonnage's wheel, installs it with Ray (`plan.handover.install`), and starts Ray, which
-lets in who has the launch's token. What runs there finds both by ``~/tonnage/environment``.
+A node receives Tonnage's wheel, installs it with Ray (`export.rental`), and starts Ray, which requires
+the launch's token. Commands find both through ``~/tonnage/environment``.
 """
 
 from __future__ import annotations
@@ -15,33 +15,30 @@ from tonnage.provision.export.ray import VERSION
 from tonnage.provision.export.rental import WHEELS, Rental
 
 PORT = 6379
-"""Of Ray's head."""
+"""The port of Ray's head."""
 HOME = "~/tonnage"
 WHEEL_PLACE = next(iter(WHEELS))
 MOUNTED = "/run/tonnage-disks"
-"""There once all disks of a node are mounted (`plan.handover.mount`)."""
+"""Exists once all disks of a node are mounted."""
 BOOT_SECONDS = 600.0
-"""How long a node may take for its disks, which are made anew."""
+"""Time limit for creating file systems on a node's disks."""
 ALIVE = """
 import ray
 ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
 print(*(node["NodeName"] for node in ray.nodes() if node["Alive"]), sep=" ")
 """
-"""Asks the cluster for its nodes."""
-ELSEWHERE = "/var/tmp"
-"""What is looked at of a node that keeps nothing on disks."""
+"""Print the cluster's nodes."""
+FALLBACK_DIRECTORY = "/var/tmp"
+"""The directory to measure on a node without data disks."""
 
 
 def ping() -> str:
-    """Nothing but an answer."""
+    """Check that the node answers."""
     return "true"
 
 
 def wait_for_disks() -> str:
-    """Waits until the disks are mounted, or it is known that they cannot be.
-
-    What says so is cloud-init, where the image has it: it runs what mounts them.
-    """
+    """Wait until the disks are mounted or mounting failed, as cloud-init reports."""
     return (
         "if command -v cloud-init > /dev/null; then cloud-init status --wait > /dev/null || true; "
         f"fi; test -e {MOUNTED} || {{ tail -n 3 /var/log/cloud-init-output.log >&2; exit 1; }}"
@@ -49,29 +46,29 @@ def wait_for_disks() -> str:
 
 
 def receive_wheel(wheel: Path) -> str:
-    """Takes the wheel, which it reads; and has no other."""
+    """Store the wheel from stdin in place of any other."""
     place = f"{WHEEL_PLACE}/{shlex.quote(wheel.name)}"
     return f"mkdir -p {WHEEL_PLACE} && rm -f {WHEEL_PLACE}/*.whl && cat > {place}"
 
 
 def receive_token() -> str:
-    """Takes Ray's token, which it reads."""
+    """Store Ray's token from stdin."""
     return "umask 077 && mkdir -p ~/.ray && cat > ~/.ray/auth_token"
 
 
 def install(rental: Rental) -> str:
-    """Installs Tonnage, and the Ray that it was tested with."""
+    """Install Tonnage and the tested version of Ray."""
     return rental.install(f"ray[default]=={VERSION}")
 
 
 def environment(head: str) -> str:
-    """Tells what runs on the node where Ray is, and has the user's own shells know it too."""
+    """Write the environment that finds Ray, and source it in the user's shells."""
     lines = {
         "PATH": f"{HOME}/bin:$PATH",
         "RAY_ADDRESS": f"{head}:{PORT}",
         "RAY_AUTH_MODE": "token",
         "RAY_USAGE_STATS_ENABLED": "0",
-        # What is measured goes first.
+        # Measuring has priority.
         "RAY_worker_niceness": "0",
     }
     text = "".join(f"export {name}={value}\n" for name, value in lines.items())
@@ -83,15 +80,15 @@ def environment(head: str) -> str:
 
 
 def start_ray(address: str, name: str, head: str | None, labels: Mapping[str, str]) -> str:
-    """Starts Ray.
+    """Start Ray on a node.
 
     Args:
-        address: The node's, among the nodes.
-        name: What Ray is to call it.
-        head: The head's address; ``None``: it is the head.
-        labels: What is to be known of the node.
+        address: The node's private address.
+        name: The node's name in Ray.
+        head: The head's address; ``None`` on the head.
+        labels: Labels of the node.
     """
-    told = {
+    variables = {
         "address": address,
         "name": name,
         "head": head or "",
@@ -99,11 +96,11 @@ def start_ray(address: str, name: str, head: str | None, labels: Mapping[str, st
         "labels": ",".join(f"{key}={value}" for key, value in labels.items()),
     }
     script = (Path(__file__).parent / "start.sh").read_text()
-    return "".join(f"{key}={shlex.quote(value)}\n" for key, value in told.items()) + script
+    return "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items()) + script
 
 
 def labels(rental: Rental, zone: str | None) -> dict[str, str]:
-    """What was rented, as measurements tell it."""
+    """Labels that state what was rented, for measurements."""
     known = {
         PROVIDER: rental.candidate.provider,
         MACHINE_TYPE: rental.offer.type,
@@ -115,41 +112,49 @@ def labels(rental: Rental, zone: str | None) -> dict[str, str]:
 
 
 def list_nodes() -> str:
-    """Tells the names of all nodes, in the last line."""
+    """Print the names of all nodes in the last line."""
     return f". {HOME}/environment && python -c {shlex.quote(ALIVE)}"
 
 
 def screen(
     rental: Rental, number: int, size_bytes: int, seconds: float, patience_seconds: float
 ) -> str:
-    """Screens all nodes; of the head, whose answer is JSON.
+    """Screen all nodes from the head; prints JSON.
 
     Args:
         rental: What was rented.
-        number: Of this screening.
-        size_bytes: What a trial of a disk moves at most.
-        seconds: How long it takes at most.
-        patience_seconds: For how long who says nothing is waited for.
+        number: The number of this screening.
+        size_bytes: The most that a disk trial moves.
+        seconds: The longest time of a trial.
+        patience_seconds: Time limit for silent nodes.
     """
-    told = ["--size", str(size_bytes), "--seconds", f"{seconds:g}", "--cluster", "auto", "--json"]
-    told += ["--timeout", f"{patience_seconds:g}s"]
-    told += [word for place in disk_directories(rental) for word in ("--dir", place)]
+    options = [
+        "--size",
+        str(size_bytes),
+        "--seconds",
+        f"{seconds:g}",
+        "--cluster",
+        "auto",
+        "--json",
+    ]
+    options += ["--timeout", f"{patience_seconds:g}s"]
+    options += [word for place in disk_directories(rental) for word in ("--dir", place)]
     out = f"{HOME}/screening-{number}"
     return (
         f". {HOME}/environment && rm -rf {out} && "
-        f"tonnage measure screen --output {out} {shlex.join(told)}"
+        f"tonnage measure screen --output {out} {shlex.join(options)}"
     )
 
 
 def disk_directories(rental: Rental) -> list[str]:
-    """Where the disks of a node are mounted; of unknown number only the first is known."""
+    """The mount points of a node's disks; only the first if their number is unknown."""
     own = 1 if rental.local_disks is None else rental.local_disks
     attached = rental.candidate.volumes.count if rental.candidate.volumes else 0
-    found = [f"/tonnage/local-{at}" for at in range(own)]
-    found += [f"/tonnage/volume-{at}" for at in range(attached)]
-    return found or [ELSEWHERE]
+    directories = [f"/tonnage/local-{at}" for at in range(own)]
+    directories += [f"/tonnage/volume-{at}" for at in range(attached)]
+    return directories or [FALLBACK_DIRECTORY]
 
 
 def run_command(command: list[str]) -> str:
-    """A command of the user's; of the head."""
+    """Run a user's command on the head."""
     return f". {HOME}/environment && exec {shlex.join(command)}"

@@ -1,8 +1,7 @@
-"""How nodes are reached: a program like ssh, a process for each node, many at once.
+"""Run commands on nodes through ssh, a process for each node, many at once.
 
-The program is the user's to choose, as git's and rsync's is: ``ssh``, with options, or what takes
-the same arguments. Processes are watched by one loop, and those that are left when it ends, however
-it does, are killed: none outlives a Ctrl-C.
+The user may choose another program with ssh's arguments, as for git and rsync. One loop watches all
+processes and kills those that remain when it ends, so that none outlives a Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ AT_ONCE = 64
 PAUSE_SECONDS = 0.05
 CONNECT_SECONDS = 10
 ALIVE_SECONDS, ALIVE_TIMES = 15, 8
-"""A connection that says nothing for so long, so many times, is gone."""
-LAST = 400
-"""Letters of what a command said that are told if it fails."""
+"""A connection is lost after so many silent intervals."""
+ERROR_CHARACTERS = 400
+"""Characters of a failed command's output in its error."""
 
 OnDone = Callable[[int, int], None]
-"""Told how many nodes are done, and how many there are."""
+"""Called with the number of finished nodes and of all nodes."""
 
 
 @dataclass(frozen=True)
 class SshClient:
-    """The program that reaches nodes, and as whom."""
+    """The ssh program and user."""
 
     program: tuple[str, ...]
     user: str
     known_hosts: Path
-    """Keys of nodes, each taken when it is first seen: their addresses were others' before."""
+    """A file of its own, since addresses are reused: host keys are accepted when first seen."""
 
     def command(self, address: str, wanted: str) -> list[str]:
-        """The command that runs another one, of a shell, on a node."""
+        """Build the local command that runs a shell command on a node."""
         options = {
             "BatchMode": "yes",
             "StrictHostKeyChecking": "accept-new",
@@ -49,13 +48,15 @@ class SshClient:
             "ServerAliveInterval": ALIVE_SECONDS,
             "ServerAliveCountMax": ALIVE_TIMES,
         }
-        told = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-        return [*self.program, *told, f"{self.user}@{address}", wanted]
+        options_given = [
+            word for name, value in options.items() for word in ("-o", f"{name}={value}")
+        ]
+        return [*self.program, *options_given, f"{self.user}@{address}", wanted]
 
 
 @dataclass(frozen=True)
 class RemoteCommand:
-    """A command, and what it reads."""
+    """A local command and its stdin."""
 
     command: list[str]
     stdin: bytes | Path = b""
@@ -63,7 +64,7 @@ class RemoteCommand:
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command said, and ended with; ``None``: it did not end in time."""
+    """The output and exit code of a command; ``None`` if it timed out."""
 
     code: int | None
     out: str = ""
@@ -71,27 +72,31 @@ class CommandResult:
 
     @property
     def failure(self) -> str:
-        """Why it failed, in a line."""
+        """Why it failed, in one line."""
         if self.code is None:
             return "no answer in time"
-        said = " ".join((self.err or self.out).split())[-LAST:]
-        return said or f"ended with {self.code}"
+        results = " ".join((self.err or self.out).split())[-ERROR_CHARACTERS:]
+        return results or f"exit code {self.code}"
 
 
 def run_all(
     tasks: Mapping[str, RemoteCommand], seconds: float, on_done: OnDone
 ) -> dict[str, CommandResult]:
-    """Carries out a task of each node, and gives what came of it.
+    """Run a command for each node and return the results.
 
     Args:
-        tasks: By node.
-        seconds: How long each may take.
-        on_done: Shows how far it is.
+        tasks: Commands by node.
+        seconds: Time limit of each.
+        on_done: Shows progress.
 
     Raises:
         RunError: There is no such program.
     """
-    waiting, running, said = list(tasks.items()), dict[str, _Running](), dict[str, CommandResult]()
+    waiting, running, results = (
+        list(tasks.items()),
+        dict[str, _Running](),
+        dict[str, CommandResult](),
+    )
     with tempfile.TemporaryDirectory(prefix="tonnage-") as room:
         try:
             while waiting or running:
@@ -100,19 +105,19 @@ def run_all(
                     running[node] = _Running(task, Path(room) / str(len(waiting)))
                 for node, each in list(running.items()):
                     if each.has_ended or each.seconds > seconds:
-                        said[node] = each.end()
+                        results[node] = each.end()
                         del running[node]
-                on_done(len(said), len(tasks))
+                on_done(len(results), len(tasks))
                 if running:
                     time.sleep(PAUSE_SECONDS)
         finally:
             for each in running.values():
                 each.end()
-    return said
+    return results
 
 
 def run_foreground(command: list[str], *, to_stderr: bool) -> int:
-    """Carries out a command that says what it says to who called; gives what it ended with."""
+    """Run a command in the foreground and return its exit code."""
     stdout = sys.stderr if to_stderr else None
     process = _started(command, stdin=subprocess.DEVNULL, stdout=stdout)
     try:
@@ -123,7 +128,7 @@ def run_foreground(command: list[str], *, to_stderr: bool) -> int:
 
 
 class _Running:
-    """A task under way; out of reach of a terminal's Ctrl-C, which is its caller's."""
+    """A running command in a session of its own: Ctrl-C is the caller's to handle."""
 
     def __init__(self, task: RemoteCommand, room: Path) -> None:
         self._began = time.monotonic()
@@ -147,7 +152,7 @@ class _Running:
         return self._process.poll() is not None
 
     def end(self) -> CommandResult:
-        """Ends it, if it has not ended, and gives what came of it."""
+        """Kill it if still running, and return the result."""
         code = self._process.poll()
         self._process.kill()
         self._process.wait()
@@ -158,4 +163,4 @@ def _started(command: list[str], **files: Any) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, start_new_session=True, **files)
     except OSError as why:
-        raise core.RunError(f"--ssh {command[0]}: {why.strerror}") from why
+        raise core.RunError(f"{command[0]}: {why.strerror}") from why

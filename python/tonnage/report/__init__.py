@@ -1,7 +1,6 @@
-"""The report: a study as one page of HTML that opens anywhere, offline.
+"""Render records as self-contained HTML pages that work offline.
 
-It computes nothing. Every figure it states is in the record; counters are differenced into rates
-only to be drawn.
+Pages compute nothing: every number is in the record. Only counters are turned into rates, to be drawn.
 """
 
 from tonnage.report.study.page import write_report

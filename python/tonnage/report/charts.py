@@ -1,7 +1,7 @@
-"""Charts as Plotly reads them, and the figure elements that hold them.
+"""Build Plotly charts, and the figure elements that hold them.
 
-A colour is a name (``--read``) that the page's style sheet defines for light and for dark; the
-page's script puts the colour in, and puts in the other when the scheme changes.
+Colours are CSS variables (``--read``), which the style sheet defines for the light and the dark scheme;
+the page's script fills them in.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tonnage.report.study.counters import Series
 
 Trace = dict[str, Any]
 
-# Left of every chart over time, so that their axes lie below one another.
+# The same for every chart over time, so that their axes align.
 LEFT, RIGHT, TOP, BOTTOM = 50, 10, 6, 22
-# Figures at an axis: 25,000 and not 25k.
+# Tick labels: 25,000 instead of 25k.
 PLAIN = {"separatethousands": True, "exponentformat": "none"}
-# A phase shorter than this share of the job has no room for its name.
+# Phases shorter than this share of the job have no room for a name.
 NAMED_SHARE = 0.08
 LANE_HEIGHT = 60
 LANE_NAME = 0.36  # The share of a lane that its name takes.
@@ -29,7 +29,7 @@ LANE_NAME = 0.36  # The share of a lane that its name takes.
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, its height in pixels, what it says in words, and the names of its colours."""
+    """A chart with its height in pixels, a text description, and its legend."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ class Chart:
     note: Child = None
 
     def figure(self) -> Html:
-        """The figure that the chart is drawn into."""
+        """The figure element that the chart is drawn into."""
         keys = [
             tag("li", tag("i", style=f"background:var({colour})"), name)
             for colour, name in self.legend
@@ -61,7 +61,7 @@ class Chart:
         return tag("figure", title, plot, note)
 
     def data(self) -> dict[str, Any]:
-        """What the page's script draws."""
+        """The data that the page's script draws."""
         return {"traces": self.traces, "layout": self.layout}
 
 
@@ -79,7 +79,7 @@ def line(series: Series, colour: str, name: str, unit: str) -> Trace:
 
 
 def area(series: Series, colour: str, name: str, unit: str, stack: str | None = None) -> Trace:
-    """A filled line over time, on top of those before it if it is of a stack."""
+    """A filled line over time, stacked on the lines before it in the same stack."""
     trace = line(series, colour, name, unit)
     trace["line"]["width"] = 0 if stack else 1.5
     trace |= {"fillcolor": colour if stack else f"{colour}-soft"}
@@ -112,7 +112,7 @@ def time_layout(until: float, phases: Sequence[Phase], *, named: bool = False) -
 
 
 def zero_based_axis(most: float | None = None, **more: Any) -> dict[str, Any]:
-    """A vertical axis from zero, whose range stays when time is zoomed into."""
+    """A vertical axis from zero that does not zoom."""
     limits = {"rangemode": "tozero"} if most is None else {"range": [0, most]}
     return {"fixedrange": True, "nticks": 5, **PLAIN, **limits, **more}
 
@@ -142,7 +142,7 @@ def level_line(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def split_into_lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
-    """Makes a layout one of a lane for each name, from the top; tells its height."""
+    """Split a layout into a lane for each name, from the top; return its height."""
     layout.pop("yaxis")
     each = 1 / len(names)
     for place, name in enumerate(names):
@@ -170,7 +170,7 @@ def split_into_lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
 
 
 def grouped_bars_layout(names: Sequence[str]) -> dict[str, Any]:
-    """The layout of bars that lie, one group for each name, from the top."""
+    """The layout of horizontal bars, a group for each name, from the top."""
     return {
         "margin": {"l": 76, "r": 14, "t": 6, "b": 34},
         "barmode": "group",

@@ -1,4 +1,4 @@
-"""Where and how it was done: warnings, environment, devices, settings, versions, commands."""
+"""Render warnings, machine, devices, settings, versions and commands."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def environment_section(study: Study) -> Html:
         settings_table("Settings of the study", study.settings),
     ]
     if study.run:
-        caption = "Settings of the job; under plan is the most that it was to use"
+        caption = "Settings of the job; plan has the planned maximum"
         parts.append(settings_table(caption, study.run.settings))
     parts += [tag("h3", "Versions"), fact_list(study.environment.versions.items())]
     parts += [tag("h3", "Commands"), command_block("The study", study.command)]
@@ -32,7 +32,7 @@ def environment_section(study: Study) -> Html:
 
 
 def machine_facts(environment: Environment) -> Html:
-    """What a machine is."""
+    """Render the facts of a machine."""
     limit = environment.memory_limit_bytes
     return fact_list(
         [
@@ -67,11 +67,11 @@ def _devices(devices: list[Device]) -> Html:
         ]
         for device in devices
     ]
-    return table("What holds the directories", columns, rows, numeric=("Size",))
+    return table("Devices of the directories", columns, rows, numeric=("Size",))
 
 
 def settings_table(caption: str, values: dict[str, Any]) -> Html:
-    """Settings by their names."""
+    """Render settings as a table."""
     rows: list[list[Child]] = [
         [tag("code", name), tag("span", formatting.setting(name, value), class_="setting")]
         for name, value in _flat(values)
@@ -80,7 +80,7 @@ def settings_table(caption: str, values: dict[str, Any]) -> Html:
 
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Settings within settings as ``outer.inner``."""
+    """Flatten nested settings to ``outer.inner``."""
     pairs: list[tuple[str, Any]] = []
     for name, value in settings.items():
         if isinstance(value, dict) and value:
@@ -91,5 +91,5 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def command_block(name: str, line: list[str]) -> Html:
-    """A command that can be typed again."""
+    """Render a command to copy."""
     return join([tag("h4", name), code_block(formatting.command(line), f"{name}'s command")])

@@ -1,4 +1,4 @@
-"""HTML that is escaped by construction: text is escaped, only what was built here is not."""
+"""Build HTML that is escaped by construction: plain strings are escaped, `Html` is not."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 VOID = {"br", "hr", "img", "input", "link", "meta"}
-# The blank between a figure and its unit, at which no line may end.
+# The space between a number and its unit, where no line may break.
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGT]?B(?:/s)?|[KMGT]iB|s|%)(?!\w))")
 
 
 class Html(str):
-    """Markup, to be put into a page as it is."""
+    """Markup, inserted as it is."""
 
     __slots__ = ()
 
@@ -21,26 +21,26 @@ Child = Html | str | None
 
 
 def escape(child: Child) -> Html:
-    """A child as markup: what is not markup yet is escaped, and nothing gives nothing."""
+    """Turn a child into markup: escape plain strings, drop ``None``."""
     if child is None:
         return Html()
     return child if isinstance(child, Html) else exact_text(BEFORE_UNIT.sub("\u00a0", child))
 
 
-def exact_text(said: str) -> Html:
-    """Text as it is, to the last blank."""
-    return Html(html.escape(said))
+def exact_text(value: str) -> Html:
+    """Escape text without touching its spaces."""
+    return Html(html.escape(value))
 
 
 def join(children: Iterable[Child], between: Html = Html()) -> Html:  # noqa: B008
-    """Children in a row."""
+    """Join children."""
     return Html(between.join(escape(child) for child in children))
 
 
 def tag(name: str, *children: Child, **attributes: str | bool | None) -> Html:
-    """An element. Attributes lose a trailing ``_``, and ``_`` within is a hyphen.
+    """Build an element. Attribute names lose a trailing ``_`` and use hyphens for ``_``.
 
-    An attribute that is ``True`` stands alone; one that is ``None`` or ``False`` is left out.
+    ``True`` gives an attribute without value; ``None`` and ``False`` give none.
     """
     opening = name
     for key, value in attributes.items():
@@ -54,18 +54,18 @@ def tag(name: str, *children: Child, **attributes: str | bool | None) -> Html:
 
 
 def slug(name: str) -> str:
-    """A name as an identifier of a page."""
+    """Turn a name into an identifier."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "unnamed"
 
 
 def section(identifier: str, heading: str, *children: Child) -> Html:
-    """A part of the page under a heading of the second level."""
+    """Build a section with a second-level heading."""
     title = tag("h2", heading, id=f"{identifier}-heading")
     return tag("section", title, *children, id=identifier, aria_labelledby=f"{identifier}-heading")
 
 
 def missing_note(what: str) -> Html:
-    """Says what a study does not hold."""
+    """State what the record does not contain."""
     return tag("p", what, class_="missing")
 
 
@@ -78,9 +78,9 @@ def table(
     marked: Iterable[int] = (),
     hide_caption: bool = False,
 ) -> Html:
-    """A table whose first column names its rows, in a box of its own that scrolls sideways.
+    """Build a table that scrolls sideways; its first column has row headers.
 
-    ``numeric`` names the columns that are set to the right, ``marked`` the rows that stand out.
+    ``numeric`` columns are right-aligned, ``marked`` rows are highlighted.
     """
     right, strong = set(numeric), set(marked)
     style = ["number" if column in right else None for column in columns]
@@ -95,36 +95,36 @@ def table(
             tag("td", cell, class_=kind) for cell, kind in zip(row[1:], style[1:], strict=True)
         ]
         body.append(tag("tr", *cells, class_="marked" if place in strong else None))
-    # The inner element stays in sight while a wide table is scrolled.
+    # The inner element stays visible while a wide table scrolls.
     title = tag("caption", tag("span", caption), class_="unseen" if hide_caption else None)
     content = tag("table", title, tag("thead", tag("tr", *head)), tag("tbody", *body))
-    # Can be scrolled, hence must be reachable by keyboard and have a name.
+    # A scrollable region needs a tab stop and a name.
     return tag("div", content, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def fact_list(pairs: Iterable[tuple[str, Child]]) -> Html:
-    """Names and what they stand for, one below the other."""
+    """Build a list of names and values."""
     rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
     return tag("dl", *rows, class_="facts")
 
 
 def code(line: str) -> Html:
-    """A line to be read, or typed, exactly."""
+    """Build inline code."""
     return tag("code", exact_text(line))
 
 
 def cite(measurement: str) -> Html:
-    """A link to a measurement on the page."""
+    """Link to a measurement on the page."""
     return tag("a", code(measurement), href=f"#measurement-{slug(measurement)}")
 
 
 def code_block(line: str, name: str) -> Html:
-    """A long line of code in a box that scrolls."""
+    """Build a scrolling block of code."""
     return tag("pre", code(line), tabindex="0", role="region", aria_label=name)
 
 
 def share_bar(*shares: tuple[float, str]) -> Html:
-    """A small bar of shares of one, each with the class that colours it; for the eye only."""
+    """Build a small stacked bar of shares and their CSS classes, hidden from screen readers."""
     pieces = [
         tag("i", class_=kind, style=f"width:{100 * min(max(share, 0), 1):.1f}%")
         for share, kind in shares

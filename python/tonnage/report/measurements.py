@@ -1,4 +1,4 @@
-"""What the machine carries: every measurement with its trials, raw rates and how it was done."""
+"""Render each measurement with its trials, raw rates and method."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLOURS = {
     "sort": "--work-two",
 }
 OTHER = "--work-three"
-# The harness without a disk is so much faster that on one axis the disks would be lines at zero.
+# Without a disk the harness is so much faster that disks would be flat on one axis.
 APART = "headroom"
 
 
@@ -44,11 +44,11 @@ def measurements_section(study: Study) -> tuple[Html, list[Chart]]:
         drawn += more
     if not parts:
         parts.append(missing_note("Nothing was measured."))
-    return section("measurements", "What this machine carries", *parts), drawn
+    return section("measurements", "Measured throughput of this machine", *parts), drawn
 
 
 def _when(measurement: Measurement, run: RunRecord | None) -> str:
-    """On which side of the job a measurement was made; moments of a record compare as text."""
+    """Whether a measurement was before or after the job; timestamps compare as text."""
     if run is None:
         return ""
     return ", before the job" if measurement.began_at < run.began_at else ", after the job"
@@ -87,8 +87,8 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
 
 
 def _table(measurement: Measurement) -> Html:
-    """A row for each kind of trial, with what every round of it gave, in order."""
-    columns = ["Trial", "MB/s of each", "CPU core-s/GB of each", "Most at work"]
+    """A row for each kind of trial, with the result of each round in order."""
+    columns = ["Trial", "MB/s of each", "CPU core-s/GB of each", "Bottleneck"]
     rows = []
     for kind, trials in _by_kind(measurement.trials).items():
         per_gigabyte = [1e9 * trial.cpu_seconds_per_byte for trial in trials]
@@ -100,7 +100,7 @@ def _table(measurement: Measurement) -> Html:
                 formatting.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
             ]
         )
-    caption = "Trials: each took turns with the others; rates are those of the last stage"
+    caption = "Trials, interleaved; rates are the last stage's"
     return table(caption, columns, rows)
 
 
@@ -130,8 +130,8 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     ]
     return Chart(
         name=name,
-        title=f"Every raw rate, {unit.name}, in the order measured; and how they spread",
-        description=f"Raw rates of each trial over time, and their spread. Trials: {'; '.join(said)}.",
+        title=f"Raw rates, {unit.name}, in the order measured, and their distribution",
+        description=f"Raw rates of each trial over time, and their distribution. Trials: {'; '.join(said)}.",
         height=240 if len(kinds) > 1 else 180,
         traces=traces,
         layout={
@@ -143,7 +143,7 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
                 "showgrid": False,
                 "zeroline": False,
                 "fixedrange": True,
-                "title": {"text": "windows, one trial after another", "font": {"size": 11}},
+                "title": {"text": "windows, trial by trial", "font": {"size": 11}},
             },
             "xaxis2": {
                 "domain": [0.7, 1],
@@ -156,7 +156,7 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
                 "rangemode": "tozero",
                 "fixedrange": True,
                 "nticks": 6,
-                "automargin": True,  # However long its figures are.
+                "automargin": True,  # Room for long tick labels.
                 **PLAIN,
             },
         },
@@ -180,7 +180,7 @@ def _in_order(trials: Sequence[Trial], unit: formatting.Unit) -> list[Trace]:
                 "hovertemplate": f"%{{y:,.4~r}} {unit.name}<extra>%{{fullData.name}}</extra>",
             }
         )
-        first += len(trial.rates) + 2  # A gap to see where the next begins.
+        first += len(trial.rates) + 2  # A gap before the next trial.
     return traces
 
 
@@ -214,7 +214,7 @@ def _how(measurement: Measurement, studied: list[str]) -> Html:
         formatting.mode(mode) for trial in measurement.trials for mode in trial.phase.disk_modes
     )
     pairs: list[tuple[str, Html | str]] = [
-        ("Begun", formatting.moment(measurement.began_at)),
+        ("Started", formatting.moment(measurement.began_at)),
         ("Stopping rule", measurement.stopping_rule),
         ("Page cache", measurement.page_cache),
         ("Disk access", join(map(escape, modes), Html("<br>")) if modes else "no disk"),
@@ -225,7 +225,7 @@ def _how(measurement: Measurement, studied: list[str]) -> Html:
         if key in measurement.settings
     ]
     alone = measurement.command != studied
-    name = "A command that repeats it" if alone else "The study's command; none repeats it alone"
+    name = "Command to repeat it" if alone else "The study's command, which includes it"
     command = formatting.command(measurement.command)
     return join([fact_list(pairs), tag("h4", name), code_block(command, name)])
 
@@ -250,7 +250,7 @@ def _graphs(measurement: Measurement) -> Html | None:
         )
         for number, trial in enumerate(measurement.trials, start=1)
     ]
-    summary = tag("summary", "What every stage of every trial did")
+    summary = tag("summary", "Stages of every trial")
     return join(
         [
             tag("h4", "Graph of each trial"),

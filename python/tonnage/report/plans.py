@@ -1,8 +1,7 @@
-"""The page of plans: what a job costs on each machine type, how long it takes there, and the front.
+"""Render plans: cost and time by machine type, the Pareto front, and the candidates.
 
-Of several plans the same side by side: Themis on EC2's figure 9, a sort's cost with a network that
-never limits, one that scales and the one that was seen, of one's own job and circumstances. It
-computes nothing: every figure is a plan's.
+Several plans appear side by side, like figure 9 of Themis on EC2: a sort's cost with an infinite, a
+scaling and a measured network.
 """
 
 from __future__ import annotations
@@ -23,16 +22,25 @@ SHOWN = 12
 TYPE_HEIGHT, PLAN_HEIGHT = 16, 13
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
 MOST_PLANS = len(COLOURS)
-"""So many can be told apart."""
-COLUMNS = ("Machines", "Nodes", "Time", "Cost", "Limited by", "Evidence", "Calibrated by", "Room")
-FRONT = "Cost over time: nothing is both faster and cheaper in the middle"
+"""The number of distinguishable colours."""
+COLUMNS = (
+    "Machines",
+    "Nodes",
+    "Time",
+    "Cost",
+    "Limited by",
+    "Evidence",
+    "Calibrated by",
+    "Storage",
+)
+FRONT = "Pareto front of median cost and time"
 
 Figure = Literal["cost_usd", "seconds"]
 TITLES: dict[Figure, str] = {"cost_usd": "Cost, USD", "seconds": "Time, s"}
 
 
 def write_plans(plans: Plans, path: Path) -> Path:
-    """Writes the page to ``path``, and the plans beside it, as JSON of the same name.
+    """Write the page to ``path`` and the plans as JSON beside it.
 
     Raises:
         OSError: A file cannot be written.
@@ -50,9 +58,9 @@ def render(plans: Plans) -> str:
         PageSection(
             "types",
             "Machine types",
-            section("types", "What each machine type comes to", *map(Chart.figure, charts)),
+            section("types", "Cost and time by machine type", *map(Chart.figure, charts)),
         ),
-        PageSection("front", "Front", section("front", "Faster, or cheaper", front.figure())),
+        PageSection("front", "Front", section("front", "Faster or cheaper", front.figure())),
     ]
     for place, each in enumerate(plans.plans):
         key = f"plan-{place}"
@@ -65,14 +73,16 @@ def title(plans: Plans) -> str:
     first = plans.plans[0].plan
     whats = {f"{each.plan.job.name} of {formatting.size(each.plan.bytes)}" for each in plans.plans}
     if len(plans.plans) > 1:
-        return f"{formatting.several(len(plans.plans), 'plan')}, of a {formatting.listing(sorted(whats))}"
-    return f"A {whats.pop()}: {best_in_words(first)}"
+        return (
+            f"{formatting.several(len(plans.plans), 'plan')}: {formatting.listing(sorted(whats))}"
+        )
+    return f"{formatting.sentence(whats.pop())[:-1]}: {best_in_words(first)}"
 
 
 def best_in_words(plan: Plan) -> str:
-    """What a plan has first."""
+    """The plan's best candidate in words."""
     if not plan.candidates:
-        return "nothing keeps what is asked"
+        return "no candidate keeps the limits"
     best = plan.candidates[0]
     return (
         f"{best.nodes} x {name_of(best)}, {formatting.duration(best.seconds.median)}, "
@@ -81,7 +91,7 @@ def best_in_words(plan: Plan) -> str:
 
 
 def name_of(candidate: Candidate) -> str:
-    """A machine type and how it is laid out."""
+    """A machine type and its storage layout."""
     placed = ", placed" if candidate.placement else ""
     return f"{candidate.offer} ({candidate.layout}{placed})"
 
@@ -98,7 +108,7 @@ def _header(plans: Plans) -> Html:
 
 
 def _bars(figure: Figure, plans: Plans) -> Chart:
-    """A group for each machine type, cheapest or soonest first; in it a bar for each plan."""
+    """A group for each machine type, best first, with a bar for each plan."""
     best: list[dict[str, Candidate]] = []
     for each in plans.plans:
         first: dict[str, Candidate] = {}
@@ -166,7 +176,7 @@ def _trace(
 
 
 def _front(plans: Plans) -> Chart:
-    """Each plan's front as a line, both axes by powers of ten."""
+    """Each plan's front as a line on logarithmic axes."""
     traces: list[Trace] = []
     said = []
     for place, each in enumerate(plans.plans):
@@ -217,7 +227,7 @@ def _legend(plans: Plans) -> list[tuple[str, str]]:
 
 
 def _plan(key: str, named: NamedPlan) -> Html:
-    """A plan's candidates, what it was asked, and what else it says."""
+    """A plan's candidates, request, notes and excluded offers."""
     plan = named.plan
     rows = [_row(each) for each in plan.candidates]
     notes = [tag("p", formatting.sentence(note), class_="note") for note in plan.notes]
@@ -229,18 +239,18 @@ def _plan(key: str, named: NamedPlan) -> Html:
         "job": plan.job.settings,
     }
     excluded = table(
-        "Offers that are no candidates",
+        "Excluded offers",
         ("Offer", "Why"),
         [[each.offer, each.why] for each in plan.excluded],
     )
-    more = tag("details", tag("summary", f"{len(plan.excluded)} offers are excluded"), excluded)
+    more = tag("details", tag("summary", f"{len(plan.excluded)} excluded offers"), excluded)
     return section(
         key,
         named.name,
         tag("p", f"{best_in_words(plan)}."),
         table(f"Candidates, best first. {formatting.sentence(plan.interval_rule)}", COLUMNS, rows),
         *notes,
-        settings_table("What was asked", asked),
+        settings_table("Request", asked),
         more if plan.excluded else None,
     )
 

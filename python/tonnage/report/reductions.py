@@ -1,8 +1,7 @@
-"""The page of reductions with various chunks and threads: MATE-EC2's figures 4 to 7, of one's own.
+"""Render a sweep of reductions over chunk sizes and threads, like figures 4 to 7 of MATE-EC2.
 
-Execution, retrieval, processing and synchronisation time over the size of a chunk, with a line for
-each number of threads, and what was found while it ran among them. It computes nothing: every
-figure is the sweep's.
+Execution, retrieval, processing and synchronisation time by chunk size, a line for each number of
+threads, with the automatically tuned choice among them.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from tonnage.report.template import PageSection, render_page
 
 FIGURES = {
     "seconds": "Execution time",
-    "retrieval_seconds": "Retrieval time, which a worker waited for chunks",
+    "retrieval_seconds": "Retrieval time: a worker's wait for chunks",
     "processing_seconds": "Processing time of a worker",
-    "synchronisation_seconds": "Synchronisation time, which a worker waited for the others",
+    "synchronisation_seconds": "Synchronisation time: a worker's wait for the others",
 }
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
 FOUND = "--accent"
-PLANNED = ("On", "Planned", "Took", "The interval", "Planned limit", "Found limit")
+PLANNED = ("On", "Planned", "Took", "Interval", "Planned bottleneck", "Bottleneck")
 COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisation", "CPU", "Runs")
 
 
 def write_sweep(sweep: ReductionSweep, path: Path) -> Path:
-    """Writes the page to ``path``, and the sweep beside it, as JSON of the same name.
+    """Write the page to ``path`` and the sweep as JSON beside it.
 
     Raises:
         OSError: A file cannot be written.
@@ -50,9 +49,7 @@ def render(sweep: ReductionSweep) -> str:
         name, key = name_of(swept), f"sweep-{number}"
         parts.append(PageSection(key, name, section(key, name, *body, _table(swept))))
     if sweep.compared:
-        parts.append(
-            PageSection("plan", "Plan", section("plan", "Beside the plan", _planned(sweep)))
-        )
+        parts.append(PageSection("plan", "Plan", section("plan", "Plan and runs", _planned(sweep))))
     parts.append(PageSection("circumstances", "Machine", _circumstances(sweep)))
     return render_page(title(sweep), _header(sweep), parts, drawn)
 
@@ -64,33 +61,33 @@ def title(sweep: ReductionSweep) -> str:
 
 
 def name_of(swept: SweepResult) -> str:
-    """What was reduced, in words."""
+    """The reduction in words."""
     return f"{swept.job} of {formatting.size(swept.bytes)}, {formatting.listing(swept.inputs)}"
 
 
 def found_in_words(swept: SweepResult) -> str:
-    """Where what was found lies among what was given."""
+    """The tuned choice compared with the fixed ones."""
     found = next((cell for cell in swept.cells if cell.found), None)
     best = None if swept.best is None else swept.cells[swept.best]
     said = []
     if found is not None:
-        said.append(f"Found while it ran: {_way(found)}, {formatting.seconds(found.seconds)}.")
+        said.append(f"Tuned while running: {_way(found)}, {formatting.seconds(found.seconds)}.")
     if best is not None:
         given = sum(not cell.found for cell in swept.cells)
         said.append(
-            f"The fastest of {given} given: {_way(best)}, {formatting.seconds(best.seconds)}."
+            f"The fastest of {given} fixed choices: {_way(best)}, {formatting.seconds(best.seconds)}."
         )
     if swept.found_over_best is not None:
         than = ""
         if swept.found_over_chosen is not None:
             chosen = _longer(swept.found_over_chosen)
-            than = f", and {chosen} than one chosen by its other runs took once more"
-        said.append(f"What was found took {_longer(swept.found_over_best)}{than}.")
+            than = f", and {chosen} than a repetition of the choice that its other runs made"
+        said.append(f"The tuned choice took {_longer(swept.found_over_best)}{than}.")
     return " ".join(said)
 
 
 def _longer(share: float) -> str:
-    return f"{formatting.percent(abs(share - 1))} {'longer' if share >= 1 else 'less long'}"
+    return f"{formatting.percent(abs(share - 1))} {'longer' if share >= 1 else 'shorter'}"
 
 
 def _way(cell: SweepCell) -> str:
@@ -116,7 +113,7 @@ def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
         traces.append(_trace(cells, figure, formatting.several(each, "thread"), colour[each]))
     found = [cell for cell in swept.cells if cell.found]
     if found:
-        trace = _trace(found, figure, f"found: {_way(found[0])}", FOUND)
+        trace = _trace(found, figure, f"tuned: {_way(found[0])}", FOUND)
         trace["marker"] |= {"symbol": "star", "size": 13}
         traces.append(trace)
     said = [f"{_way(cell)}: {formatting.seconds(getattr(cell, figure))}" for cell in swept.cells]
@@ -139,7 +136,7 @@ def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
             },
             "yaxis": {"rangemode": "tozero", "fixedrange": True, "nticks": 6, **PLAIN},
         },
-        legend=[*legend, *([(FOUND, "found while it ran")] if found else [])],
+        legend=[*legend, *([(FOUND, "tuned while running")] if found else [])],
     )
 
 
@@ -157,10 +154,10 @@ def _trace(cells: list[SweepCell], figure: str, name: str, colour: str) -> Trace
 
 
 def _table(swept: SweepResult) -> Html:
-    """A row for each cell; the best of those given and the one found stand out."""
+    """A row for each cell; the best fixed choice and the tuned one are marked."""
     rows = [
         [
-            formatting.size(cell.chunk_bytes) + (", found" if cell.found else ""),
+            formatting.size(cell.chunk_bytes) + (", tuned" if cell.found else ""),
             str(cell.threads),
             *(formatting.seconds(getattr(cell, name)) for name in FIGURES),
             formatting.seconds(cell.cpu_seconds),
@@ -170,14 +167,14 @@ def _table(swept: SweepResult) -> Html:
     ]
     marked = [place for place, cell in enumerate(swept.cells) if cell.found or place == swept.best]
     caption = (
-        f"Medians of each way; times of a worker are means of {swept.workers}, "
-        f"in {formatting.memory(swept.memory_bytes)} for chunks"
+        f"Medians of each choice; worker times are means over {swept.workers}, "
+        f"with {formatting.memory(swept.memory_bytes)} for chunks"
     )
     return table(caption, COLUMNS, rows, numeric=COLUMNS[1:], marked=marked)
 
 
 def _planned(sweep: ReductionSweep) -> Html:
-    """A row for each reduction that followed a plan."""
+    """A row for each reduction with a plan."""
     rows = []
     for each in sweep.compared:
         (phase,) = each.phases
@@ -197,7 +194,7 @@ def _planned(sweep: ReductionSweep) -> Html:
     notes = dict.fromkeys(
         formatting.sentence(note) for each in sweep.compared for note in each.notes
     )
-    said = table("Each reduction beside its plan", PLANNED, rows, numeric=PLANNED[1:3])
+    said = table("Each reduction and its plan", PLANNED, rows, numeric=PLANNED[1:3])
     return join([said, *(tag("p", note, class_="note") for note in notes)])
 
 

@@ -1,4 +1,4 @@
-"""The one shell of all pages: a file of HTML with style, script, Plotly and the charts' data."""
+"""The frame of all pages: one HTML file with style, script, Plotly and the charts' data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tonnage.report.html import Html, escape, join, tag
 
 @dataclass(frozen=True)
 class PageSection:
-    """A section of a page, and what the page's list of parts calls it."""
+    """A section of a page and its name in the navigation."""
 
     identifier: str
     name: str
@@ -25,15 +25,8 @@ class PageSection:
 def render_page(
     title: str, header: Html, parts: Sequence[PageSection], charts: Iterable[Chart]
 ) -> str:
-    """A page that opens anywhere, offline.
-
-    Args:
-        title: Of the window.
-        header: What stands above the parts.
-        parts: In order; there is at least one.
-        charts: What the parts' figures are filled with.
-    """
-    from plotly.offline import get_plotlyjs  # An extra, which who imports this may not have.
+    """Render a self-contained page of at least one section and the charts of its figures."""
+    from plotly.offline import get_plotlyjs  # Optional: an extra of the package.
 
     links = [tag("a", part.name, href=f"#{part.identifier}") for part in parts]
     return Template(asset("page.html")).substitute(
@@ -50,10 +43,10 @@ def render_page(
 
 
 def asset(name: str) -> str:
-    """A file that pages are made of."""
+    """Read an asset."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _embedded(data: dict[str, Any]) -> Html:
-    """Data as JSON that no text within it can end."""
+    """Encode data as JSON that cannot close its script element."""
     return Html(json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"))

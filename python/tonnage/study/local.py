@@ -1,9 +1,8 @@
-"""The whole loop on one machine: measure, predict, sort, validate, compare, report.
+"""Run the whole loop on one machine: measure, predict, sort, validate, compare, report.
 
-Every step's results are written before the next step begins, so a study that is killed says what
-it has. The prediction is written before the sort starts. Data lies in a locked directory of its
-own under each given one and is removed at the end, however the study ends; what a killed study
-left is found unlocked and removed by the next.
+Each step's results are written before the next step, so an interrupted study keeps them. The
+prediction is written before the sort starts. Data is in a locked directory under each given one and
+is removed at the end, however the study ends; the next study removes a killed one's leftovers.
 """
 
 from __future__ import annotations
@@ -45,23 +44,23 @@ from tonnage.run.sort.local import Layout, SortOutcome, sort
 DATA_PREFIX = ".tonnage-study-"
 LAST_STEP = "reported"
 TRIAL_SECONDS = (0.3, 2.0)
-"""Length of a trial: a second for each gigabyte, within these bounds."""
+"""Bounds of a trial's length, which is one second per gigabyte."""
 DISK_MODES = ("rw", "ro", "rw", "wo", "headroom")
-"""A round of trials; what both passes do counts most, so it is tried twice."""
+"""A round of trials; mixed reads and writes matter most, so they run twice."""
 ROUNDS_BEFORE = 4
 ROUNDS_AFTER = 3
 CPU_SECONDS = 1.0
 CPU_ROUNDS = 3
 REHEARSALS = 2
 REHEARSAL_BYTES = 2_000_000_000
-"""A rehearsal is half of the sort, up to this: what a start costs must not weigh in it."""
+"""A rehearsal sorts half of the data, up to this, so that start-up costs do not dominate."""
 BENCH_BYTES = 4_000_000_000
-"""The disk benchmark's files are as large as the sort's, up to this."""
+"""The disk benchmark's files have the sort's size, up to this."""
 
 
 @dataclass(frozen=True)
 class LocalStudySettings:
-    """What to study."""
+    """Settings of a study on one machine."""
 
     size_bytes: int
     memory_bytes: int
@@ -70,7 +69,7 @@ class LocalStudySettings:
 
     @property
     def data(self) -> tuple[Path, ...]:
-        """Directories of input and output: the first half of several, or the only one."""
+        """Directories of input and output: the first half, or the only one."""
         return split_read_write(self.directories)[0]
 
     @property
@@ -82,21 +81,16 @@ class LocalStudySettings:
 def standalone_measure_command(
     settings: LocalStudySettings, rounds: int, seconds: float, size_bytes: int, *, turned: bool
 ) -> list[str] | None:
-    """The command that measures the disks by itself as a study does, if there is one.
+    """The command that measures the disks as the study does, if there is one.
 
-    Args:
-        settings: The study's.
-        rounds: How often each mode is tried.
-        seconds: How long a trial lasts at most.
-        size_bytes: How much it reads, and writes, at most.
-        turned: Whether the disks are used as in pass two: scratch is read, data is written.
+    ``turned`` is pass two: scratch is read, data is written.
     """
     read, write = settings.data, settings.scratch
     if turned:
         read, write = write, read
     directories = read if read == write else (*read, *write)
     if len(read) != (len(directories) + 1) // 2:
-        return None  # Which half is read is not for that command to say.
+        return None  # That command cannot choose the half to read.
     return [
         *("tonnage", "measure", "disk", "--dir", *map(str, directories)),
         *("--mode", *DISK_MODES, "--repetitions", str(rounds)),
@@ -106,11 +100,11 @@ def standalone_measure_command(
 
 
 def run_study(settings: LocalStudySettings, command: list[str]) -> Study:
-    """Runs the loop and returns its record, which is also ``study.json`` in ``settings.out``.
+    """Run the loop and return its record, also written to ``study.json`` in ``settings.out``.
 
     Raises:
-        UsageError: A directory cannot be used, or has too little room.
-        RunError: Something failed; what was done by then is in ``settings.out``.
+        UsageError: A directory cannot be used or has too little space.
+        RunError: A step failed; earlier results are in ``settings.out``.
         KeyboardInterrupt: Ctrl-C; data is removed.
     """
     with ExitStack() as stack:
@@ -127,7 +121,7 @@ def run_study(settings: LocalStudySettings, command: list[str]) -> Study:
 
 
 class _Loop:
-    """The steps, in order; each adds to the record and writes it."""
+    """The steps in order; each updates and writes the record."""
 
     def __init__(
         self,
@@ -144,7 +138,7 @@ class _Loop:
         least, most = TRIAL_SECONDS
         self._trial_seconds = min(max(size / 1e9, least), most)
         self._environment = environments.capture([*data, *scratch])
-        self._host: dict[str, list[Any]] = {}  # its counters while it sorted
+        self._host: dict[str, list[Any]] = {}  # counters during the sort
         self._study = Study(
             began_at=utc_now(),
             command=command,
@@ -174,17 +168,16 @@ class _Loop:
         return self._study
 
     def _begin(self) -> None:
-        """Refuses at once what would be refused only after minutes."""
+        """Refuse early what would otherwise fail after minutes."""
         out = self._settings.out
         if (out / "study.json").exists():
             raise core.UsageError(
                 f"--output {out} holds an earlier study, {_how_far(out)}: give another directory, or "
                 "remove that one"
             )
-        self._shape(self._bytes)  # refuses a memory that is too small
-        # While it sorts: input and output here, scratch there. Nothing else needs more: what is
-        # measured is read here and written there, or the other way round, and no larger than the
-        # input; a rehearsal sorts half of it.
+        self._shape(self._bytes)  # Refuses too little memory.
+        # The sort needs most: input and output here, scratch there. Measurements are no larger
+        # than the input, and a rehearsal sorts half of it.
         wanted = [(path, 2 * self._bytes // len(self._data)) for path in self._data]
         wanted += [(path, self._bytes // len(self._scratch)) for path in self._scratch]
         core.require_free_space(wanted, "the study")
@@ -219,7 +212,7 @@ class _Loop:
         return two_pass.DiskMeasurements(pass_one=[one], pass_two=[two])
 
     def _measure_disk(self, rounds: int, *, turned: bool = False) -> Measurement:
-        """What the disks carry as pass one uses them; ``turned``, as pass two does."""
+        """Measure the disks as pass one uses them; ``turned``, as pass two does."""
         read, write = self._data, self._scratch
         if turned:
             read, write = write, read
@@ -244,7 +237,7 @@ class _Loop:
         return measurement
 
     def _measure_cpu(self) -> list[Measurement]:
-        _say("Measuring what the cores can partition and sort")
+        _say("Measuring partitioning and sorting on the CPU")
         seconds = min(CPU_SECONDS, self._trial_seconds)
         total = CPU_ROUNDS * len(two_pass.PASSES) * seconds
         with core.Progress("measuring", total_seconds=total) as progress:
@@ -262,7 +255,7 @@ class _Loop:
         return [measurement]
 
     def _rehearse(self, number: int) -> two_pass.Rehearsal:
-        """Sorts a small part of what is meant, to see disks and cores at work together."""
+        """Sort a small part of the data, to observe disks and CPU together."""
         size = min(self._bytes // 2, REHEARSAL_BYTES) // gensort.RECORD_BYTES * gensort.RECORD_BYTES
         _say(f"Rehearsing with {formatting.size(size)}")
         inputs = [directory / "rehearsal" for directory in self._data]
@@ -292,7 +285,7 @@ class _Loop:
             )
 
     def _shape(self, size_bytes: int) -> two_pass.SortShape:
-        """A sort of this size as the core would divide its memory."""
+        """A sort of this size with the core's division of memory."""
         plan = core.plan(
             {
                 "bytes": size_bytes,
@@ -363,8 +356,7 @@ class _Loop:
         self._keep("validated", validation=validation)
         if validation.unordered or not matches:
             raise core.RunError("the output is not the sorted input", None, None, None)
-        # The output has served; its room is needed by nothing more, but the disk's next figures
-        # must not depend on how full it is.
+        # Free the output, so that later disk measurements do not depend on how full the disk is.
         for output in outputs:
             shutil.rmtree(output)
         return validation
@@ -406,7 +398,7 @@ class _Loop:
         self._keep("explained", findings=findings(self._study))
 
     def _keep(self, step: str, **results: Any) -> None:
-        """Adds results to the record and writes it."""
+        """Add results to the record and write it."""
         steps = [*self._study.steps, step]
         self._study = structs.replace(self._study, steps=steps, **results)
         self._study = structs.replace(self._study, warnings=warnings(self._study, self._host))
@@ -418,7 +410,7 @@ def _say(text: str) -> None:
 
 
 def _how_far(out: Path) -> str:
-    """How far the study in a directory came."""
+    """The progress of the study in a directory."""
     try:
         steps = Study.read(out / "study.json").steps
     except (RecordError, OSError):

@@ -13,6 +13,7 @@ import importlib
 import pkgutil
 import re
 from importlib import resources
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +40,18 @@ from support.plan_pages import (
     to_request,
 )
 from support.replacing import replace
+from support.runs import pass_one, pass_two, record
 from tonnage.base.records.durability import DURABILITIES
-from tonnage.base.records.job import Job
+from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import ExplainedTerm
 from tonnage.base.records.profile import CapacityDistribution, Mode
-from tonnage.catalog import Billing, Grant, ObjectStore, Spot, VolumeKind
+from tonnage.catalog import Billing, Grant, Network, ObjectStore, Price, Spot, VolumeKind
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.jobs.reduce import reduce_job
+from tonnage.model.profiles.build import build_profile
 from tonnage.model.profiles.network_scaling import ScalingCurve
-from tonnage.model.profiles.repository import index_profiles
+from tonnage.model.profiles.offer_matching import OfferAssignments
+from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
 from tonnage.plan.explain import explain
@@ -237,8 +241,21 @@ NOT_ON_THE_PAGE = (
     "raise ",
     # Billing by the started hour is the command's alone.
     "np.ceil(work / nodes / 3600)",
+    # Of no groups, or of limits that the first machine misses: empty.
+    "return []",
+    "return np.zeros(len(fastest), dtype=bool)",
 )
 """Lines of the planner that no page mirrors."""
+NEVER_RUN = (
+    # Beyond the quantiles that 400 clusters draw; the tables have them all.
+    "far === Infinity",
+    "randomDraws.normal.far",
+    # The number of clusters is even.
+    "sorted.length % 2",
+)
+"""Lines of scripts with a part that does not run."""
+BEFORE_THE_PAGE = ("scaling_curve", "_fit", "exponent_interval", "warning")
+"""Functions of mirrored modules whose results are in the tables, or compared as notes."""
 
 
 def scripts() -> dict[str, str]:
@@ -331,15 +348,28 @@ CREDIT_BY_SIZE = replace(
     operations=Grant(),
     throughput=Grant(per_gib=4e5, least=2e7, burst_per_gib=2e6, most=4e8, credit_per_gib=6e8),
 )
+UNLIMITED = replace(
+    SIZED,
+    name="unlimited",
+    most_bytes=None,
+    operations=Grant(per_gib=3, most=16_000),
+    throughput=Grant(included=2e8),
+)
 WORLD = catalog(
     [
         offer("both", 1.0, link_most=2e9, spot=SPOT),
         offer("slow", 0.4, network=2e8, spot=SPOT),
         offer("small", 0.1, local_bytes=10**11),
         offer("diskless", 0.5, local_bytes=0, link_most=3e9),
-        offer("run", 0.8),
+        replace(
+            offer("run", 0.8),
+            network=Network(baseline_bytes_per_second=None, peak_bytes_per_second=9e8, words=None),
+            on_demand=Price(
+                usd_per_hour=0.8, date="2026-01-01", source="made up", caution="an estimate"
+            ),
+        ),
     ],
-    (STEADY, SIZED, BURSTING, CREDIT_BY_SIZE),
+    (STEADY, SIZED, BURSTING, CREDIT_BY_SIZE, UNLIMITED),
     store=STORE,
 )
 PROFILES = [
@@ -375,7 +405,7 @@ FORMS = (
     {"data": "5TB", "purchase": "spot", "objective": "time", "max-nodes": "1"},
     {"data": "1PB", "max-nodes": "2"},
     {"data": "3TB", "deadline": "3h", "purchase": "spot"},
-    {"data": "9TB", "budget": "1"},
+    {"data": "9TB", "budget": "1", "provider": "aws"},
     {"data": "300TB", "deadline": "90s", "budget": "900"},
 )
 """Together they run every line of the arithmetic."""
@@ -440,10 +470,13 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
     browser: Browser, tmp_path: Path
 ) -> None:
     modules = ModuleLines(
-        importlib.import_module(name)
-        for names in MIRRORED.values()
-        for name in names
-        if name not in ("tonnage.plan.planner", "tonnage.plan.layouts", "tonnage.plan.explain")
+        [
+            importlib.import_module(name)
+            for names in MIRRORED.values()
+            for name in names
+            if name not in ("tonnage.plan.planner", "tonnage.plan.layouts", "tonnage.plan.explain")
+        ],
+        BEFORE_THE_PAGE,
     )
     mirrored = {name: text for name, text in scripts().items() if name in MIRRORED}
     lines, terms = ScriptLines(mirrored), 0
@@ -454,28 +487,102 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
         with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
             opened.inner.reload()
             opened.inner.wait_for_selector("html[data-planned]", state="attached")
-            for form in FORMS:
-                for durability, job in jobs.items():
-                    found = page_plan(opened, form | {"durability": durability})
-                    defaults = {"deadline": "", "budget": "", "objective": "cost"}
-                    defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
-                    request = replace(
-                        to_request({**defaults, **form, "durability": "none"}), job=job
-                    )
-                    with modules.recording():
-                        assert_same_plan(found, plan(request, catalogs, known))
-                        terms += assert_same_terms(found, page, request)
+            for form, (durability, job) in zip(FORMS, cycle(jobs.items()), strict=False):
+                found = page_plan(opened, form | {"durability": durability})
+                defaults = {"deadline": "", "budget": "", "objective": "cost"}
+                defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
+                request = replace(to_request({**defaults, **form, "durability": "none"}), job=job)
+                with modules.recording():
+                    assert_same_plan(found, plan(request, catalogs, known))
+                    terms += assert_same_terms(found, page, request)
             assert opened.problems == []
     assert terms > 200
     assert [
         line for line in modules.missed() if not any(each in line for each in NOT_ON_THE_PAGE)
     ] == []
-    assert lines.missed() == []
+    missed = [line for line in lines.missed() if not any(each in line for each in NEVER_RUN)]
+    assert not missed, "\n".join(missed)
 
 
 def worlds() -> Any:
-    """Jobs, catalogs and capacities of each page."""
+    """Jobs, catalogs and capacities of each page; together they run every line."""
     known = index_profiles(PROFILES)
     yield {name: sort_job(name) for name in DURABILITIES}, [WORLD], known
-    job = reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)
-    yield {"": job}, [WORLD], known
+    yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
+    yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
+    yield {"none": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
+
+
+BY_THE_HOUR = Billing(
+    granularity_seconds=3600, least_seconds=3600, hours_per_month=720, source="made up"
+)
+ODD_JOB = Job(
+    name="odd",
+    phases=[
+        JobPhase(name="start", demands=[], fixed_seconds=40.0),
+        JobPhase(
+            name="work",
+            demands=[
+                Demand(resource="local read", per_byte=1.0, source="made up"),
+                Demand(resource="network", per_byte=0.3, source="made up", shuffled=True),
+                Demand(resource="object get", per_byte=0.1, source="made up"),
+                Demand(resource="cpu", per_byte=4e-9, source="made up"),
+            ],
+            most_cores=3.0,
+        ),
+        JobPhase(
+            name="end",
+            demands=[Demand(resource="volume write", per_byte=0.5, source="made up")],
+            fixed_seconds=90_000.0,
+        ),
+    ],
+    room=[
+        SpaceDemand(where="local", what="input", per_byte=1.0),
+        SpaceDemand(where="volume", what="output", per_byte=0.5),
+        SpaceDemand(where="memory", what="index", per_byte=0.001),
+    ],
+    requests=[
+        RequestDemand(kind="get", per_byte=1e-7),
+        RequestDemand(kind="put", per_byte=2e-7),
+    ],
+    taken_out_per_byte=0.01,
+    seen_bytes=10**9,
+)
+"""Fixed seconds, a limit of cores, memory, requests and egress."""
+FEW_FIGURES = profile(
+    {
+        "both": [
+            replace(
+                distribution(
+                    "local both", 8e8, 0.2, 6, more=[Mode(median=3e8, spread=0.1, instances=2)]
+                ),
+                of_fleet=True,
+            ),
+            distribution("network", 7e8, 0.1, 5),
+        ],
+        "slow": [distribution("local both", 4e8), distribution("network", 1e8)],
+    },
+    shares=[distribution(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")],
+)
+"""A rate of the whole cluster in two modes, and no scaling of the network."""
+
+
+def calibrated() -> ProfileIndex:
+    """Capacities with runs of a sort, and a network whose scaling has no error."""
+    phases = [pass_one(20.0, send=0.95, receive=0.1), pass_two()]
+    run = replace(
+        record({"n-0": phases, "n-1": phases}, 40.0),
+        bytes=4_000_000_000,
+        began_at="2026-01-01T00:00:00+00:00",
+    )
+    laws = [distribution("local both", 1e8, 0.01), distribution("network", 9e7, 0.01)]
+    measured = profile({"run": laws, "other": laws}, scaling=[(2, 1.0), (4, 0.8)])
+    runs = build_profile(
+        [],
+        {},
+        name="runs",
+        made_at="now",
+        runs=[run],
+        assigned=OfferAssignments(default=("aws", "run")),
+    )
+    return index_profiles([measured, runs])

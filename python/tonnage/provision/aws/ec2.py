@@ -1,6 +1,7 @@
-"""EC2 as launches ask it, through boto3; credentials that have expired are looked for once more.
+"""Call EC2 through boto3; expired credentials are reloaded once.
 
-What a launch has rented is found by its tag: by that, and by no record, it is counted and ended.
+The resources of a launch are found by its tag. Only the tag, and no record, decides what is counted
+and terminated.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from tonnage.provision.aws.requests import TAG
 
 TRIES = 4
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
-"""States of a machine that is not paid for."""
+"""States in which an instance is not billed."""
 GONE = "terminated"
 ENDING = ("shutting-down", GONE)
-"""States of a machine that somebody has ended; one that is stopped would stay, with its volumes."""
+"""States of a terminated instance; a stopped one would stay, with its volumes."""
 GOING = ("deleting", "deleted")
-"""States of a placement group that is none any more."""
+"""States of a deleted placement group."""
 MOMENT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
-"""In why a machine's state changed, when it did."""
+"""The time in the reason of a state change."""
 
 
 class AwsError(Exception):
-    """AWS refused, or did not answer; says why, and what to do, in one line."""
+    """AWS refused or did not answer; says why and what to do, in one line."""
 
     @property
     def code(self) -> str:
-        """AWS' name for it; empty if it said none."""
+        """AWS's error code; empty if there is none."""
         return error_code(self.__cause__)
 
 
 @dataclass
 class LaunchResources:
-    """What AWS has of a launch: machines, also those that ended lately, and what is around them."""
+    """A launch's resources: instances, including recently terminated ones, and what belongs to them."""
 
     instances: list[dict[str, Any]] = field(default_factory=list)
     volumes: list[str] = field(default_factory=list)
@@ -48,62 +49,62 @@ class LaunchResources:
 
     @property
     def billed(self) -> list[str]:
-        """The machines that are paid for."""
+        """Billed instances."""
         return [each["InstanceId"] for each in self.instances if not has_ended(each)]
 
     @property
     def to_terminate(self) -> list[str]:
-        """The machines that nobody has ended, those that are stopped as well."""
+        """Instances that are not terminated, including stopped ones."""
         return [
             each["InstanceId"] for each in self.instances if each["State"]["Name"] not in ENDING
         ]
 
     @property
     def shutting_down(self) -> list[str]:
-        """Machines that are on their way out, and hold on to what is around them until then."""
+        """Instances that are terminating and still hold their other resources."""
         states = ((each["InstanceId"], each["State"]["Name"]) for each in self.instances)
         return [name for name, state in states if state in ENDED and state != GONE]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether nothing is left."""
         around = self.volumes or self.security_groups or self.placement_groups
         return not (self.billed or self.shutting_down or around)
 
     @property
     def tags(self) -> dict[str, str]:
-        """Those of its machines."""
+        """The tags of its instances."""
         return {tag["Key"]: tag["Value"] for each in self.instances for tag in each.get("Tags", ())}
 
     def nodes(self, now: datetime) -> list[RentedNode]:
-        """Its machines, for their price."""
+        """Its instances as nodes of a record."""
         return [rented_node(each, now) for each in self.instances]
 
 
 class Ec2:
-    """EC2 in a region."""
+    """A client of EC2 in a region."""
 
     def __init__(self, region: str) -> None:
         self.region = region
         self._client: Any = None
 
     def call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        """What it answers to a request.
+        """Call a method of boto3's EC2 client.
 
         Raises:
-            AwsError: It refuses, or cannot be reached.
+            AwsError: AWS refuses or cannot be reached.
         """
         try:
             return self._asked(method, arguments)
         except AwsError as why:
             if why.code not in EXPIRED:
                 raise
-        # Whoever renews credentials puts them where a new session finds them.
+        # A new session finds renewed credentials.
         self._client = None
         return self._asked(method, arguments)
 
     def paginate(self, method: str, within: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        """What is ``within`` the answer, page by page."""
+        """Iterate over a list in the answer, page by page."""
         more: dict[str, Any] = {}
         while True:
             answer = self.call(method, **arguments, **more)
@@ -113,7 +114,7 @@ class Ec2:
             more = {"NextToken": answer["NextToken"]}
 
     def find_resources(self, name: str | None = None) -> dict[str, LaunchResources]:
-        """What there is of a launch of this name, or of every one that is not gone, by name.
+        """Find the resources of the named launch, or of every existing one, by name.
 
         Raises:
             AwsError: As `ask`.
@@ -137,7 +138,7 @@ class Ec2:
         return {each: there for each, there in found.items() if name or not there.is_empty}
 
     def instances(self, name: str) -> dict[str, dict[str, Any]]:
-        """The machines of a launch, by their ids.
+        """The instances of a launch by id.
 
         Raises:
             AwsError: As `ask`.
@@ -155,7 +156,7 @@ class Ec2:
 
 
 def default_region() -> str | None:
-    """The region of the user's settings; ``None`` if there is none.
+    """The region of the user's AWS configuration, if any.
 
     Raises:
         AwsError: The settings cannot be used.
@@ -168,18 +169,18 @@ def default_region() -> str | None:
 
 
 def has_ended(instance: dict[str, Any]) -> bool:
-    """Whether a machine is not paid for any more."""
+    """Whether an instance is no longer billed."""
     return instance["State"]["Name"] in ENDED
 
 
 def why_ended(instance: dict[str, Any]) -> str:
-    """Why a machine is not there any more."""
+    """Why an instance is gone."""
     said = instance.get("StateReason", {}).get("Message") or instance.get("StateTransitionReason")
-    return f"AWS ended it: {said or 'without a word'}"
+    return f"AWS terminated it: {said or 'no reason given'}"
 
 
 def rented_node(instance: dict[str, Any], now: datetime) -> RentedNode:
-    """A machine as a node. The end of one that has ended is AWS' word, or, without, ``now``."""
+    """An instance as a node; without AWS's time of termination, ``now`` counts."""
     ended = None
     if has_ended(instance):
         said = MOMENT.search(instance.get("StateTransitionReason") or "")

@@ -1,14 +1,14 @@
-"""A launch, step by step: what a plan says is rented, made ready, and, if anything fails, ended.
+"""Launch a cluster step by step, and tear it down if anything fails.
 
     prepare    a security group, a placement group
-    rent       all machines or none
-    settle     until nothing is wrong: machines run, answer, have their disks, get Tonnage and Ray;
-               Ray runs on all; all are screened. Who fails, or is slow, is replaced: first the
-               others are rented, so that AWS does not give the same machine again, then it is ended
+    rent       all instances or none
+    settle     until all run, answer, have their disks, get Tonnage and Ray, join Ray and pass the
+               screening. Failed or slow instances are replaced: the replacement is rented first, so
+               that AWS does not return the same machine, then the old one is terminated
     ready
 
-Each step is on file before it is begun. Whatever ends a launch that is not ready, a signal, too,
-ends all that it has rented (`ending`); what cannot be ended is told, with the command that does it.
+Each step is recorded before it starts. Whatever ends a launch before it is ready, signals included,
+tears everything down (`teardown`); if that fails, the error names the command that does it.
 """
 
 from __future__ import annotations
@@ -39,62 +39,62 @@ from tonnage.provision.ssh import CommandResult, RemoteCommand, SshClient, run_a
 
 PAUSE_SECONDS = 3.0
 ANSWER_SECONDS = 120.0
-"""How long one command may take that does next to nothing."""
+"""Time limit of a trivial command."""
 INSTALL_SECONDS = 1200.0
 START_SECONDS = 600.0
 START_TRIES = 3
-"""A busy machine may need longer than Ray waits."""
+"""A busy node may need longer than Ray's own time limit."""
 SCREEN_SECONDS = 3600.0
 FULL = {
     *("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity"),
     *("InstanceLimitExceeded", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"),
     *("SpotMaxPriceTooLow", "InsufficientFreeAddressesInSubnet", "Unsupported"),
 }
-"""Refusals that another zone, offer or price may mend."""
-MENDS = "give another --subnet, --candidate, or --purchase"
+"""Errors that another zone, offer or price may avoid."""
+REMEDY = "choose another subnet, candidate or purchase"
 
 Tell = Callable[[str], None]
-"""Shows a line of what is being done."""
+"""Shows a line of progress."""
 Bad = dict[str, str]
-"""Machines that cannot be used, and why."""
+"""Unusable instances, and why."""
 
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """How a launch is to be done."""
+    """The options of a launch."""
 
     order: LaunchOrder
     ssh: SshClient
     wheel: Path
     cap_usd: float | None
     replacements: int
-    """So many machines are replaced at most."""
+    """The most instances that are replaced."""
     screens: bool
     size_bytes: int
     seconds: float
     patience_seconds: float
-    """How long a machine may take to run, and to answer then."""
+    """Time limit for an instance to run, and then to answer."""
     is_private: bool
-    """Whether nodes are reached at the address that they have among themselves."""
+    """Whether nodes are reached at their private addresses."""
     command: list[str]
 
 
 class Launcher:
-    """A launch under way."""
+    """A launch in progress."""
 
     def __init__(self, asked: LaunchRequest, ec2: Ec2, kept: LaunchRecordFile, tell: Tell) -> None:
         self._asked, self._ec2, self._kept, self._tell = asked, ec2, kept, tell
         self._group, self._zone, self._requests, self._screenings = "", "", 0, 0
         self._replaced = 0
         self._made: set[str] = set()
-        """Machines that have all that they need."""
+        """Instances that are fully set up."""
         self._token = secrets.token_hex(32).encode()
 
     def run(self) -> None:
-        """Launches.
+        """Launch the cluster.
 
         Raises:
-            RunError, AwsError, KeyboardInterrupt: It cannot be; what is rented then stands still.
+            RunError, AwsError, KeyboardInterrupt: It failed; what is rented still exists.
         """
         asked = self._asked
         self._prepare()
@@ -120,7 +120,7 @@ class Launcher:
                 ask("create_placement_group", **placed)
 
     def _rent(self, count: int) -> None:
-        """Rents so many machines, or none."""
+        """Rent this many instances, or none."""
         order = self._asked.order
         rental = order.rental
         self._step("renting", f"renting {count} x {rental.offer.type}")
@@ -136,15 +136,15 @@ class Launcher:
                 if why.code not in FULL:
                     raise
                 raise core.RunError(
-                    f"AWS has no {count} x {rental.offer.type} in {order.account.subnet} now, and "
-                    f"fewer are none: {why}: {MENDS}"
+                    f"AWS has no {count} x {rental.offer.type} in {order.account.subnet} now "
+                    f"and rents all or none: {why}: {REMEDY}"
                 ) from why
             moment = now()
             nodes = [rented_node(each, moment) for each in answer["Instances"]]
             self._kept.update(nodes=[*self._kept.record.nodes, *nodes], unheard_since=None)
 
     def _wrong(self) -> Bad:
-        """Brings all machines as far as they come, and gives those that do not come all the way."""
+        """Set up all instances, and return those that fail."""
         bad = self._wait()
         bad |= self._answer(bad)
         bad |= self._install(bad)
@@ -156,8 +156,8 @@ class Launcher:
         return self._screen()
 
     def _wait(self) -> Bad:
-        """Until all machines run, as AWS says."""
-        self._step("waiting", "waiting until all machines run")
+        """Wait until AWS reports all instances as running."""
+        self._step("waiting", "waiting for all instances to run")
         until = time.monotonic() + self._asked.patience_seconds
         while True:
             known = self._ec2.instances(self._asked.order.name)
@@ -169,15 +169,15 @@ class Launcher:
             late = [name for name, each in states.items() if each["State"]["Name"] == "pending"]
             is_over = time.monotonic() > until
             if not late or is_over:
-                # Addresses come with running.
+                # Running instances have addresses.
                 found = [rented_node(each, now()) for each in known.values()]
                 self._kept.update(nodes=teardown.merge_nodes(self._kept.record.nodes, found))
                 return bad | dict.fromkeys(late, "it did not start in time")
             time.sleep(PAUSE_SECONDS)
 
     def _answer(self, bad: Mapping[str, str]) -> Bad:
-        """Until all that run can be reached; each is tried once at least."""
-        self._tell("waiting until all machines answer")
+        """Wait until all running instances answer; each is tried at least once."""
+        self._tell("waiting for all instances to answer")
         waiting = [each for each in self._new if each.instance not in bad]
         until = time.monotonic() + self._asked.patience_seconds
         while waiting:
@@ -193,7 +193,7 @@ class Launcher:
         return {}
 
     def _install(self, bad: Mapping[str, str]) -> Bad:
-        """Tonnage, Ray and its token, on machines whose disks are mounted."""
+        """Install Tonnage, Ray and its token once the disks are mounted."""
         rental = self._asked.order.rental
         new = [each for each in self._new if each.instance not in bad]
         self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'machine')}")
@@ -218,7 +218,7 @@ class Launcher:
         return found
 
     def _start(self) -> Bad:
-        """Ray, on all: who is new may be the head, and who is gone was."""
+        """Start Ray on all nodes: a replacement may be the new head."""
         head, rented = self._head, self._rented
         self._step("starting", f"starting Ray on {formatting.several(len(rented), 'machine')}")
         for some, at in ([head], None), (rented[1:], head.inside):
@@ -237,7 +237,7 @@ class Launcher:
             time.sleep(PAUSE_SECONDS)
 
     def _started(self, some: list[RentedNode], head: str | None) -> Bad:
-        """Ray on these: where it does not come up at once, it is started again, some times."""
+        """Start Ray on these nodes, with some retries."""
         labels = bootstrap.labels(self._asked.order.rental, self._zone)
         tell = bootstrap.environment(self._head.inside or "")
         failed: Bad = {}
@@ -257,7 +257,7 @@ class Launcher:
         return failed
 
     def _screen(self) -> Bad:
-        """Who is slow or does not measure."""
+        """Find nodes that are slow or fail to measure."""
         asked = self._asked
         self._step("screening", f"screening {formatting.several(len(self._rented), 'machine')}")
         wanted = bootstrap.screen(
@@ -272,7 +272,7 @@ class Launcher:
             found: dict[str, Any] = json.loads(said.out.splitlines()[-1])
             suspects: list[dict[str, Any]] = found["suspects"]
         except (IndexError, ValueError, KeyError):
-            raise core.RunError(f"screening came to nothing: {said.failure}") from None
+            raise core.RunError(f"screening failed: {said.failure}") from None
         if path := self._kept.path:
             place = path.parent / f"screening-{self._screenings}.json"
             write_atomically(place, json.dumps(found).encode())
@@ -280,25 +280,23 @@ class Launcher:
         bad: Bad = {}
         for each in suspects:
             ratio, what = each["ratio_to_median"], formatting.trial(each["what"])
-            slow = (
-                f"{what}: {formatting.percent(ratio)} of what its kind carries" if ratio else what
-            )
+            slow = f"{what}: {formatting.percent(ratio)} of the median node" if ratio else what
             bad.setdefault(each["node"], slow)
         return bad
 
     def _replace(self, bad: Bad) -> None:
-        """Rents others in place of these machines, and ends these.
+        """Rent replacements for these instances, then terminate them.
 
         Raises:
-            RunError: That is more than is asked for, or than the cap allows.
+            RunError: Too many replacements, or the cost cap would be exceeded.
         """
         told = formatting.listing(f"{name}: {why}" for name, why in sorted(bad.items()))
-        self._tell(f"not to be used: {told}")
+        self._tell(f"replacing {told}")
         self._replaced += len(bad)
         if self._replaced > self._asked.replacements:
             raise core.RunError(
                 f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be replaced: "
-                "give more --replacements, or another --candidate"
+                "allow more replacements or choose another candidate"
             )
         refuse_above(self._asked, self._kept.record, len(bad))
         self._rent(len(bad))
@@ -335,7 +333,7 @@ class Launcher:
     def _at(
         self, wanted: Mapping[RentedNode, str], seconds: float, stdin: bytes | Path = b""
     ) -> dict[str, CommandResult]:
-        """Has commands carried out on nodes, and tells of each tenth of them that is done."""
+        """Run commands on nodes, and report each tenth of them that is done."""
         tenths = 0
 
         def tell(done: int, of: int) -> None:
@@ -358,12 +356,12 @@ class Launcher:
 
 
 def address(of: RentedNode, is_private: bool) -> str:
-    """Where a node is reached."""
+    """The address at which a node is reached."""
     return (of.inside if is_private else of.outside or of.inside) or ""
 
 
 def highest_cost_usd(asked: LaunchRequest, record: Launch, more: int) -> float:
-    """The most that a launch can cost with so many machines more, if all stay to its end."""
+    """The highest cost of the launch with this many more instances, if all stay to its end."""
     order = asked.order
     moment = now()
     ends_at = order.ends_at
@@ -373,16 +371,16 @@ def highest_cost_usd(asked: LaunchRequest, record: Launch, more: int) -> float:
 
 
 def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
-    """Refuses to rent so many machines more if that can cost more than the cap.
+    """Refuse more instances if the launch could exceed the cost cap.
 
     Raises:
-        RunError: It can.
+        RunError: It could.
     """
     most = highest_cost_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
             f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
-            f"above --budget {asked.cap_usd:g}"
+            f"above the budget of {asked.cap_usd:g} USD"
         )
 
 
@@ -390,11 +388,11 @@ def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
 def launched_cluster(
     asked: LaunchRequest, ec2: Ec2, kept: LaunchRecordFile, tell: Tell, *, stays: bool
 ) -> Iterator[Launch]:
-    """A fleet that is ready; with ``stays`` it is left so if all went well, else it is ended.
+    """Launch a cluster; with ``stays`` it stays up after success, else it is torn down.
 
     Raises:
-        RunError: It cannot be launched; says what that has cost, or what still stands.
-        KeyboardInterrupt: A signal came; says the same.
+        RunError: The launch failed; says what it cost, or what still exists.
+        KeyboardInterrupt: A signal arrived; says the same.
     """
     try:
         Launcher(asked, ec2, kept, tell).run()
@@ -403,7 +401,7 @@ def launched_cluster(
             with signals_deferred():
                 tear_down(ec2, kept.record.name, kept, tell)
     except BaseException as why:
-        # What interrupts again is no reason to leave anything rented.
+        # A second interrupt must not leave anything rented.
         with signals_deferred(discard=True):
             said = _taken_down(ec2, kept, tell, " ".join(str(why).split()) or type(why).__name__)
         if isinstance(why, (core.RunError, AwsError)):
@@ -415,7 +413,7 @@ def launched_cluster(
 
 
 def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
-    """Ends all of a launch; gives how that went, in words."""
+    """Tear down a launch and describe the result."""
     try:
         tear_down(ec2, kept.record.name, kept, tell, why)
     except (AwsError, core.RunError, OSError) as failed:
@@ -424,22 +422,22 @@ def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
 
 
 def describe_teardown(record: Launch) -> str:
-    """That all of a launch is ended, and what it has cost."""
-    return f"all of {record.name} is taken down; it has cost {formatting.cents(record.cost_usd)}"
+    """State that a launch is gone, and what it cost."""
+    return f"all of {record.name} is terminated; total cost {formatting.cents(record.cost_usd)}"
 
 
 def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
-    """What stands of a launch that could not be ended, and what ends it."""
+    """State what may still exist of a launch, and the command that terminates it."""
     record = kept.record
-    nodes = formatting.listing(each.instance for each in record.rented) or "what there is of it"
+    nodes = formatting.listing(each.instance for each in record.rented) or "its resources"
     place = kept.path.parent if kept.path else record.name
     return (
-        f"{record.name} COULD NOT BE TAKEN DOWN ({why}): {nodes} in {record.region} may still be "
-        f"rented, until {format_moment(record.ends_at)} at the latest: end it with tonnage cluster down "
+        f"{record.name} COULD NOT BE TERMINATED ({why}): {nodes} in {record.region} may still be "
+        f"running, until {format_moment(record.ends_at)} at the latest: terminate it with tonnage cluster down "
         f"{place}"
     )
 
 
 def format_moment(told: str) -> str:
-    """A time of a record, in words."""
+    """Format a timestamp of a record."""
     return formatting.moment(datetime.fromisoformat(told).isoformat(timespec="seconds"))

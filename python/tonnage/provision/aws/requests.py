@@ -1,8 +1,7 @@
-"""What EC2 is asked for a launch, in order; pure functions: `--dry-run` prints what is then asked.
+"""Build the EC2 requests of a launch.
 
-The nodes are those of `plan.handover.aws`: what is added here finds them again (tags), ends them
-(a shutdown that terminates, at a set time), and keeps the bill in bounds (all of them or none, a
-token that makes a request that is repeated the same one). Fields are those of EC2's API reference.
+To the nodes of `export.aws` they add what finds them again (tags), terminates them (a shutdown at a set
+time), and bounds the bill (all or none; an idempotency token). Fields are those of EC2's API reference.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ from tonnage.provision.export import aws
 from tonnage.provision.export.rental import Rental, placeholder
 
 TAG = "tonnage-launch"
-"""Whose value is the launch's name, of all that is rented."""
+"""The tag of everything rented; its value is the launch's name."""
 ENDS_TAG, TARIFF_TAG = "tonnage-ends-at", "tonnage-tariff"
-"""When it ends by itself, and what a node costs: enough if the record is lost."""
+"""When the launch terminates itself and what a node costs: enough if the record is lost."""
 VPC, GROUP = placeholder("VpcId"), placeholder("GroupId")
 SSH_PORT = 22
 TOKEN_LETTERS = 64
-"""The longest that EC2 takes."""
+"""EC2's limit."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What only the user's account can tell; a placeholder stands for what was not told."""
+    """Values of the user's account, or placeholders."""
 
     image: str = placeholder("ImageId")
     subnet: str = placeholder("SubnetId")
     key: str = placeholder("KeyName")
     ssh_from: str = placeholder("CidrIp")
-    """Addresses that may reach the nodes."""
+    """Addresses that may connect by ssh."""
     profile: str | None = None
-    """The instance profile whose role the nodes have, as to read and write a bucket."""
+    """The nodes' instance profile, for example to access a bucket."""
 
 
 @dataclass(frozen=True)
 class LaunchOrder:
-    """What is launched, for whom, until when."""
+    """What to launch, in which account, until when."""
 
     rental: Rental
     account: Account
@@ -53,12 +52,12 @@ class LaunchOrder:
 
     @property
     def name(self) -> str:
-        """The launch's."""
+        """The launch's name."""
         return self.rental.name
 
     @property
     def tags(self) -> list[dict[str, str]]:
-        """Of all that is rented."""
+        """The tags of everything rented."""
         told = {
             "Name": self.name,
             TAG: self.name,
@@ -69,12 +68,12 @@ class LaunchOrder:
 
 
 def tariff_tag(of: Tariff) -> str:
-    """A tariff in letters that a tag may have."""
+    """Encode a tariff as a tag's value."""
     return " ".join(repr(float(value)) for value in structs.asdict(of).values())
 
 
 def tariff_of(tag: str) -> Tariff | None:
-    """The tariff that a tag tells; ``None`` if it tells none."""
+    """Decode a tag's tariff; ``None`` if it has none."""
     try:
         return Tariff(**dict(zip(Tariff.__annotations__, map(float, tag.split()), strict=True)))
     except ValueError:
@@ -82,12 +81,12 @@ def tariff_of(tag: str) -> Tariff | None:
 
 
 def describe_subnets(order: LaunchOrder) -> dict[str, Any]:
-    """Asks which network the subnet is of, and in which zone."""
+    """Ask for the subnet's VPC and zone."""
     return {"SubnetIds": [order.account.subnet]}
 
 
 def create_security_group(order: LaunchOrder, vpc: str) -> dict[str, Any]:
-    """A group of the nodes alone."""
+    """Create the nodes' security group."""
     return {
         "GroupName": order.name,
         "Description": "Nodes of a launch by Tonnage",
@@ -97,7 +96,7 @@ def create_security_group(order: LaunchOrder, vpc: str) -> dict[str, Any]:
 
 
 def authorize_security_group_ingress(order: LaunchOrder, group: str) -> dict[str, Any]:
-    """Nodes let in each other, and by ssh whoever is to reach them."""
+    """Allow traffic among nodes, and ssh from the user."""
     ssh = {
         "IpProtocol": "tcp",
         "FromPort": SSH_PORT,
@@ -109,21 +108,14 @@ def authorize_security_group_ingress(order: LaunchOrder, group: str) -> dict[str
 
 
 def create_placement_group(order: LaunchOrder) -> dict[str, Any] | None:
-    """The group of nodes that are put close together; ``None`` where that was not planned."""
+    """Create the placement group; ``None`` if none is planned."""
     asked = aws.export(order.rental).document.get("create_placement_group")
     tagged = [{"ResourceType": "placement-group", "Tags": order.tags}]
     return None if asked is None else {**asked, "TagSpecifications": tagged}
 
 
 def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> dict[str, Any]:
-    """So many nodes, all or none.
-
-    Args:
-        order: What is launched.
-        group: The id of the nodes' security group.
-        count: How many.
-        number: Of this request: one with the same number is the same, however often it is sent.
-    """
+    """Rent ``count`` nodes, all or none; a repeated ``number`` is the same request."""
     rental, account = order.rental, order.account
     asked: dict[str, Any] = dict(aws.export(rental).document["run_instances"])
     script = f"ends_at={int(order.ends_at.timestamp())}\n" + _script("lifetime.sh")
@@ -146,16 +138,16 @@ def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> di
         "SecurityGroupIds": [group],
         "ClientToken": f"{order.name}-{number}"[-TOKEN_LETTERS:],
         "InstanceInitiatedShutdownBehavior": "terminate",
-        # The end is arranged first: what comes after it may fail.
+        # Schedule termination first: later steps may fail.
         "UserData": f"#!/bin/bash\n{script}{mounting}",
         "TagSpecifications": [{"ResourceType": kind, "Tags": order.tags} for kind in kinds],
     }
 
 
 def all_requests(order: LaunchOrder) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each request of a launch that goes well, by the method of boto3's EC2 client.
+    """All requests of a successful launch by method of boto3's EC2 client.
 
-    What the answer to an earlier one tells is a placeholder.
+    Values from earlier answers are placeholders.
     """
     yield "describe_subnets", describe_subnets(order)
     yield "create_security_group", create_security_group(order, VPC)
@@ -167,7 +159,7 @@ def all_requests(order: LaunchOrder) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def missing_values(order: LaunchOrder) -> dict[str, str]:
-    """Of each placeholder in the requests that a flag replaces: the flag, and what it takes."""
+    """The command-line flag of each missing value, and its meaning."""
     rental = order.rental
     flags = {
         "image": ("--image", f"the id of an image of {rental.system} in {rental.region}"),

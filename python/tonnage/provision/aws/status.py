@@ -1,6 +1,6 @@
-"""What stands of launches, and what they have cost until now: as AWS has it, by its tags.
+"""Report existing launches and their cost so far, from AWS and its tags.
 
-A record adds what AWS forgets: machines that ended over an hour ago, and where Ray is.
+A record adds what AWS forgets: instances that terminated over an hour ago, and Ray's address.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ RECORD = "launch.json"
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchStatus:
-    """A launch, as it is now."""
+    """The current state of a launch."""
 
     name: str
     region: str
     step: str | None
-    """``None``: its record is not known here."""
+    """``None`` without a record."""
     address: str | None
     nodes: list[RentedNode]
     ends_at: str | None
     usd_per_hour: float | None
-    """Of all that is rented."""
+    """Of everything rented."""
     cost_usd: float | None
-    """Until now; ``None``: nothing tells its price."""
+    """So far; ``None`` if the price is unknown."""
     standing: str
-    """What there is of it, in words; empty: nothing."""
+    """Its resources in words; empty if none."""
 
 
 def launch_statuses(ec2: Ec2, name: str | None, record: Launch | None) -> list[LaunchStatus]:
-    """What there is of a launch, or of all.
+    """The status of a launch, or of all.
 
     Args:
-        ec2: Where.
-        name: Of which; ``None``: all.
-        record: Its record, if that is known.
+        ec2: The client.
+        name: The launch; ``None`` for all.
+        record: Its record, if any.
 
     Raises:
-        AwsError: AWS refuses, or does not answer.
+        AwsError: AWS refuses or does not answer.
     """
     found = ec2.find_resources(name)
     if name is not None:
@@ -78,7 +78,7 @@ def _hourly(tariff: Tariff | None, nodes: list[RentedNode]) -> float | None:
 
 
 def read_launch_record(place: str) -> tuple[Launch, Path] | None:
-    """The record of a launch that was kept in this directory; ``None`` where there is none.
+    """Read the record of a launch from its directory; ``None`` if there is none.
 
     Raises:
         RecordError: It is none, or of another version.

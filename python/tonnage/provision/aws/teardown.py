@@ -1,8 +1,7 @@
-"""The end of a launch: all that has its tag goes, first what is paid for.
+"""Terminate a launch: everything with its tag, billed resources first.
 
-What it takes is asked again until nothing is left, since AWS lets go of what is around a machine
-only when that is gone. Nothing but the launch's name is needed; a record, if there is one, gets to
-know what it has cost.
+Requests are repeated until nothing is left, since AWS releases an instance's resources only after it
+is gone. Only the launch's name is needed; a record, if any, receives the final cost.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from tonnage.provision.aws.ec2 import AwsError, Ec2, LaunchResources
 
 PAUSE_SECONDS = 2.0
 PATIENCE_SECONDS = 600.0
-"""Machines with large memories take minutes."""
+"""Instances with large memories take minutes."""
 SETTLE = timedelta(seconds=60)
-"""A machine that was rented may be unheard of for so long, if nobody heard the answer."""
+"""An instance may take so long to appear if the answer to its request was lost."""
 HELD = {"DependencyViolation", "InvalidPlacementGroup.InUse", "VolumeInUse", "InvalidGroup.InUse"}
-"""Refusals of what has to wait for a machine."""
+"""Errors of resources that wait for an instance."""
 
 OnStep = Callable[[str], None]
 
 
 def now() -> datetime:
-    """The time, in UTC."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 @dataclass
 class LaunchRecordFile:
-    """A launch's record, on file after each change."""
+    """A launch's record, written after each change."""
 
     record: Launch
     path: Path | None
-    """``None``: it was lost, and AWS' tags told it."""
+    """``None`` for a lost record, reconstructed from tags."""
 
     def update(self, **changes: object) -> Launch:
-        """Puts changes on file, with what it has cost by now."""
+        """Apply changes, update the cost, and write the record."""
         moment = now()
         made = structs.replace(self.record, **changes)
         cost = price.cost_usd(made.tariff, made.nodes, moment)
@@ -96,7 +95,7 @@ def tear_down(
         if there.is_empty:
             if now() >= unheard:
                 break
-            on_step("waiting whether AWS was asked for machines")
+            on_step("waiting for instances of an unanswered request")
         else:
             _let_go(ec2, there)
             on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")

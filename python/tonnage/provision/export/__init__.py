@@ -1,14 +1,13 @@
-"""A candidate of a plan as a document that rents it; pure functions, which rent nothing.
+"""Export a plan's candidate as a document for another tool; renting nothing.
 
-``ray``: a cluster for Ray's launcher. ``aws``: boto3's request. ``skypilot``: a SkyPilot task.
-What only the user's account can tell (an image, a zone) stands as ``REPLACE-...`` in a document,
-and is told beside it: nothing is invented.
+``ray``: a cluster for Ray's launcher. ``aws``: boto3 requests. ``skypilot``: a SkyPilot task. Values that
+only the user's account has (an image, a zone) are ``REPLACE-...`` placeholders, listed with the document.
 """
 
 from tonnage.provision.export import aws, ray, skypilot
 from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental
 
 EXPORTERS = {"ray": ray.export, "aws": aws.export, "skypilot": skypilot.export}
-"""What a candidate can be handed over as."""
+"""Exporters by kind."""
 
-__all__ = ["EXPORTERS", "ExportedDocument", "ExportError", "Rental"]
+__all__ = ["EXPORTERS", "ExportError", "ExportedDocument", "Rental"]

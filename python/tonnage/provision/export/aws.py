@@ -1,4 +1,4 @@
-"""boto3's requests to EC2: ``run_instances``, and before it the placement group.
+"""Export boto3 requests to EC2: ``run_instances``, and the placement group before it.
 
 Fields are those of EC2's API reference (RunInstances, CreatePlacementGroup).
 """
@@ -10,13 +10,13 @@ from typing import Any
 from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental, placeholder
 
 LETTERS = "bcdefghijklmnopqrstuvwxyz"
-"""Of a node's devices, after ``/dev/sd``: ``a`` is the system's. EC2 has no more."""
+"""Letters of devices after ``/dev/sd``, all that EC2 has; ``a`` is the system's."""
 FIRST_VOLUME = LETTERS.index("f")
-"""EC2 recommends ``f`` and what follows for volumes."""
+"""EC2 recommends ``f`` and later for volumes."""
 
 
 def export(rental: Rental) -> ExportedDocument:
-    """The requests, and the region that they go to.
+    """Build the requests and their region.
 
     Raises:
         ExportError: The candidate is another provider's, or has more disks than EC2 has names.
@@ -24,7 +24,8 @@ def export(rental: Rental) -> ExportedDocument:
     candidate = rental.candidate
     if candidate.provider != "aws":
         raise ExportError(
-            f"it is of {candidate.provider}: give --provider aws, or --emit ray or skypilot"
+            f"EC2 cannot rent machines of {candidate.provider}: plan with provider aws, or export "
+            "for ray or skypilot"
         )
     tags = [{"Key": "Name", "Value": rental.name}]
     tagged = ["instance", "volume"] if candidate.volumes else ["instance"]
@@ -50,7 +51,7 @@ def export(rental: Rental) -> ExportedDocument:
             placeholder("SubnetId"): "the id of a subnet, whose zone all nodes are in",
         },
         notes=[
-            "each part is the arguments of the method of boto3's EC2 client that it names",
+            "each key is a method of boto3's EC2 client, with its arguments",
             *(
                 ["disks are mounted in /tonnage as a node starts; Tonnage is not installed"]
                 if rental.has_disks
@@ -61,31 +62,31 @@ def export(rental: Rental) -> ExportedDocument:
 
 
 def replace_image(rental: Rental) -> dict[str, str]:
-    """What to replace in `node`."""
-    said = f"the id of an image of {rental.system} in {rental.region}"
-    return {placeholder("ImageId"): said}
+    """The placeholders of `node`."""
+    description = f"the id of an image of {rental.system} in {rental.region}"
+    return {placeholder("ImageId"): description}
 
 
 def node(rental: Rental) -> dict[str, Any]:
-    """What EC2 has to be told of each node."""
+    """The part of the request that describes a node."""
     candidate, offer = rental.candidate, rental.offer
-    found: dict[str, Any] = {
+    request: dict[str, Any] = {
         "ImageId": placeholder("ImageId"),
         "InstanceType": offer.type,
     }
     if candidate.placement:
-        found["Placement"] = {"GroupName": rental.name}
+        request["Placement"] = {"GroupName": rental.name}
     if devices := _devices(rental):
-        found["BlockDeviceMappings"] = devices
+        request["BlockDeviceMappings"] = devices
     if candidate.volumes and offer.volume_link.optional:
-        found["EbsOptimized"] = True
+        request["EbsOptimized"] = True
     if rental.spot:
-        found["InstanceMarketOptions"] = {"MarketType": "spot"}
-    return found
+        request["InstanceMarketOptions"] = {"MarketType": "spot"}
+    return request
 
 
 def disks_to_request(rental: Rental) -> int:
-    """How many local disks EC2 attaches only if asked: all but NVMe ones, which are just there.
+    """The number of local disks that EC2 attaches only on request: all but NVMe ones.
 
     Raises:
         ExportError: Their number is unknown.
@@ -95,8 +96,8 @@ def disks_to_request(rental: Rental) -> int:
     disks = [each for each in rental.offer.disks or () if each.kind != "nvme"]
     if any(each.count is None for each in disks):
         raise ExportError(
-            f"the number of local disks of {rental.offer.type} is unknown, and EC2 has to be told: "
-            "choose another --candidate"
+            f"the number of local disks of {rental.offer.type} is unknown, and EC2 needs it: "
+            "choose another candidate"
         )
     return sum(each.count or 0 for each in disks)
 
@@ -107,8 +108,8 @@ def _devices(rental: Rental) -> list[dict[str, Any]]:
     count = volumes.count if volumes else 0
     if max(own, first + count if count else 0) > len(LETTERS):
         raise ExportError(
-            f"EC2 has names for {len(LETTERS)} devices, these are {own} local disks and {count} "
-            "volumes: choose another --candidate"
+            f"EC2 has names for {len(LETTERS)} devices, not for {own} local disks and {count} "
+            "volumes: choose another candidate"
         )
     devices: list[dict[str, Any]] = [
         {"DeviceName": f"/dev/sd{LETTERS[at]}", "VirtualName": f"ephemeral{at}"}

@@ -1,7 +1,7 @@
-"""A cluster for Ray's launcher, after the schema that ships with Ray.
+"""Export a cluster for Ray's launcher, after the schema that ships with Ray.
 
-The head carries data as the workers do: head and workers together are the candidate's nodes, all
-alike, and there are never more or fewer.
+The head stores data like the workers: together they are the candidate's nodes, and their number is
+fixed.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tonnage.provision.export.rental import (
 )
 
 VERSION = "2.60.0"
-"""Of Ray: nodes and launcher have to be of the same, and this one's schema was tested."""
+"""The version of Ray on nodes and launcher, whose schema is tested."""
 USER = "ubuntu"
-"""Whom the image lets in."""
+"""SSH user of the image."""
 PATH = "grep -q tonnage/bin ~/.bashrc || echo 'export PATH=~/tonnage/bin:$PATH' >> ~/.bashrc"
-"""Each of Ray's commands has a shell of its own."""
+"""Ray runs each command in a new shell."""
 
 
 def export(rental: Rental) -> ExportedDocument:
-    """The cluster.
+    """Build the cluster document.
 
     Raises:
-        HandoverError: Ray's launcher cannot rent the candidate's volumes or placement.
+        ExportError: Ray's launcher cannot rent the candidate's volumes or placement.
     """
     candidate = rental.candidate
     if candidate.placement and candidate.provider != "aws":
         raise ExportError(
-            f"Ray places no nodes of {candidate.provider} close together: give --no-placement"
+            f"Ray places no nodes of {candidate.provider} close together: plan without placement"
         )
     provider, node, replace = PROVIDERS[candidate.provider](rental)
     workers = candidate.nodes - 1
@@ -50,7 +50,10 @@ def export(rental: Rental) -> ExportedDocument:
     commands = [rental.install(f"ray[default]=={VERSION}"), PATH]
     if rental.has_disks:
         commands.append(rental.mount())
-    notes = [*rental.wheel_notes(), f"start it by ray up of Ray {VERSION}, which nodes get too"]
+    notes = [
+        *rental.wheel_notes(),
+        f"start it with ray up of Ray {VERSION}, the version on the nodes",
+    ]
     if candidate.placement:
         notes.append(
             f"make the placement group first: aws ec2 create-placement-group --group-name "
@@ -60,7 +63,7 @@ def export(rental: Rental) -> ExportedDocument:
         document={
             "cluster_name": rental.name,
             "max_workers": workers,
-            # All at once: who comes early is paid for waiting.
+            # All at once: idle nodes are billed, too.
             "upscaling_speed": float(candidate.nodes),
             "provider": provider,
             "auth": {"ssh_user": USER},
@@ -75,7 +78,7 @@ def export(rental: Rental) -> ExportedDocument:
 
 
 Part = tuple[dict[str, Any], dict[str, Any], dict[str, str]]
-"""The provider, a node of its, and what to replace in them."""
+"""The provider, a node, and their placeholders."""
 
 
 def _aws(rental: Rental) -> Part:
@@ -83,9 +86,9 @@ def _aws(rental: Rental) -> Part:
     provider = {
         "type": "aws",
         "region": rental.region,
-        # In one zone: between zones bytes are slower and have a price.
+        # One zone: traffic between zones is slower and billed.
         "availability_zone": zone,
-        # A node that is only stopped loses its disks, and its volumes are paid for.
+        # A stopped node loses its disks while its volumes are billed.
         "cache_stopped_nodes": False,
     }
     return (
@@ -139,7 +142,7 @@ def _gcp(rental: Rental) -> Part:
 def _azure(rental: Rental) -> Part:
     if rental.candidate.volumes:
         raise ExportError(
-            "Ray attaches no volumes to nodes of azure: choose another --candidate, or --provider"
+            "Ray attaches no volumes to nodes of azure: choose another candidate or provider"
         )
     image, zone = placeholder("imageId"), placeholder("availability_zone")
     provider = {

@@ -1,4 +1,4 @@
-"""What is to be rented, and what all documents that rent it share: names, set-up, placeholders."""
+"""A rental, and what its exported documents share: names, set-up, placeholders."""
 
 from __future__ import annotations
 
@@ -13,21 +13,18 @@ from tonnage.catalog import Offer
 
 GIB = 1 << 30
 BOOT_GIB = 64
-"""The system's disk, where a size has to be given: room for the system and for Tonnage."""
+"""Size of the system disk where one is required."""
 WHEELS = {"~/tonnage-wheels": "target/wheels"}
-"""Where a node gets Tonnage from: ``make build`` puts the wheel into the second."""
+"""Directory of the wheel on a node, and where ``make build`` puts it."""
 
 
 class ExportError(Exception):
-    """A candidate that cannot be handed over so; says why and what to do in one line."""
+    """A candidate cannot be exported; says why and what to do in one line."""
 
 
 @dataclass(frozen=True)
 class ExportedDocument:
-    """A document, what to replace in it, and what else is to be done.
-
-    ``replace`` has each placeholder as it stands in the document, and what belongs there.
-    """
+    """A document, the meaning of its placeholders, and further steps."""
 
     document: dict[str, Any]
     replace: dict[str, str] = field(default_factory=dict)
@@ -36,41 +33,41 @@ class ExportedDocument:
 
 @dataclass(frozen=True)
 class Rental:
-    """A candidate of a plan for a job, and the offer that it is of."""
+    """A plan's candidate for a job, and its offer."""
 
     job: str
     candidate: Candidate
     offer: Offer
     spot: bool = False
-    """Whether spare machines are asked for."""
+    """Whether to rent spot instances."""
     suffix: str = ""
-    """What tells this fleet from others of the same job; empty: nothing has to."""
+    """Distinguishes clusters of the same job; may be empty."""
 
     @property
     def name(self) -> str:
-        """What the fleet is called, in letters that every provider takes."""
+        """The cluster's name, valid for every provider."""
         job = re.sub(r"[^a-z0-9]+", "-", self.job.lower()).strip("-")[:40] or "job"
         return "-".join(filter(None, ("tonnage", job, self.suffix)))
 
     @property
     def region(self) -> str:
-        """Where; a placeholder where the catalog does not tell."""
+        """The region, or a placeholder."""
         return self.offer.region or placeholder("region")
 
     @property
     def replace_region(self) -> dict[str, str]:
-        """What to replace where the catalog does not tell the region."""
-        said = "the region of the plan's prices, which the catalog does not tell"
-        return {} if self.offer.region else {placeholder("region"): said}
+        """The placeholder of an unknown region."""
+        description = "the region of the plan's prices, which the catalog does not name"
+        return {} if self.offer.region else {placeholder("region"): description}
 
     @property
     def system(self) -> str:
-        """What an image has to hold."""
+        """The required system image."""
         return f"Ubuntu 24.04 for {self.offer.arch or 'the cores of ' + self.offer.type}"
 
     @property
     def local_disks(self) -> int | None:
-        """How many of its own disks a node uses; ``None``: some, the catalog has no number."""
+        """The number of local disks that a node uses; ``None`` if the catalog has none."""
         if not self.candidate.own_disks:
             return 0
         counts = [each.count for each in self.offer.disks or () if each.total_bytes != 0]
@@ -79,15 +76,15 @@ class Rental:
 
     @property
     def has_disks(self) -> bool:
-        """Whether the job keeps anything on disks or volumes."""
+        """Whether the job uses disks or volumes."""
         return self.candidate.own_disks or self.candidate.volumes is not None
 
     def install(self, packages: str = "") -> str:
-        """The commands that install Tonnage on a node, and these packages beside it."""
+        """The commands that install Tonnage and these packages on a node."""
         return f"packages='{packages}'\n" + _script("install.sh")
 
     def mount(self) -> str:
-        """The commands that mount each disk of a node in a directory of its own."""
+        """The commands that mount each disk in its own directory."""
         volumes = self.candidate.volumes
         own = "some" if self.local_disks is None else self.local_disks
         return (
@@ -96,7 +93,7 @@ class Rental:
         )
 
     def wheel_notes(self) -> list[str]:
-        """What is to be done before the document is used where the wheel is copied to nodes."""
+        """The steps before using a document that copies the wheel to nodes."""
         machine = ""
         if self.offer.arch == "arm64":
             machine = (
@@ -106,7 +103,7 @@ class Rental:
 
 
 def placeholder(name: str) -> str:
-    """What stands in a document for what only the user can tell."""
+    """A placeholder for a value that only the user has."""
     return f"REPLACE-{name}"
 
 

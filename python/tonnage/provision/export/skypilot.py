@@ -1,7 +1,7 @@
-"""A SkyPilot task, after SkyPilot's own schema.
+"""Export a SkyPilot task, after SkyPilot's own schema.
 
-SkyPilot chooses images and zones. It makes no volumes for a task, asks EC2 for no local disks but
-those that come by themselves, and knows nothing of placement groups.
+SkyPilot chooses images and zones. It creates no volumes or placement groups, and requests no local
+disks from EC2.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from tonnage.provision.export.aws import disks_to_request
 from tonnage.provision.export.rental import BOOT_GIB, WHEELS, ExportedDocument, ExportError, Rental
 
 MEASURE = "~/tonnage/bin/tonnage measure disk --dir /tonnage/*\n"
-"""What the task runs: whether disks carry what the plan counts on."""
+"""The task: measure whether disks are as fast as planned."""
 
 
 def export(rental: Rental) -> ExportedDocument:
-    """The task.
+    """Build the task.
 
     Raises:
-        HandoverError: SkyPilot cannot rent the candidate's disks, volumes or placement.
+        ExportError: SkyPilot cannot rent the candidate's disks, volumes or placement.
     """
     candidate, offer = rental.candidate, rental.offer
-    others = "choose another --candidate" + (
-        ", or --emit ray or aws" if candidate.provider == "aws" else ""
+    others = "choose another candidate" + (
+        ", or export for ray or aws" if candidate.provider == "aws" else ""
     )
     if candidate.volumes:
         raise ExportError(f"SkyPilot attaches no volumes to nodes: {others}")
     if candidate.placement:
         raise ExportError(
-            "SkyPilot places no nodes close together: give --no-placement"
-            + (", or --emit ray or aws" if candidate.provider == "aws" else "")
+            "SkyPilot places no nodes close together: plan without placement"
+            + (", or export for ray or aws" if candidate.provider == "aws" else "")
         )
     if candidate.provider == "aws" and disks_to_request(rental):
         raise ExportError(
-            f"SkyPilot asks EC2 for no local disks, and {offer.type} has them only if asked: "
+            f"SkyPilot requests no local disks from EC2, and {offer.type} has them only on request: "
             f"{others}"
         )
     document: dict[str, Any] = {

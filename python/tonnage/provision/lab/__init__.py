@@ -1,10 +1,10 @@
-"""A lab: a small cluster emulated on one machine, whose truth is known because we set it.
+"""Emulate a small cluster on this machine, with known disk, network and CPU limits.
 
-Nodes are network namespaces behind a switch, with real packets over links of set speed, and real
-blocks on disks that the kernel throttles; a control group holds each to its share of cores. A lab's
-file says what there is (`description`), `up` makes it, `down` undoes it whatever has happened,
-`become` runs a command on a node, `ray` makes a cluster of the nodes, `fault` and `heal` break and
-mend them. A lab has a catalog of its own, so that plans are made of its machines too.
+Nodes are network namespaces behind a bridge, with real packets over rate-limited links and real
+blocks on throttled disks; control groups limit their CPU. A lab's file configures it (`config`), `up`
+creates it, `down` removes it whatever happened, `exec_on_node` runs a command on a node, `start_ray`
+makes a Ray cluster, `inject_fault` and `heal_node` break and repair nodes. A lab has its own catalog,
+so that plans can use its machines.
 """
 
 from tonnage.provision.lab.enter_node import NotStarted, exec_on_node
@@ -16,18 +16,18 @@ from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
 __all__ = [
     "FACTOR",
     "FAULTS",
-    "STATE_DIR",
     "SLOWDOWNS",
-    "NotStarted",
+    "STATE_DIR",
     "LabRecord",
-    "exec_on_node",
-    "down",
-    "inject_fault",
-    "heal_node",
-    "find_node",
-    "start_ray",
-    "require_up",
-    "status",
+    "NotStarted",
     "describe",
+    "down",
+    "exec_on_node",
+    "find_node",
+    "heal_node",
+    "inject_fault",
+    "require_up",
+    "start_ray",
+    "status",
     "up",
 ]

@@ -1,4 +1,4 @@
-"""A lab's machines as offers: a little catalog, which plans are made from as from any other."""
+"""Write a lab's machines as a catalog, so that plans can use them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
 def write(directory: Path, lab: LabConfig) -> Path:
-    """Writes the catalog of a lab into a directory."""
+    """Write a lab's catalog into a directory."""
     text = io.StringIO()
     rows = csv.DictWriter(text, LAB.columns, lineterminator="\n")
     rows.writeheader()
@@ -27,7 +27,7 @@ def write(directory: Path, lab: LabConfig) -> Path:
 
 
 def catalog_file(directory: Path, lab: str) -> Path:
-    """Where a lab's catalog is; a catalog is called as its file is."""
+    """The path of a lab's catalog, whose name is the catalog's."""
     return directory / f"{lab}.csv"
 
 
@@ -41,8 +41,8 @@ def _row(lab: str, machine: MachineType) -> dict[str, object]:
         "disks": len(disks),
         "disk_bytes_total": sum(disk.size_bytes for disk in disks),
         "disks_alike": len({disk.size_bytes for disk in disks}) <= 1,
-        "disks_read_mb_per_s": _together([disk.read_bytes_per_second for disk in disks]),
-        "disks_write_mb_per_s": _together([disk.write_bytes_per_second for disk in disks]),
+        "disks_read_mb_per_s": _total([disk.read_bytes_per_second for disk in disks]),
+        "disks_write_mb_per_s": _total([disk.write_bytes_per_second for disk in disks]),
         "arch": ARCHITECTURES.get(platform.machine(), ""),
         "price_usd_per_hour": f"{machine.price_usd_per_hour:.12g}",
         "lab": lab,
@@ -55,6 +55,6 @@ def _blank(value: float | None) -> str:
     return "" if value is None else f"{value:.12g}"
 
 
-def _together(rates: list[int | None]) -> str:
+def _total(rates: list[int | None]) -> str:
     known = [rate for rate in rates if rate is not None]
     return _blank(sum(known) / MB if known and len(known) == len(rates) else None)

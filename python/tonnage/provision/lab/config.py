@@ -1,18 +1,18 @@
-"""A lab's file: which machines it has, how fast each is, and what it costs.
+"""Parse a lab's file: its machines, their rates and prices.
 
     [lab]
     name = "two-kinds"
 
     [[machine]]
     type = "fast"
-    count = 2                       # 1 if not given
+    count = 2                       # default 1
     price_usd_per_hour = 1.0
-    cpus = 0.5                      # as many as there are if not given
-    link_mb_per_s = 60              # each way, as TCP payload; as fast as it goes if not given
+    cpus = 0.5                      # default: all of this machine
+    link_mb_per_s = 60              # each way, TCP payload; default: unlimited
     disks = [{ size = "4GiB", read_mb_per_s = 120, write_mb_per_s = 120, fs = "xfs" }]
 
 A disk may also have ``read_iops`` and ``write_iops``; ``fs`` is xfs, ext4, or none for a bare
-device. What is not limited is as fast as this machine.
+device. Unlimited resources are as fast as this machine.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from tonnage.base.system import UsageError
 MB = 1e6
 FILE_SYSTEMS = ("xfs", "ext4", "none")
 LEAST_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
-"""mkfs.xfs makes nothing smaller."""
+"""mkfs.xfs accepts nothing smaller."""
 SECTOR_BYTES = 4096
 MOST_NODES = 200
 MOST_DISKS = 24
 LONGEST_NAME = 12
-"""Ray's sockets lie in a lab's directory, and the kernel takes 107 letters of a socket's name."""
+"""Ray's sockets are in a lab's directory, and Linux limits their paths to 107 characters."""
 LONGEST_TYPE = 40
 
 
 @dataclass(frozen=True)
 class DiskConfig:
-    """One device of a machine; ``None`` is no limit. Bytes, and operations, a second."""
+    """A disk with its limits in bytes and operations per second; ``None`` is unlimited."""
 
     size_bytes: int
     file_system: str
@@ -53,57 +53,53 @@ class DiskConfig:
 
 @dataclass(frozen=True)
 class MachineType:
-    """A type of machine, and how many there are."""
+    """A machine type and its count."""
 
     type: str
     count: int
     price_usd_per_hour: float
     cpus: float | None
     link_bytes_per_second: float | None
-    """Each way, of TCP payload."""
+    """Each way, TCP payload."""
     disks: tuple[DiskConfig, ...]
 
 
 @dataclass(frozen=True)
 class LabConfig:
-    """All of a lab's file."""
+    """The content of a lab's file."""
 
     name: str
     machines: tuple[MachineType, ...]
 
 
 def parse(text: str, file: str) -> LabConfig:
-    """What a lab's file says.
-
-    Args:
-        text: The file's.
-        file: Its name, for messages.
+    """Parse the text of a lab's file, whose name is for errors.
 
     Raises:
-        UsageError: It cannot be used; a line names the key, and says what to write instead.
+        UsageError: A key is wrong; the message names it and says what to write.
     """
     try:
         top = _Table(file, "", tomllib.loads(text))
     except tomllib.TOMLDecodeError as why:
-        raise UsageError(f"{file}: {why}: mend the TOML") from None
+        raise UsageError(f"{file}: {why}: fix the TOML") from None
     lab = top.table("lab")
     name = lab.word("name", LONGEST_NAME, "")
     lab.refuse_others()
     machines = tuple(_machine(table) for table in top.tables("machine"))
     top.refuse_others()
     if not machines:
-        raise top.wrong("machine", "is missing: add a [[machine]] for each type of machine")
+        raise top.wrong("machine", "is missing: add a [[machine]] for each machine type")
     types: set[str] = set()
     for number, machine in enumerate(machines):
         if machine.type in types:
             raise top.wrong(
                 f"machine[{number}].type",
-                f"{machine.type} is there twice: give each type once, with its count",
+                f"{machine.type} appears twice: list each type once with its count",
             )
         types.add(machine.type)
     nodes = sum(machine.count for machine in machines)
     if nodes > MOST_NODES:
-        raise top.wrong("machine", f"{nodes} nodes in all: have no more than {MOST_NODES}")
+        raise top.wrong("machine", f"{nodes} nodes in total: the limit is {MOST_NODES}")
     return LabConfig(name, machines)
 
 
@@ -119,7 +115,7 @@ def _machine(table: _Table) -> MachineType:
     )
     table.refuse_others()
     if len(found.disks) > MOST_DISKS:
-        raise table.wrong("disks", f"there are {len(found.disks)}: have no more than {MOST_DISKS}")
+        raise table.wrong("disks", f"{len(found.disks)} disks: the limit is {MOST_DISKS}")
     return found
 
 
@@ -141,7 +137,7 @@ def _disk(table: _Table) -> DiskConfig:
 
 
 class _Table:
-    """A table of the file, whose keys are taken one by one; what is left is a mistake."""
+    """A TOML table whose keys are read one by one; unread keys are errors."""
 
     def __init__(self, file: str, place: str, values: dict[str, Any]) -> None:
         self._file, self._place = file, place
@@ -149,56 +145,56 @@ class _Table:
         self._taken: list[str] = []
 
     def wrong(self, key: str, why: str) -> UsageError:
-        """The error that names a key."""
+        """An error that names the key."""
         return UsageError(f"{self._file}: {self._place}{key}: {why}")
 
     def refuse_others(self) -> None:
-        """Refuses keys that nobody has asked for."""
+        """Refuse unread keys."""
         for key in self._values.keys() - set(self._taken):
             meant = formatting.did_you_mean(key, self._taken)
             known = ", ".join(self._taken)
-            raise self.wrong(key, f"there is no such key{meant}: there are {known}")
+            raise self.wrong(key, f"unknown key{meant}: known keys are {known}")
 
     def table(self, key: str) -> _Table:
-        """A table that must be there."""
+        """A required table."""
         value = self._take(key)
         if not isinstance(value, dict):
             raise self.wrong(key, f"is missing: add a table [{key}]")
         return _Table(self._file, f"{self._place}{key}.", value)
 
     def tables(self, key: str) -> Iterable[_Table]:
-        """A list of tables, which may be missing."""
+        """An optional list of tables."""
         values = self._take(key)
         if values is None:
             return
         if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
             written = "disks = [{ size = ... }]" if self._place else f"[[{key}]]"
-            raise self.wrong(key, f"is no list of tables: write {written}")
+            raise self.wrong(key, f"is not a list of tables: write {written}")
         for number, value in enumerate(values):
             yield _Table(self._file, f"{self._place}{key}[{number}].", value)
 
     def word(self, key: str, longest: int, more: str) -> str:
-        """A name, of letters that files, control groups and Ray's labels can have too."""
+        """A name that is valid for files, control groups and Ray's labels."""
         value = self._take(key)
         if value is None:
             raise self.wrong(key, f'is missing: write {key} = "..."')
-        letters = f"letters and digits, within also {'-, _ and dots' if more else '- and _'}"
+        letters = f"letters and digits, inside also {'-, _ and dots' if more else '- and _'}"
         pattern = rf"[A-Za-z0-9]([A-Za-z0-9_{re.escape(more)}-]*[A-Za-z0-9])?"
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-            raise self.wrong(key, f"{value!r} is no name: use {letters}")
+            raise self.wrong(key, f"{value!r} is not a name: use {letters}")
         if len(value) > longest:
-            raise self.wrong(key, f"{value!r} is too long: use {longest} letters at most")
+            raise self.wrong(key, f"{value!r} is too long: the limit is {longest} characters")
         return value
 
     def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
         """One of several words."""
         value = self._take(key, default)
         if value not in known:
-            raise self.wrong(key, f"{value!r} is not known: write one of {', '.join(known)}")
+            raise self.wrong(key, f"{value!r} is unknown: write one of {', '.join(known)}")
         return str(value)
 
     def needed(self, key: str, least: float, most: float) -> float:
-        """A number that must be there."""
+        """A required number."""
         found = self.number(key, least, most, None)
         if found is None:
             raise self.wrong(key, f"is missing: write {key} = a number")
@@ -210,29 +206,29 @@ class _Table:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            raise self.wrong(key, f"{value!r} is no number: write one, without quotes")
+            raise self.wrong(key, f"{value!r} is not a number: write one without quotes")
         if not least <= value <= most:
-            raise self.wrong(key, f"{value:g}: give {least:g} to {most:g}")
+            raise self.wrong(key, f"{value:g} is out of range: {least:g} to {most:g}")
         return float(value)
 
     def whole(self, key: str, least: int, most: int, default: int | None) -> int | None:
         """A whole number within bounds."""
         found = self.number(key, least, most, default)
         if found is not None and not found.is_integer():
-            raise self.wrong(key, f"{found:g} is no whole number: give one")
+            raise self.wrong(key, f"{found:g} is not a whole number")
         return None if found is None else int(found)
 
     def size(self, key: str, least: int, file_system: str) -> int:
-        """A size that must be there, in whole sectors."""
+        """A required size in whole sectors."""
         value = self._take(key)
         if value is None:
             raise self.wrong(key, f'is missing: write {key} = "4GiB"')
         found = formatting.bytes_of(value) if isinstance(value, str) else value
         if isinstance(found, bool) or not isinstance(found, int):
-            raise self.wrong(key, f'{value!r} is no size: write it like "4GiB" or "500MB"')
+            raise self.wrong(key, f'{value!r} is not a size: write it like "4GiB" or "500MB"')
         if not least <= found < 1 << 60:
             what = "a device" if file_system == "none" else file_system
-            raise self.wrong(key, f"{what} takes {formatting.memory(least)} at least: give more")
+            raise self.wrong(key, f"{what} needs at least {formatting.memory(least)}")
         return found // SECTOR_BYTES * SECTOR_BYTES
 
     def _take(self, key: str, default: Any = None) -> Any:

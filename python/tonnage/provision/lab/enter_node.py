@@ -1,7 +1,7 @@
-"""How a process becomes one of a node's: in its groups first, in its network then.
+"""Move a process to a node: into its control groups, then into its network namespace.
 
-Only the network is the node's own: files, users and process numbers are this machine's. So a
-command finds everything as it is here, and its exit code and signals are its own.
+Only the network is the node's own; files, users and process ids are this machine's. A command finds
+the same files as here, and its exit code and signals are its own.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tonnage.provision.lab.throttling import controllers, group_directories
 
 
 class NotStarted(UsageError):
-    """A command that could not be started; ``code`` is what a shell would end with."""
+    """A command could not be started; ``code`` is a shell's exit code."""
 
-    def __init__(self, said: str, code: int) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
         self.code = code
 
 
@@ -32,36 +32,36 @@ def exec_on_node(
     environment: dict[str, str],
     refuse_gone: Callable[[], object],
 ) -> None:
-    """Makes this process the command, on the node; does not return.
+    """Replace this process by the command on the node; does not return.
 
     Args:
-        node: Where.
+        node: The node.
         command: The program and its arguments.
-        environment: What is added to this process's.
-        refuse_gone: Raises if the lab is being undone: who has entered before that is ended with
-            the others, and who comes later finds out by this.
+        environment: Additions to this process's environment.
+        refuse_gone: Raises if the lab is being removed. It is called inside the groups: earlier
+            entrants are killed with the others, later ones find out here.
 
     Raises:
         NotStarted: There is no such program, or it may not be run.
-        RunError: The node is not there any more.
+        RunError: The node is gone.
     """
     check_program(command[0])
     join_groups(group_directories(node, controllers().values()))
     refuse_gone()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python's own is not the command's.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Undo Python's own setting.
     os.execvpe("nsenter", nsenter_command(node, command), os.environ | environment)
 
 
 def nsenter_command(node: Node, command: Sequence[str]) -> list[str]:
-    """A command that runs another one in a node's network."""
+    """Build the command that runs another one in a node's network."""
     return ["nsenter", f"--net={NAMESPACES / node.namespace}", "--", *command]
 
 
 def join_groups(groups: Iterable[Path]) -> None:
-    """This process is in these groups from now on.
+    """Move this process into control groups.
 
     Raises:
-        RunError: One is not there, or may not be entered.
+        RunError: A group is gone or may not be entered.
     """
     for group in groups:
         try:
@@ -71,7 +71,7 @@ def join_groups(groups: Iterable[Path]) -> None:
 
 
 def check_program(name: str) -> None:
-    """Refuses what is no program.
+    """Refuse a name that is not a program.
 
     Raises:
         NotStarted: There is no such program, or it may not be run.
@@ -81,10 +81,10 @@ def check_program(name: str) -> None:
     if os.sep not in name:
         path = os.environ.get("PATH", os.defpath)
         raise NotStarted(
-            f"{name}: there is no such command in PATH, which is {path} here (sudo sets its own): "
+            f"{name}: command not found in PATH={path} (sudo sets its own): "
             "give the command's path",
             127,
         )
     if not os.path.exists(name):
-        raise NotStarted(f"{name}: there is no such file: give a command's path", 127)
-    raise NotStarted(f"{name} cannot be run: it is no program that may be executed", 126)
+        raise NotStarted(f"{name}: file not found: give a command's path", 127)
+    raise NotStarted(f"{name} is not executable", 126)

@@ -1,14 +1,13 @@
-"""What goes wrong with a node, on command, and is mended.
+"""Inject faults into a node of a lab, and heal them.
 
     cut-link    the switch's port is down, as if the cable were out
     slow-link   the link has a fraction of its rate, both ways
-    slow-disk   all its disks have a fraction of their rates
-    fill-disk   a file takes all the space that its file systems have left
-    kill        all its processes end at once, unasked
+    slow-disk   all disks have a fraction of their rates
+    fill-disk   a file fills the node's file systems
+    kill        all processes are killed
 
-Faults add up, and mending mends them all; of processes, Ray's are started again, which also end
-where a link was cut for long. A cluster does not outlive its head, so with the head all nodes get a
-new one.
+Faults accumulate, and healing removes all of them. Ray is restarted where it was killed or ended
+during a long cut. A cluster does not survive its head: if that is lost, all nodes get a new cluster.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ from tonnage.provision.lab.throttling import (
 
 FAULTS = ("cut-link", "slow-disk", "slow-link", "fill-disk", "kill")
 SLOWDOWNS = ("slow-disk", "slow-link")
-"""Those that have a factor."""
+"""Faults with a factor."""
 GONE = {"cut-link", "kill"}
-"""With one of these a node has no Ray, or soon none: its cluster gives it up."""
+"""With one of these the cluster gives the node up."""
 BRIEF_SECONDS = 20.0
-"""After so short a cut TCP sends again before the node is given up; it waits ever longer."""
+"""After so short a cut TCP retransmits before the node is given up."""
 VERDICT_SECONDS = 75.0
-"""By then it has been given up, or will not be: Ray asks five times, and waits 10 s for each."""
+"""By then Ray has decided: it probes five times with a timeout of 10 s."""
 FACTOR = 4.0
 FILLER = ".tonnage-fill"
 LEAST_FILL_BYTES = 4096
@@ -56,7 +55,7 @@ LEAST_FILL_BYTES = 4096
 def inject_fault(
     lab: str | None, name: str, kind: str, factor: float | None, room: Path = STATE_DIR
 ) -> LabRecord:
-    """Something goes wrong with a node: gives the lab's record.
+    """Inject a fault into a node and return the lab's record.
 
     Args:
         lab: The lab's name; ``None`` for the only one.
@@ -66,21 +65,24 @@ def inject_fault(
         room: Where labs are on file.
 
     Raises:
-        UsageError: There is no such lab, node or fault, or the node has nothing that could go so.
-        RunError: It could not be done.
+        UsageError: There is no such lab, node or fault, or the fault does not apply to the node.
+        RunError: It failed.
     """
     if kind not in FAULTS:
         raise UsageError(f"{kind}: there is no such fault: there are {', '.join(FAULTS)}")
     if factor is not None and kind not in SLOWDOWNS:
-        raise UsageError(f"--factor is for {' and '.join(SLOWDOWNS)}: leave it out with {kind}")
+        raise UsageError(
+            f"only {' and '.join(SLOWDOWNS)} have a factor, {kind} has none", setting="factor"
+        )
     with lab_lock(room) as lock:
         record = require_up(room, lab)
         node = find_node(record, name, room)
         _refuse_nothing_to(kind, node)
         times = (factor or FACTOR) if kind in SLOWDOWNS else None
-        of_node = {**record.faults.get(name, {}), kind: times}
-        cut = {name: time.monotonic()} if kind == "cut-link" else {}
-        # On file first: what is told to be wrong and is not does less harm than the contrary.
+        none: dict[str, float | None] = {}
+        of_node = {**record.faults.get(name, none), kind: times}
+        cut: dict[str, float] = {name: time.monotonic()} if kind == "cut-link" else {}
+        # Record first: a recorded fault that is not there does less harm than the opposite.
         record = structs.replace(
             record, faults={**record.faults, name: of_node}, cut_since=cut | record.cut_since
         ).save(room)
@@ -91,17 +93,17 @@ def inject_fault(
 def heal_node(
     lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = STATE_DIR
 ) -> LabRecord:
-    """All that went wrong with a node is mended: gives the lab's record.
+    """Heal all faults of a node and return the lab's record.
 
     Args:
         lab: The lab's name; ``None`` for the only one.
         name: The node's.
-        on_wait: Told how many nodes have Ray again, if it was killed, and how many there are.
+        on_wait: Called with the number of nodes with Ray and of all nodes.
         room: Where labs are on file.
 
     Raises:
         UsageError: There is no such lab or node.
-        RunError: It could not be mended.
+        RunError: It failed.
     """
     with lab_lock(room) as lock:
         record = require_up(room, lab)
@@ -120,7 +122,9 @@ def heal_node(
     if not there:
         return healed
     if name in record.cut_since:
-        _await_verdict(time.monotonic() - record.cut_since[name])  # Other labs need not wait.
+        _await_verdict(
+            time.monotonic() - record.cut_since[name]
+        )  # Without the lock, for other labs.
     with lab_lock(room) as lock:
         healed = require_up(room, of_lab)
         there = _with_ray(healed, room)
@@ -132,25 +136,25 @@ def heal_node(
 
 
 def _with_ray(record: LabRecord, room: Path) -> list[Node]:
-    """The nodes that are to have Ray: none if the lab has none, or while its head is gone."""
+    """The nodes that should run Ray: none if the lab has none, or while its head is gone."""
     nodes = record.nodes(room)
     there = [each for each in nodes if not GONE & record.faults.get(each.name, {}).keys()]
     return there if record.ray_address and nodes[0] in there else []
 
 
 def _await_verdict(cut_seconds: float) -> None:
-    """Waits until a cluster that has lost a node for so long will not give it up any more."""
+    """Wait until the cluster has decided whether to give up a node cut for so long."""
     if cut_seconds > BRIEF_SECONDS:
         time.sleep(max(VERDICT_SECONDS - cut_seconds, 0.0))
 
 
 def _refuse_nothing_to(what: str, node: Node) -> None:
     if what == "slow-link" and node.machine.link_bytes_per_second is None:
-        raise UsageError(f"{node.name} has no link_mb_per_s: give it one, to be slowed")
+        raise UsageError(f"{node.name} has no link_mb_per_s: configure one to slow it down")
     if what == "slow-disk" and not _has_rates(node):
-        raise UsageError(f"{node.name} has no disk with rates: give it one, to be slowed")
+        raise UsageError(f"{node.name} has no disk with rates: configure one to slow it down")
     if what == "fill-disk" and not node.mounts:
-        raise UsageError(f"{node.name} has no file system: give it a disk with one, to be filled")
+        raise UsageError(f"{node.name} has no file system: configure a disk with one to fill it")
 
 
 def _has_rates(node: Node) -> bool:
@@ -201,7 +205,7 @@ def _all(commands: Iterable[Command], run: Callable[[Command], str]) -> None:
 
 
 def _fill(file: Path) -> None:
-    """Makes a file that takes all the space that is left, without writing it."""
+    """Allocate a file of all the free space without writing it."""
     handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         about = os.fstatvfs(handle)

@@ -1,8 +1,8 @@
-"""A lab is made, told of, and undone.
+"""Create, describe and remove labs.
 
-A lab is on file before anything of it is made, and so is what undoes each step: whenever a process
-is killed, `down`, or the next `up`, knows all that there can be. First the limits on devices go,
-then all processes, which may be waiting for those devices, then what the journal names.
+The record and the undo of each step are written before the step: after a crash, `down` or the next
+`up` knows everything that may exist. Removal first lifts device limits, then kills all processes,
+which may wait for those devices, then undoes the journal.
 """
 
 from __future__ import annotations
@@ -48,27 +48,24 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 OWNER = "tonnage lab"
 DOWN = "tonnage lab down"
 PATIENCE_SECONDS = 60.0
-"""How long one waits for another command, which may start Ray on all of its nodes, or for a program
-that a killed one has left."""
+"""How long to wait for another command, which may be starting Ray on all nodes."""
 
 OnStep = Callable[[int, int], None]
-"""Told how many steps are done, and how many there are."""
+"""Called with the number of finished steps and of all steps."""
 
 
 def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
-    """Makes the lab of a file; what is left of one of its name is undone first.
-
-    One that is up already stays as it is.
+    """Create a lab, after removing leftovers of the same name; keep it if it is up already.
 
     Args:
-        file: What the lab is.
-        on_step: Shows how far it is.
-        room: Where labs are on file.
+        file: The lab's file.
+        on_step: Shows progress.
+        room: The directory of all labs.
 
     Raises:
-        UsageError: The file cannot be used, this machine cannot make the lab, or a lab of this name
-            and of another file is up.
-        RunError: Something could not be made; what was made is undone.
+        UsageError: The file is invalid, this machine cannot create the lab, or a different lab of
+            this name is up.
+        RunError: A step failed; the lab is removed.
     """
     text = _text(file)
     wanted = parse(text, str(file))
@@ -79,7 +76,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
             if found.config == wanted:
                 return found
             raise UsageError(
-                f"{file}: a lab {name} with other machines is up: end it with "
+                f"{file}: a lab {name} with other machines is up: remove it with "
                 f"tonnage lab down --lab {name}, or give this one another name"
             )
         known, network = controllers(), free_network(room)
@@ -102,15 +99,11 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
 
 
 def down(name: str | None, room: Path = STATE_DIR) -> str | None:
-    """Undoes a lab, whole or not: gives its name, or ``None`` if there was none.
-
-    Args:
-        name: Its name; ``None`` for the only one.
-        room: Where labs are on file.
+    """Remove a lab, complete or not; return its name, or ``None`` if there was none.
 
     Raises:
-        UsageError: There is none of this name, or several.
-        RunError: Something could not be undone; it is still on file.
+        UsageError: There is none of this name, or several and no name.
+        RunError: A step could not be undone; it stays in the journal.
     """
     if not room.is_dir():
         return None
@@ -122,7 +115,7 @@ def down(name: str | None, room: Path = STATE_DIR) -> str | None:
 
 
 def find_node(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
-    """A node of a lab.
+    """Find a node by name.
 
     Raises:
         UsageError: There is none of this name.
@@ -136,11 +129,11 @@ def find_node(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
 
 @contextmanager
 def lab_lock(room: Path = STATE_DIR) -> Iterator[int]:
-    """Holds the lock of all labs: gives its handle. The room goes with its last lab.
+    """Hold the lock of all labs, and yield its handle; remove an empty directory at the end.
 
     Raises:
-        UsageError: Who asks is not root, or is on a node, with which it would end itself half-way; or
-            another process changes a lab.
+        UsageError: This process is not root, or runs on a node and would kill itself; or another
+            process changes a lab.
     """
     if os.geteuid():
         raise UsageError("only root may change a lab: use sudo")
@@ -155,7 +148,7 @@ def lab_lock(room: Path = STATE_DIR) -> Iterator[int]:
 
 
 def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
-    """All that is to be known of a lab that is up, as JSON values.
+    """Describe a running lab as JSON values.
 
     Raises:
         UsageError: There is none.
@@ -164,7 +157,7 @@ def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
 
 
 def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
-    """The same of a lab's record."""
+    """Describe a lab's record as JSON values."""
     lab = record.config.name
     known, attached = controllers().values(), loop_devices()
     nodes = record.nodes(room)
@@ -210,18 +203,20 @@ def _device(each: Device, device: str | None) -> dict[str, Any]:
 
 
 def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
-    """What keeps the lab from being as it says."""
+    """Reasons why the lab is slower than configured."""
     found = []
     wanted = sum(node.machine.cpus or 0.0 for node in nodes)
     cores = len(os.sched_getaffinity(0))
     if wanted > cores:
         found.append(
-            f"the nodes have {wanted:g} cores in all, this machine has {cores}: busy at once, they "
+            f"the nodes have {wanted:g} cores in total, this machine has {cores}: under full load they "
             "get less"
         )
     devices = [attached.get(each.image) for node in nodes for each in node.devices]
     if any(device and uses_page_cache(device) for device in devices):
-        found.append("the disks' files do without direct I/O: this machine's page cache is below")
+        found.append(
+            "the disks' files do not support direct I/O: they use this machine's page cache"
+        )
     return found
 
 
@@ -231,7 +226,7 @@ def _text(file: Path) -> str:
     except OSError as why:
         raise UsageError(f"{file}: {why.strerror}: give a lab's file") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is no text: give a lab's file, in TOML") from None
+        raise UsageError(f"{file} is not text: give a lab's file in TOML") from None
 
 
 def _journal(room: Path, name: str, lock: int) -> UndoJournal:
@@ -245,7 +240,7 @@ def _told(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[Chang
 
 
 def _clear(room: Path, name: str, lock: int) -> None:
-    """Nothing of a lab any more, whatever there was of it."""
+    """Remove everything of a lab."""
     with suppress(UsageError):  # It is of another version.
         if found := read_record(room, name):
             structs.replace(found, is_whole=False).save(room)
@@ -258,20 +253,20 @@ def _clear(room: Path, name: str, lock: int) -> None:
         _journal(room, name, lock).undo()
         if left := mounts_below(directory):
             raise RunError(
-                f"{left[0]} is mounted in the lab's directory, and not by the lab: umount it, then "
+                f"{left[0]} is mounted in the lab's directory but not by the lab: unmount it, then "
                 f"run {DOWN} --lab {name} again"
             )
         shutil.rmtree(directory)
 
 
 def _refuse_full(nodes: list[Node], directory: Path) -> None:
-    """Refuses disks for which there is no room; what is left of an earlier lab makes room."""
+    """Refuse disks that do not fit, counting the space of an earlier lab as free."""
     place = next(path for path in directory.parents if path.is_dir())
     left = sum(path.stat().st_blocks * 512 for path in directory.glob("*.img"))
     free = shutil.disk_usage(place).free + left
     wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
     if wanted > free:
         raise UsageError(
-            f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} free: give "
-            "less with size, or fewer nodes"
+            f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} free: use "
+            "smaller disks or fewer nodes"
         )

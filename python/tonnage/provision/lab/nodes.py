@@ -1,4 +1,4 @@
-"""What a lab's nodes are called, on this machine and among themselves; names and no effects.
+"""Name a lab's nodes, namespaces, groups and files.
 
     node        TYPE-0, TYPE-1, ...         198.18.K.1, 198.18.K.2, ...; K is the lab's own
     namespaces  lab.LAB.TYPE-0, ..., lab.LAB.switch
@@ -6,7 +6,7 @@
     files       ROOM/LAB/TYPE-0.disk-0      where the first disk is mounted
                 ROOM/LAB/TYPE-0.disk-0.img  the file that is its device
 
-No lab's name has a dot, so no two labs have a name in common.
+Lab names have no dots, so names of different labs never collide.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tonnage.provision.lab.config import DiskConfig, LabConfig, MachineType
 NAMESPACE = "lab"
 GROUP = "tonnage-lab"
 NETWORKS = range(256)
-"""The numbers that a lab's network may have."""
+"""Possible numbers of a lab's network."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """A disk of a node, and where it lies."""
+    """A disk of a node and its paths."""
 
     disk: DiskConfig
     image: Path
@@ -38,7 +38,7 @@ class Node:
 
     name: str
     number: int
-    """Its port of the switch."""
+    """Its port on the bridge."""
     machine: MachineType
     address: str
     namespace: str
@@ -47,17 +47,17 @@ class Node:
 
     @property
     def mounts(self) -> list[Path]:
-        """Where its file systems are mounted."""
+        """Mount points of its file systems."""
         return [each.mount for each in self.devices if each.disk.file_system != "none"]
 
 
 def switch_namespace(lab: str) -> str:
-    """The namespace of a lab's switch."""
+    """The namespace of a lab's bridge."""
     return f"{NAMESPACE}.{lab}.switch"
 
 
 def group_pattern(lab: str) -> str:
-    """A pattern of the names of its control groups."""
+    """A glob pattern of a lab's control groups."""
     return f"{GROUP}.{lab}.*"
 
 

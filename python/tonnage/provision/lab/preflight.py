@@ -1,4 +1,4 @@
-"""What this machine lacks for a lab: who asks, programs, and the kernel's support of each part."""
+"""Check whether this machine can create a lab: root, programs, kernel features."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FOR_DISKS = {
 FOR_FILE_SYSTEMS = {"xfs": ("mkfs.xfs", "xfsprogs"), "ext4": ("mkfs.ext4", "e2fsprogs")}
 LOOP_CONTROL = Path("/dev/loop-control")
 KERNEL_MOUNTS = Path("/proc/filesystems")
-"""What the kernel mounts, but for modules that it has not loaded yet."""
+"""File systems of the kernel, apart from modules not yet loaded."""
 
 NETWORKS = {
     "bridges (CONFIG_BRIDGE)": ("ip", "link", "add", "tried", "type", "bridge"),
@@ -43,22 +43,22 @@ SHAPING = {
         *("rate", "1mbit", "burst", "64kb", "latency", "50ms"),
     ),
 }
-"""Each part of the kernel, and what works in a new namespace only with it."""
+"""Kernel features, each with a command that needs it in a new namespace."""
 
 
 def check_machine(nodes: Sequence[Node], known: Mapping[str, Controller]) -> None:
-    """Refuses to make a lab where something is missing for it.
+    """Check everything that a lab needs.
 
     Raises:
-        UsageError: Says all that is missing.
+        UsageError: Lists everything that is missing.
     """
     if os.geteuid():
-        raise UsageError("only root may make a lab: use sudo")
+        raise UsageError("only root may create a lab: use sudo")
     lacking = [*_programs(nodes)]
     if not lacking:
         lacking += [*_network(nodes), *_groups(nodes, known), *_devices(nodes)]
     if lacking:
-        raise UsageError(f"this machine cannot make the lab: {'; '.join(lacking)}")
+        raise UsageError(f"this machine cannot create the lab: {'; '.join(lacking)}")
 
 
 def _programs(nodes: Sequence[Node]) -> Iterator[str]:
@@ -72,26 +72,26 @@ def _programs(nodes: Sequence[Node]) -> Iterator[str]:
 
 def _network(nodes: Sequence[Node]) -> Iterator[str]:
     if said := _fails(()):
-        yield f"no network namespace can be made ({said})"
+        yield f"network namespaces are not available ({said})"
         return
     shaped = any(node.machine.link_bytes_per_second for node in nodes)
     for what, command in (NETWORKS | (SHAPING if shaped else {})).items():
         if said := _fails(command):
-            yield f"the kernel makes no {what} ({said})"
+            yield f"the kernel does not support {what} ({said})"
 
 
 def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[str]:
     if not known:
-        yield "no control groups are mounted (a node's processes are found by them)"
+        yield "no control groups are mounted (they track a node's processes)"
         return
     capped = any(node.machine.cpus is not None for node in nodes)
     cpu = known.get("cpu")
     if capped and (cpu is None or (cpu.version == 1 and not _caps(cpu.top))):
-        yield "no control group shares out cores (controller cpu, CONFIG_CFS_BANDWIDTH)"
+        yield "no control group limits CPU (controller cpu, CONFIG_CFS_BANDWIDTH)"
     io = known.get("io")
     limited = any(_is_limited(node) for node in nodes)
     if limited and (io is None or (io.version == 1 and not _throttles(io.top))):
-        yield "no control group holds devices to a rate (controller io, or blkio in version 1)"
+        yield "no control group limits device rates (controller io, or blkio in version 1)"
 
 
 def _devices(nodes: Sequence[Node]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _devices(nodes: Sequence[Node]) -> Iterator[str]:
     for system in FOR_FILE_SYSTEMS:
         wanted = any(each.disk.file_system == system for node in nodes for each in node.devices)
         if wanted and not _mounts(system):
-            yield f"the kernel mounts no {system} (CONFIG_{system.upper()}_FS)"
+            yield f"the kernel does not support {system} (CONFIG_{system.upper()}_FS)"
 
 
 def _mounts(system: str) -> bool:
@@ -109,7 +109,7 @@ def _mounts(system: str) -> bool:
     modprobe = shutil.which("modprobe")
     if modprobe is None:
         return False
-    # As the kernel itself asks for it when it is to mount one.
+    # The kernel requests the module by this name.
     asked = (modprobe, "--dry-run", "--quiet", f"fs-{system}")
     return not subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode
 
@@ -136,9 +136,9 @@ def _throttles(top: Path) -> bool:
 
 
 def _fails(command: Sequence[str]) -> str:
-    """Why a command does not work in a new network namespace, which goes with it; empty if it does.
+    """Why a command fails in a new network namespace; empty if it works.
 
-    Without one: why there is no such namespace.
+    Without a command: why there is no such namespace.
     """
     done = subprocess.run(
         ["unshare", "--net", *(command or ("true",))],

@@ -1,12 +1,12 @@
-"""What is on file of a lab: what it was made of, and what was done to it since.
+"""The record of a lab: its configuration and its state.
 
-    ROOM/                   locked while a lab is changed; outlasts a reboot, as images do
-    ROOM/LAB/lab.json       the record, written before anything is made
-    ROOM/LAB/journal.json   how what stands is undone, see `changes.journal`
-    ROOM/LAB/LAB.csv        its machines as offers
-    ROOM/LAB/...            images, mounts, Ray's own files
+    DIR/                    locked while a lab is changed; survives a reboot, as images do
+    DIR/LAB/lab.json        the record, written before anything is created
+    DIR/LAB/journal.json    how to undo each step, see `undo_journal`
+    DIR/LAB/LAB.csv         its catalog
+    DIR/LAB/...             images, mounts, Ray's files
 
-Namespaces and groups do not outlast a reboot, so a record names the boot that it is of.
+Namespaces and groups do not survive a reboot, so a record names its boot.
 """
 
 from __future__ import annotations

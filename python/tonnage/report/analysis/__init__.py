@@ -1,7 +1,6 @@
-"""The page of an analysis: what a machine, or a fleet of them, carries, at what price, how surely.
+"""Render an analysis: throughput, latency, variation and price of machines, with their uncertainty.
 
-It computes nothing: every figure is the analysis's. A chart without data is left out, and the page
-says which and why.
+The page lists charts that were left out for lack of data, with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["render", "write_analysis"]
 
 
 def write_analysis(analysis: Analysis, path: Path) -> Path:
-    """Writes the page to ``path``, and the analysis beside it, as JSON of the same name.
+    """Write the page to ``path`` and the analysis as JSON beside it.
 
     Raises:
         OSError: A file cannot be written.
@@ -41,7 +40,7 @@ def render(analysis: Analysis) -> str:
             PageSection("overview", "Overview", overview_section(analysis)),
             PageSection("across", "Side by side", compared),
             PageSection("operations", "Each operation", each),
-            PageSection("belief", "How far to believe it", scorecard_section(analysis)),
+            PageSection("belief", "Credibility", scorecard_section(analysis)),
             PageSection("sources", "Machines and measurements", sources_section(analysis)),
         ],
         [*comparing_charts, *charts_of_each],

@@ -1,4 +1,4 @@
-"""Operations side by side: what a dollar buys, latencies, layouts, labels, access to files."""
+"""Compare operations: per dollar, latency, layouts, labels, direct and buffered access."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tonnage.report.html import Child, Html, missing_note, section, table
 
 PLAIN_UNIT = formatting.Unit("", 1.0)
 DRAWN_AT_MOST = 60
-"""Rows of a chart; more of them nobody looks through."""
+"""Charts with more rows are left out."""
 MEGABYTES = formatting.Unit("MB", 1e6)
 
 
@@ -45,7 +45,7 @@ def comparisons_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
         drawn += charts
         parts += [chart.figure() for chart in charts] + tables
     if not drawn:
-        parts.append(missing_note("There is nothing to compare."))
+        parts.append(missing_note("Nothing to compare."))
     return section("across", "Side by side", *parts), drawn
 
 
@@ -63,7 +63,7 @@ def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
             charts.append(_bought(name, title, unit, known))
     if not found:
         return [], []
-    crowded = [_too_many("What a dollar buys", len(found))] if not charts else []
+    crowded = [_too_many("Throughput per dollar", len(found))] if not charts else []
     cells: list[list[Child]] = [
         [
             each.subject,
@@ -78,7 +78,7 @@ def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
     ]
     columns = ["Operation", "Machine", "USD per hour", "Operations", "MB", "Of", "From"]
     numeric = ("USD per hour", "Operations", "MB")
-    bought = table("What a dollar buys: medians", columns, cells, numeric=numeric)
+    bought = table("Throughput per dollar: medians", columns, cells, numeric=numeric)
     return charts, [*crowded, bought]
 
 
@@ -102,7 +102,7 @@ def _bought(
         labels,
         [trace],
         axis(trace["x"]),
-        note="Medians, with intervals where they can be estimated.",
+        note="Medians, with intervals where estimable.",
     )
 
 
@@ -144,7 +144,7 @@ def _latencies(subjects: Sequence[Subject]) -> Drawn:
         traces,
         axis(value for trace in traces for value in trace["x"]),
         legend=percentile_legend(SHADES, (each.name for s in known for each in s.chosen.latencies)),
-        note="Each instance has its own percentiles; drawn is the median of those.",
+        note="Medians over instances of each instance's own percentiles.",
     )
     return [chart], []
 
@@ -156,7 +156,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
     ratios = [each.ratio for each in found]
     chart = row_chart(
         f"chart-{name}",
-        f"{title}: times as fast",
+        f"{title}: speedup",
         f"{title}: {'; '.join(map(_said, found))}.",
         labels,
         [
@@ -190,7 +190,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
             each.subject,
             each.way,
             each.than,
-            "not said" if each.concurrency is None else str(each.concurrency),
+            "not stated" if each.concurrency is None else str(each.concurrency),
             formatting.significant(each.ratio.value),
             _between(each.ratio),
             sample_size(each.ratio),
@@ -200,14 +200,14 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
         ]
         for each in found
     ]
-    columns = ["Operation", "Way", "Against", "Outstanding", "Times", "Interval", "Of"]
+    columns = ["Operation", "Way", "Against", "Queue depth", "Ratio", "Interval", "Of"]
     columns += ["CPU, core-s/GB", "Against's CPU", "From"]
     return [chart], [table(title, columns, cells, numeric=[*columns[3:6], *columns[7:9]])]
 
 
 def _too_many(what: str, number: int) -> Html:
     return missing_note(
-        f"{what}: {formatting.count(number)} are too many to be drawn; the tables have them."
+        f"{what}: {formatting.count(number)} are too many for a chart; see the tables."
     )
 
 

@@ -1,4 +1,4 @@
-"""Throughput and latency by how many operations were outstanding."""
+"""Chart throughput and latency by queue depth."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tonnage.report.analysis.number_format import (
 )
 from tonnage.report.charts import Chart, Trace
 
-OUTSTANDING = "operations outstanding"
+QUEUE_DEPTH = "queue depth"
 
 
 def levels_chart(subject: Subject) -> Chart | None:
-    """Throughput by thread count; None of a single number."""
+    """Throughput by queue depth; ``None`` for a single one."""
     known = [
         (level.concurrency, rate)
         for level in subject.levels
@@ -38,25 +38,24 @@ def levels_chart(subject: Subject) -> Chart | None:
         "error_y": error_bars(estimates, figure.factor),
         "line": {"color": "--accent", "width": 2},
         "marker": {"size": 7, "color": "--accent"},
-        "hovertemplate": f"%{{x}} outstanding: %{{y:,.4~r}} {figure.name}<extra></extra>",
+        "hovertemplate": f"queue depth %{{x}}: %{{y:,.4~r}} {figure.name}<extra></extra>",
     }
     said = [
         f"{number}: {formatting.per_second(rate.value, subject.unit)}" for number, rate in known
     ]
     note = None
     if subject.near_best is not None:
-        verb = "is" if subject.near_best == 1 else "are"
-        note = f"{subject.near_best} outstanding {verb} the fewest within 5 % of the best."
+        note = f"Queue depth {subject.near_best} is the smallest within 5 % of the best."
     return Chart(
         name=f"chart-{subject.key}-levels",
-        title=f"Throughput by thread count, {figure.name}",
-        description=f"Throughput of {subject.name} by how many were outstanding: {'; '.join(said)}.",
+        title=f"Throughput by queue depth, {figure.name}",
+        description=f"Throughput of {subject.name} by queue depth: {'; '.join(said)}.",
         height=240,
         traces=[trace],
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": linear_axis(OUTSTANDING),
+            "xaxis": linear_axis(QUEUE_DEPTH),
             "yaxis": linear_axis(),
         },
         note=note,
@@ -64,7 +63,7 @@ def levels_chart(subject: Subject) -> Chart | None:
 
 
 def latencies_chart(subject: Subject) -> Chart | None:
-    """Latency percentiles by thread count; None of a single number."""
+    """Latency percentiles by queue depth; ``None`` for a single one."""
     known = [each for each in subject.levels if each.concurrency is not None and each.latencies]
     if len(known) < 2:
         return None
@@ -86,7 +85,7 @@ def latencies_chart(subject: Subject) -> Chart | None:
                     "name": PERCENTILES[name],
                     "line": {"color": colour, "width": 1.5},
                     "marker": {"size": 5, "color": colour},
-                    "hovertemplate": "%{x} outstanding: %{y:,.4~r} ms"
+                    "hovertemplate": "queue depth %{x}: %{y:,.4~r} ms"
                     "<extra>%{fullData.name}</extra>",
                 }
             )
@@ -94,18 +93,18 @@ def latencies_chart(subject: Subject) -> Chart | None:
         return None
     return Chart(
         name=f"chart-{subject.key}-latencies",
-        title="Latency percentiles by thread count, ms",
-        description=f"Latency percentiles of {subject.name} by how many were outstanding.",
+        title="Latency percentiles by queue depth, ms",
+        description=f"Latency percentiles of {subject.name} by queue depth.",
         height=240,
         traces=traces,
         layout={
             "margin": MARGIN,
             "hovermode": "closest",
-            "xaxis": linear_axis(OUTSTANDING),
+            "xaxis": linear_axis(QUEUE_DEPTH),
             "yaxis": axis(value for trace in traces for value in trace["y"]),
         },
         legend=percentile_legend(
             SHADES, (each.name for level in known for each in level.latencies)
         ),
-        note="Each instance has its own percentiles; drawn is the median of those.",
+        note="Medians over instances of each instance's own percentiles.",
     )

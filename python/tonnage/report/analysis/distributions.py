@@ -1,4 +1,4 @@
-"""How instances differ: percentile lines from best to worst, histograms, and single latencies."""
+"""Chart how instances differ: percentiles from best to worst, histograms, latencies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tonnage.report.analysis.time_series import MARKS, exceptional_instances
 from tonnage.report.charts import Chart, Trace
 
 NAMED_AT_MOST = 6
-"""Names of more instances would lie on one another."""
+"""Names of more instances would overlap."""
 RATE_SHADES = ("--write", "--work-one", "--read", "--work-two", "--busy")
 ROLES = {
     "best": "--read",
@@ -30,7 +30,7 @@ ROLES = {
 
 
 def lines_chart(subject: Subject) -> Chart | None:
-    """Percentiles of every instance, from the best to the worst; None of a single one."""
+    """Percentiles of each instance, best to worst; ``None`` for a single instance."""
     found = subject.lines
     if found is None:
         return None
@@ -75,7 +75,7 @@ def lines_chart(subject: Subject) -> Chart | None:
 
 
 def spread_chart(subject: Subject) -> Chart | None:
-    """The histogram across instances with its density; None of too few."""
+    """The histogram over instances with its density; ``None`` for too few."""
     found = subject.spread
     if found is None:
         return None
@@ -132,7 +132,7 @@ def spread_chart(subject: Subject) -> Chart | None:
     return Chart(
         name=f"chart-{subject.key}-spread",
         title="Instances by throughput, with density",
-        description=f"How many instances gave how much of {subject.name}: {max(found.counts)} in the "
+        description=f"Histogram of instances by throughput of {subject.name}: {max(found.counts)} in the "
         f"fullest of {formatting.several(len(found.counts), 'bin')}.{several}",
         height=240,
         traces=traces,
@@ -148,14 +148,14 @@ def spread_chart(subject: Subject) -> Chart | None:
 
 
 def latency_chart(subject: Subject) -> Chart | None:
-    """How long single operations took; None where that is not kept."""
+    """The latency histogram; ``None`` where it was not recorded."""
     found = subject.latency_histograms
     if not found:
         return None
     return Chart(
         name=f"chart-{subject.key}-histogram",
         title="Latency histogram, % of operations in each bin",
-        description=f"How long operations of {subject.name} took: "
+        description=f"Latency of {subject.name}: "
         + "; ".join(
             f"{_role(each)}, {formatting.several(each.count, 'operation')}" for each in found
         )
@@ -169,12 +169,12 @@ def latency_chart(subject: Subject) -> Chart | None:
             "yaxis": linear_axis(),
         },
         legend=[(ROLES[each.role], _role(each)) for each in found],
-        note="One instance a line: latencies of several are never put together.",
+        note="A line for each instance: latencies are never pooled.",
     )
 
 
 def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit) -> Trace:
-    """The names of instances that stand out, at their medians."""
+    """The names of exceptional instances, at their medians."""
     marked = exceptional_instances(subject)
     middle = found.values[found.percentiles.index("p50")]
     places = [
@@ -189,7 +189,7 @@ def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit
         "x": [at for at, _, _ in places],
         "y": [value for _, value, _ in places],
         "text": [name for _, _, name in places],
-        # Of latencies the median is the lowest line.
+        # The median is the lowest line of latencies.
         "textposition": "bottom left" if found.of == "latency" else "top left",
         "textfont": {"size": 11, "color": "--ink"},
         "hovertext": [f"{name}: {marked[name]}" for _, _, name in places],
@@ -199,7 +199,7 @@ def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit
 
 
 def _called(name: str) -> str:
-    return PERCENTILES.get(name, f"{name.removeprefix('p')} %")
+    return PERCENTILES.get(name, name)
 
 
 def _role(each: LatencyHistogram) -> str:

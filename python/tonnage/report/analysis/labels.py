@@ -1,4 +1,4 @@
-"""What was measured with each value of a label: densities over each other, medians in a table."""
+"""Compare measurements by the values of a label: densities in a chart, medians in a table."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tonnage.report.charts import Chart, Trace
 from tonnage.report.html import Child, Html, table
 
 COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")
-"""Of values, in the order of their names; more of them are in the table alone."""
+"""Colours of values in the order of their names; further values are in the table only."""
 
 
 def label_comparisons(found: Sequence[LabelComparison]) -> tuple[list[Chart], list[Html]]:
-    """A chart for each operation and label of which there are enough values, and a table of all."""
+    """A chart for each operation and label with enough values, and a table of all."""
     if not found:
         return [], []
     charts = [_densities(number, each) for number, each in enumerate(found) if each.is_dense]
@@ -32,7 +32,7 @@ def label_comparisons(found: Sequence[LabelComparison]) -> tuple[list[Chart], li
             of.subject,
             of.label,
             each.value,
-            "not said" if of.concurrency is None else str(of.concurrency),
+            "not stated" if of.concurrency is None else str(of.concurrency),
             formatting.per_second(each.rate.value, of.unit),
             interval(each.rate, _unit(of)),
             sample_size(each.rate),
@@ -41,7 +41,7 @@ def label_comparisons(found: Sequence[LabelComparison]) -> tuple[list[Chart], li
         for of in found
         for each in of.values
     ]
-    columns = ["Operation", "Label", "Value", "Outstanding", "Median", "Interval", "Of", "From"]
+    columns = ["Operation", "Label", "Value", "Queue depth", "Median", "Interval", "Of", "From"]
     return charts, [table("Medians by label", columns, cells, numeric=columns[3:6])]
 
 
@@ -81,7 +81,7 @@ def _densities(number: int, found: LabelComparison) -> Chart:
     return Chart(
         name=f"chart-label-{number + 1}",
         title=f"{found.subject} by {found.label}: density and histogram, % in each bin",
-        description=f"How {found.subject} is distributed by {found.label}; medians: {'; '.join(said)}.",
+        description=f"Distribution of {found.subject} by {found.label}; medians: {'; '.join(said)}.",
         height=240,
         traces=traces,
         layout={

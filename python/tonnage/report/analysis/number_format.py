@@ -1,4 +1,4 @@
-"""What charts and tables of an analysis share: units, estimates in words, citations, dots."""
+"""Shared by charts and tables of an analysis: units, estimates, citations, axes."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from tonnage.report.charts import PLAIN, Chart, Trace
 from tonnage.report.html import Child, Html, cite, join, tag
 
 SOURCES = "sources"
-"""The part that holds all measurements."""
+"""The section that lists all measurements."""
 CITED = 3
-"""More measurements than this are cited by their number."""
+"""Above this many measurements only their number is given."""
 MARGIN = {"l": 50, "r": 14, "t": 8, "b": 40}
 ROW_HEIGHT, LINE_HEIGHT, BAR_HEIGHT = 30, 17, 16
 BREAK = "<br>"
 WIDEST = 26
-"""Letters of a line beside a row."""
+"""Characters of a row's label."""
 WIDE = 10.0
-"""Values that differ by more than this are drawn over powers of ten."""
+"""Values that differ by more than this factor get a logarithmic axis."""
 MANY_TENFOLDS = 1e3
-"""Beyond this only whole powers of ten are named."""
+"""Beyond this factor only powers of ten are labelled."""
 TALL = 12
-"""More rows than this have their axis above them, where it is seen first."""
+"""Charts with more rows have their axis on top."""
 NOT_ESTIMABLE = "not estimable"
 PERCENTILES = {
     "mean": "mean",
-    "p50": "median",
-    "p90": "90 %",
-    "p99": "99 %",
-    "p999": "99.9 %",
-    "max": "longest",
+    "p50": "p50",
+    "p90": "p90",
+    "p99": "p99",
+    "p999": "p99.9",
+    "max": "max",
 }
 SHADES = {
     "p50": "--read",
@@ -44,25 +44,25 @@ SHADES = {
 
 
 def unit(subject: Subject) -> formatting.Unit:
-    """The unit of a subject's rates at an axis."""
+    """The unit of an operation's rates."""
     if subject.unit == "operations":
         return formatting.Unit("operations/s", 1.0)
     return formatting.rate_unit(subject.highest or (subject.rate.value if subject.rate else 0.0))
 
 
 def rate(estimate: Estimate | None, subject: Subject) -> str:
-    """A rate with its interval, in words."""
+    """A rate with its unit."""
     if estimate is None:
         return "–"
     return formatting.per_second(estimate.value, subject.unit)
 
 
 def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
-    """An interval in a unit; or that it is not estimable, and what it would take."""
+    """An interval in a unit, or how many more values it needs."""
     if estimate is None:
         return "–"
     if estimate.low is None or estimate.high is None:
-        return f"{NOT_ESTIMABLE}: {_of(estimate.lacking, estimate)} more"
+        return f"{NOT_ESTIMABLE}: needs {_of(estimate.lacking, estimate)} more"
     low, high = (
         formatting.significant(each / figure.factor) for each in (estimate.low, estimate.high)
     )
@@ -70,29 +70,29 @@ def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
 
 
 def sample_size(estimate: Estimate | None) -> str:
-    """What an estimate is of."""
+    """The sample size of an estimate."""
     if estimate is None:
         return "–"
     said = _of(estimate.size, estimate)
     if estimate.effective_size == estimate.size:
         return said
-    return f"{said}, correlated: worth {formatting.count(estimate.effective_size)}"
+    return f"{said}, correlated: effectively {formatting.count(estimate.effective_size)}"
 
 
 def _of(number: int, estimate: Estimate) -> str:
-    """So many of what an estimate counts."""
+    """A number of the units that an estimate counts."""
     return formatting.several(number, estimate.over.removesuffix("s"))
 
 
 def measurement_links(measurements: Sequence[str]) -> Child:
-    """Links to measurements; to where all are, if they are many."""
+    """Link to measurements, or to the list of all if there are many."""
     if len(measurements) > CITED:
         return tag("a", formatting.several(len(measurements), "measurement"), href=f"#{SOURCES}")
     return join(map(cite, measurements), Html("<br>"))
 
 
 def error_bars(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, Any]:
-    """Intervals as a chart draws them; none where they are not estimable."""
+    """Intervals as error bars; none where not estimable."""
     return {
         "type": "data",
         "symmetric": False,
@@ -109,7 +109,7 @@ def error_bars(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, 
 
 
 def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis for values: from zero, or over powers of ten if they differ by more than one."""
+    """An axis for values: linear from zero, or logarithmic if they differ by more than `WIDE`."""
     positive = [value for value in values if value is not None and value > 0]
     if positive and max(positive) > WIDE * min(positive):
         return log_axis(positive, title, **more)
@@ -117,7 +117,7 @@ def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[s
 
 
 def log_axis(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis over powers of ten, for values above zero."""
+    """A logarithmic axis for positive values."""
     figures = (1,) if max(values) > MANY_TENFOLDS * min(values) else (1, 2, 5)
     ticks = [figure * 10.0**power for power in range(-9, 16) for figure in figures]
     return {
@@ -132,7 +132,7 @@ def log_axis(values: Sequence[float], title: str = "", **more: Any) -> dict[str,
 
 
 def linear_axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis from zero."""
+    """A linear axis from zero."""
     return {
         "rangemode": "tozero",
         "fixedrange": True,
@@ -153,12 +153,9 @@ def row_chart(
     across: dict[str, Any],
     **more: Any,
 ) -> Chart:
-    """A chart with a row for each label, from the top; rows are as high as their labels.
-
-    ``traces`` have labels for their ``y``.
-    """
+    """A chart with a row for each label, from the top; the ``y`` of traces are labels."""
     places: dict[str, float] = {}
-    height = 0.0  # The vertical axis counts pixels.
+    height = 0.0  # The vertical axis is in pixels.
     for each in dict.fromkeys(labels):
         own = ROW_HEIGHT + LINE_HEIGHT * each.count(BREAK)
         places[each] = height + own / 2
@@ -189,13 +186,13 @@ def row_chart(
 
 
 def _placed(trace: Trace, places: Mapping[str, float]) -> Trace:
-    """A trace whose rows are where they lie."""
+    """A trace with labels replaced by positions."""
     named = [name.replace(BREAK, " ") for name in trace["y"]]
     return trace | {"y": [places[name] for name in trace["y"]], "text": named}
 
 
 def label(name: str) -> str:
-    """A name for the row of a chart, in lines no wider than a phone allows."""
+    """Wrap a row's label for narrow screens."""
     lines = [""]
     for part in name.split(", "):
         if lines[-1] and len(lines[-1]) + len(part) > WIDEST:
@@ -207,6 +204,6 @@ def label(name: str) -> str:
 
 
 def percentile_legend(shades: Mapping[str, str], drawn: Iterable[str]) -> list[tuple[str, str]]:
-    """The legend of the percentiles that are drawn."""
+    """The legend of the drawn percentiles."""
     names = set(drawn)
     return [(shade, PERCENTILES[name]) for name, shade in shades.items() if name in names]

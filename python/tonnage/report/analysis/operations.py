@@ -1,4 +1,4 @@
-"""Each operation by itself: by how many outstanding, by instance, over time, by latency."""
+"""Render each operation: by queue depth, by instance, over time, and its latency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tonnage.report.charts import Chart
 from tonnage.report.html import Child, Html, fact_list, join, missing_note, section, table, tag
 
 OPEN_AT_MOST = 8
-"""Of more subjects than this each is folded away until it is asked for."""
+"""With more operations than this, each is folded."""
 CHARTS = (
     levels_chart,
     latencies_chart,
@@ -45,7 +45,7 @@ def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
             body = tag("details", tag("summary", "Figures and charts"), body)
         parts.append(tag("article", tag("h3", subject.name, class_="exact"), body, id=subject.key))
     if not parts:
-        parts.append(missing_note("These measurements hold no readings."))
+        parts.append(missing_note("These measurements have no metrics."))
     return section("operations", "Each operation", *parts), drawn
 
 
@@ -62,18 +62,18 @@ def _body(subject: Subject, charts: Sequence[Chart]) -> Html:
 
 
 def _known(subject: Subject) -> list[tuple[str, Child]]:
-    access = {True: "past the page cache", False: "through the page cache", None: "not said"}
-    enough = "–" if subject.near_best is None else f"{subject.near_best} outstanding"
+    access = {True: "direct", False: "buffered", None: "not stated"}
+    enough = "–" if subject.near_best is None else f"at queue depth {subject.near_best}"
     return [
         ("Tool", subject.tool),
         ("Operation", subject.operation),
-        ("Block", "not said" if subject.block_bytes is None else _block(subject.block_bytes)),
+        ("Block", "not stated" if subject.block_bytes is None else _block(subject.block_bytes)),
         ("Access", access[subject.direct]),
-        ("Layout", subject.layout or "not said"),
+        ("Layout", subject.layout or "not stated"),
         ("95 % of best", enough),
         ("Median", rate(subject.rate, subject)),
-        ("Differ by", _varies(subject.variation, "between instances")),
-        ("Vary by", _varies(subject.variation_over_time, "over time, the median instance")),
+        ("Variation", _varies(subject.variation, "between instances")),
+        ("Over time", _varies(subject.variation_over_time, "of the median instance")),
         ("From", measurement_links(subject.chosen.measurements)),
     ]
 
@@ -87,11 +87,11 @@ def _block(size: int) -> str:
 
 
 def _striking(subject: Subject) -> Html | None:
-    """The instances that stand out, by how much, and how surely."""
+    """Exceptional instances with their deviation and false-alarm rate."""
     cells: list[list[Child]] = [
         [
             each.instance,
-            "bad apple" if each.worse else "better than the others",
+            "slow outlier" if each.worse else "fast outlier",
             f"{formatting.per_second(each.rate, subject.unit)}, {formatting.significant(each.ratio)} of the "
             "median instance's",
             _chance(each.false_alarm),
@@ -114,7 +114,7 @@ def _striking(subject: Subject) -> Html | None:
     ]
     cells += [
         [
-            each.instance or "all together",
+            each.instance or "all instances",
             "cycle",
             f"period {formatting.duration(each.period_seconds)}, amplitude "
             + ("–" if each.amplitude_share is None else formatting.percent(each.amplitude_share)),
@@ -125,24 +125,26 @@ def _striking(subject: Subject) -> Html | None:
     ]
     if not cells:
         return None
-    columns = ["Instance", "What", "By how much", "By chance in", "From"]
-    return table("What stands out", columns, cells)
+    columns = ["Instance", "Finding", "Size", "False alarms", "From"]
+    return table("Exceptional instances", columns, cells)
 
 
 def _chance(false_alarm: float) -> str:
-    """The share of fleets with nothing to find that show as much."""
+    """The share of uniform clusters that show as much by chance."""
     share = 100 * false_alarm
     return (
-        "< 0.01 % of fleets" if share < 0.01 else f"{formatting.significant(share, 1)} % of fleets"
+        "< 0.01 % of clusters"
+        if share < 0.01
+        else f"{formatting.significant(share, 1)} % of clusters"
     )
 
 
 def _levels(subject: Subject) -> Html:
     figure = unit(subject)
     named = [name for name in PERCENTILES if any(_has(level, name) for level in subject.levels)]
-    columns = ["Outstanding", f"Median, {figure.name}", "Interval", "Of"]
+    columns = ["Queue depth", f"Median, {figure.name}", "Interval", "Of"]
     columns += [f"Latency, {PERCENTILES[name]}" for name in named] + [
-        "CPU an operation",
+        "CPU per operation",
         "CPU, core-s/GB",
         "From",
     ]
@@ -154,7 +156,7 @@ def _levels(subject: Subject) -> Html:
         cpu, cpu_of_byte = level.cpu_seconds_per_operation, level.cpu_seconds_per_byte
         cells.append(
             [
-                "not said" if level.concurrency is None else str(level.concurrency),
+                "not stated" if level.concurrency is None else str(level.concurrency),
                 "–" if found is None else formatting.significant(found.value / figure.factor),
                 interval(found, figure),
                 sample_size(found),
@@ -169,9 +171,9 @@ def _levels(subject: Subject) -> Html:
         )
         if level.concurrency is not None and level.concurrency == subject.near_best:
             marked.append(place)
-    caption = "By how many were outstanding; in bold the smallest number within 5 % of the best"
+    caption = "By queue depth; in bold the smallest within 5 % of the best"
     if subject.near_best is None:
-        caption = "By how many were outstanding"
+        caption = "By queue depth"
     return table(caption, columns, cells, numeric=columns[1:3], marked=marked)
 
 
@@ -185,7 +187,7 @@ def _quantiles(subject: Subject) -> Html | None:
     figure = unit(subject)
     cells: list[list[Child]] = [
         [
-            f"{100 * each.share:g} % give less than",
+            f"{100 * each.share:g} % are below",
             formatting.significant(each.value / figure.factor),
             interval(each, figure),
         ]

@@ -1,4 +1,4 @@
-"""What a reader takes away: the headline, what was found, and every operation in a row."""
+"""Render the headline, the findings, and a row for each operation."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from tonnage.report.html import Child, Html, missing_note, section, table, tag
 COLUMNS = [
     *(
         "Operation",
-        "Outstanding",
+        "Queue depth",
         "Median",
         "Interval",
         "Of",
         "Variation",
-        "Half take",
-        "99 % take",
+        "p50",
+        "p99",
     ),
     "From",
 ]
-NUMERIC = ("Outstanding", "Median", "Interval", "Variation", "Half take", "99 % take")
+NUMERIC = ("Queue depth", "Median", "Interval", "Variation", "p50", "p99")
 
 
 def title(analysis: Analysis) -> str:
@@ -34,16 +34,16 @@ def title(analysis: Analysis) -> str:
     known = [each.name for each in analysis.machines if each.known]
     imported = len(analysis.machines) - len(known)
     if not known:
-        return f"What {formatting.several(imported, 'imported result')} tell{'s' * (imported == 1)}"
-    said = f"What {formatting.count(len(known))} machines carry"
+        return formatting.several(imported, "imported result")
+    said = f"Throughput of {formatting.count(len(known))} machines"
     if len(known) == 1:
-        said = f"What one machine carries: {known[0]}"
+        said = f"Throughput of {known[0]}"
     return f"{said}; and {formatting.several(imported, 'imported result')}" if imported else said
 
 
 def header(analysis: Analysis) -> Html:
     """The head of the page."""
-    # What was imported only says when that was done.
+    # Imported results only have the time of the import.
     begun = sorted({each.began_at for each in analysis.cited if each.machine != each.id})
     when = " to ".join(map(formatting.moment, dict.fromkeys([*begun[:1], *begun[-1:]])))
     warned = len(analysis.warnings)
@@ -68,35 +68,37 @@ def header(analysis: Analysis) -> Html:
 def overview_section(analysis: Analysis) -> Html:
     """The section."""
     found = [tag("li", said) for said in analysis.findings]
-    doubts = [tag("li", said) for said in analysis.warnings]
+    caveats = [tag("li", said) for said in analysis.warnings]
     parts: list[Child] = [
-        tag("ul", *found, class_="findings") if found else missing_note("Nothing was found."),
+        tag("ul", *found, class_="findings") if found else missing_note("No findings."),
         tag("h3", "Warnings", id="warnings"),
-        tag("ul", *doubts, class_="warnings") if doubts else tag("p", "None."),
+        tag("ul", *caveats, class_="warnings") if caveats else tag("p", "None."),
         tag("h3", "Every operation"),
     ]
     if analysis.subjects:
-        parts.append(table("Medians, and how surely", COLUMNS, _rows(analysis), numeric=NUMERIC))
+        parts.append(table("Medians with intervals", COLUMNS, _rows(analysis), numeric=NUMERIC))
     else:
-        parts.append(missing_note("These measurements hold no readings."))
-    return section("overview", "What was found", *parts)
+        parts.append(missing_note("These measurements have no metrics."))
+    return section("overview", "Findings", *parts)
 
 
 def _lead(analysis: Analysis) -> str:
     subjects = analysis.subjects
-    apples = {each.instance for subject in subjects for each in subject.bad_apples}
-    moody = {each.instance for subject in subjects for each in subject.alternating}
-    cyclic = {each.instance or "the fleet" for subject in subjects for each in subject.cycles}
+    outliers = {each.instance for subject in subjects for each in subject.bad_apples}
+    alternating = {each.instance for subject in subjects for each in subject.alternating}
+    cyclic = {each.instance or "the cluster" for subject in subjects for each in subject.cycles}
     said = [
         f"{formatting.several(len(names), one)}"
-        for names, one in ((apples, "bad apple"), (moody, "machine"), (cyclic, "cycle"))
+        for names, one in ((outliers, "slow outlier"), (alternating, "machine"), (cyclic, "cycle"))
         if names
     ]
-    if moody:
-        place = 1 if apples else 0
-        said[place] += " that alternate" + ("s" if len(moody) == 1 else "") + " between speeds"
+    if alternating:
+        place = 1 if outliers else 0
+        said[place] += (
+            " that alternate" + ("s" if len(alternating) == 1 else "") + " between speeds"
+        )
     if not said:
-        return "Nothing that does not belong was found."
+        return "No outliers, mode changes or cycles were found."
     return f"Found: {formatting.listing(said)}."
 
 
@@ -107,20 +109,24 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
     passed = sum(1 for rule in analysis.scorecard if rule.verdict == "pass")
     return [
         ("Machines", formatting.count(known), _alone(known, len(analysis.machines) - known)),
-        ("Operations", formatting.count(len(analysis.subjects)), "of one tool, in one way, each"),
-        ("Readings", formatting.count(readings), f"in {cited}"),
+        (
+            "Operations",
+            formatting.count(len(analysis.subjects)),
+            "each by one tool under one condition",
+        ),
+        ("Metrics", formatting.count(readings), f"in {cited}"),
         (
             "Rules passed",
             f"{passed} of {len(analysis.scorecard)}",
-            "for results that can be believed",
+            "of credible results",
         ),
     ]
 
 
 def _alone(known: int, imported: int) -> str:
     if imported:
-        return f"and {formatting.several(imported, 'imported result')} of unknown ones"
-    return "says nothing about others" if known == 1 else "each counts once"
+        return f"and {formatting.several(imported, 'imported result')} of unknown machines"
+    return "not representative of others" if known == 1 else "each counts once"
 
 
 def _rows(analysis: Analysis) -> list[list[Child]]:
@@ -145,8 +151,8 @@ def _row(subject: Subject) -> list[Child]:
 
 
 def queue_depths(subject: Subject) -> str:
-    """How many operations were outstanding."""
+    """The queue depths as text."""
     numbers = subject.concurrencies
     if not numbers:
-        return "not said"
+        return "not stated"
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} – {numbers[-1]}"

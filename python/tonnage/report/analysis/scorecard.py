@@ -1,4 +1,4 @@
-"""How far to believe it: the six rules, what could not be drawn, machines and measurements."""
+"""Render the credibility rules, omitted charts, machines and measurements."""
 
 from __future__ import annotations
 
@@ -35,39 +35,38 @@ def scorecard_section(analysis: Analysis) -> Html:
     level = formatting.percent(analysis.false_alarm_level)
     confidence = formatting.percent(analysis.confidence)
     how = (
-        "A figure is the median over instances, each of which counts once with its own median; of "
-        "a single machine it is the median over trials. Intervals are of order statistics, which "
-        f"assume no distribution, at {confidence}; where there are too few values for one it is "
-        "not estimable, and the tables say how many lack. Percentiles of latency are each "
-        "instance's own and are never pooled. Bad apples, modes and cycles are each found in "
-        f"{level} of fleets that have none, of each operation."
+        "A value is the median over instances, each counted once with its own median; for a single "
+        "machine it is the median over trials. Intervals are distribution-free order statistics at "
+        f"{confidence}; with too few values they are not estimable, and the tables state how many "
+        "are missing. Latency percentiles are each instance's own and are never pooled. Outliers, "
+        f"modes and cycles are each falsely found in {level} of uniform clusters, per operation."
     )
     parts: list[Child] = [
-        table("Six rules for results that can be believed", ["Rule", "Verdict", "Why"], cells),
-        tag("h3", "How it was computed"),
+        table("Six rules of credible results", ["Rule", "Verdict", "Why"], cells),
+        tag("h3", "Method"),
         tag("p", how),
-        tag("h3", "Charts that were left out"),
+        tag("h3", "Omitted charts"),
     ]
     if analysis.left_out:
         parts.append(tag("ul", *map(_left_out, analysis.left_out), class_="warnings"))
     else:
         parts.append(tag("p", "None."))
-    return section("belief", "How far to believe it", *parts)
+    return section("belief", "Credibility", *parts)
 
 
 def sources_section(analysis: Analysis) -> Html:
-    """The section of machines, and of measurements that figures are from."""
+    """Render machines and measurements."""
     rows: list[list[Child]] = [
         [
             each.name,
             each.description,
-            "not given" if each.usd_per_hour is None else f"{each.usd_per_hour:g}",
+            "unknown" if each.usd_per_hour is None else f"{each.usd_per_hour:g}",
             each.price_source or "–",
             join(map(cite, each.measurements), Html("<br>")),
         ]
         for each in analysis.machines
     ]
-    columns = ["Machine", "What it is", "USD per hour", "Price from", "Measurements"]
+    columns = ["Machine", "Description", "USD per hour", "Price source", "Measurements"]
     parts: list[Child] = [
         table("Machines", columns, rows, numeric=["USD per hour"])
         if rows
@@ -91,9 +90,9 @@ def _cited(each: CitedMeasurement) -> Html:
         [
             ("Kind", each.kind),
             ("Measured by", formatting.listing(each.tools) or "Tonnage"),
-            ("Readings", formatting.count(each.readings)),
-            ("Stopping rule", each.stopping_rule or "not said"),
-            ("Page cache", each.page_cache or "not said"),
+            ("Metrics", formatting.count(each.readings)),
+            ("Stopping rule", each.stopping_rule or "not stated"),
+            ("Page cache", each.page_cache or "not stated"),
         ]
     )
     body = [

@@ -1,4 +1,4 @@
-"""Throughput over time, one line an instance; those that stand out are in colour and on top."""
+"""Chart throughput over time by instance; exceptional ones are coloured and on top."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ from tonnage.report.analysis.number_format import (
 from tonnage.report.charts import Chart, Trace
 
 MARKS = {
-    "bad apple": "--write",
-    "better": "--busy",
+    "slow outlier": "--write",
+    "fast outlier": "--busy",
     "alternates": "--work-one",
     "cycle": "--read",
 }
-"""What an instance can be, and its colour."""
+"""Kinds of exceptional instances and their colours."""
 OTHERS = "--work-three-soft"
 ALONE = "--accent"
 HOUR = 3600.0
 
 
 def exceptional_instances(subject: Subject) -> dict[str, str]:
-    """What each instance that stands out is."""
-    found = {each.instance: "bad apple" if each.worse else "better" for each in subject.outliers}
+    """The kind of each exceptional instance."""
+    found = {
+        each.instance: "slow outlier" if each.worse else "fast outlier" for each in subject.outliers
+    }
     found |= {each.instance: "alternates" for each in subject.alternating}
     return found | {each.instance: "cycle" for each in subject.cycles if each.instance}
 
 
 def time_series_chart(subject: Subject) -> Chart | None:
-    """The chart; None where nothing is known over time."""
+    """The chart; ``None`` without time series."""
     if not subject.courses or subject.highest is None:
         return None
     marked = exceptional_instances(subject)
     longest = max(course.seconds[-1] for course in subject.courses)
     hours = longest > 2 * HOUR
-    # What stands out is drawn last, on top of the others.
+    # Draw exceptional instances last, on top.
     order = sorted(subject.courses, key=lambda course: course.instance in marked)
     alone = len(order) == 1
     known = {each.name: _median(each.rate, unit(subject)) for each in subject.instances}
@@ -52,7 +54,7 @@ def time_series_chart(subject: Subject) -> Chart | None:
     ]
     highest = formatting.per_second(subject.highest, subject.unit)
     standing_out = [f"{name} ({what})" for name, what in marked.items()]
-    said = f" Standing out: {formatting.listing(standing_out)}." if standing_out else ""
+    said = f" Exceptional: {formatting.listing(standing_out)}." if standing_out else ""
     middle = (
         f" {formatting.sentence(', '.join(known[order[0].instance]))}"
         if alone and known[order[0].instance]
@@ -78,7 +80,7 @@ def time_series_chart(subject: Subject) -> Chart | None:
 
 
 def _median(estimate: Estimate, figure: formatting.Unit) -> list[str]:
-    """An instance's median over time, its interval, and of how many samples."""
+    """An instance's median over time with interval and sample size."""
     middle = formatting.significant(estimate.value / figure.factor)
     return [
         f"median {middle} {figure.name}",
@@ -88,13 +90,13 @@ def _median(estimate: Estimate, figure: formatting.Unit) -> list[str]:
 
 
 def _steady(found: SteadyState | None) -> list[str]:
-    """From when a long trial was steady, and by which rule."""
+    """When a long trial reached steady state, and by which rule."""
     if found is None:
         return []
     if found.begins_seconds is None:
         return [f"never steady ({found.rule})"]
     slope = "" if found.slope_per_second is None else _slope(found.slope_per_second)
-    return [f"steady from {formatting.duration(found.begins_seconds)} on ({found.rule}{slope})"]
+    return [f"steady from {formatting.duration(found.begins_seconds)} ({found.rule}{slope})"]
 
 
 def _slope(per_second: float) -> str:

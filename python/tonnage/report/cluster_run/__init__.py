@@ -1,7 +1,4 @@
-"""The page of a job on a fleet: its phases beside their plan and limits, node by node.
-
-It computes nothing: every figure is the record's.
-"""
+"""Render a job on a cluster: phases compared with plan and limits, and each node."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ __all__ = ["render", "write_run"]
 
 
 def write_run(record: RunRecord, path: Path) -> Path:
-    """Writes the page to ``path``, and the record beside it, as JSON of the same name.
+    """Write the page to ``path`` and the record as JSON beside it.
 
     Raises:
         OSError: A file cannot be written.
@@ -54,9 +51,9 @@ def _circumstances(record: RunRecord) -> Html:
         "circumstances",
         "Settings, measurements, versions",
         settings_table("Settings of the job", record.settings),
-        tag("h3", "Measurements that limits come from"),
+        tag("h3", "Measurements behind the limits"),
         tag("ul", *cited) if cited else missing_note("No measured capacities were given."),
-        tag("h3", "The machine of the driver"),
+        tag("h3", "The driver's machine"),
         machine_facts(record.environment),
         tag("h3", "Versions"),
         fact_list(record.environment.versions.items()),

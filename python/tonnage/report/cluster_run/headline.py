@@ -1,4 +1,4 @@
-"""What a reader takes away of a job on a fleet: the headline in words and the key figures."""
+"""Render the headline and key figures of a job on a cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def header(record: RunRecord) -> Html:
     if lost:
         said = f"{formatting.several(len(lost), 'node')} of {len(record.nodes)} lost"
         notice = tag("p", tag("a", said, href="#rounds"), class_="notice", role="note")
-    where = f"{record.job} on a fleet · {formatting.moment(record.began_at)}"
+    where = f"{record.job} on a cluster · {formatting.moment(record.began_at)}"
     return tag(
         "header",
         tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
@@ -44,46 +44,46 @@ def _lead(record: RunRecord) -> str:
     sentences = []
     if compared and compared.phase_efficiency is not None:
         sentences.append(
-            f"Its phases reached {formatting.percent(compared.phase_efficiency)} of what the machines "
-            "were measured to carry."
+            f"Its phases reached {formatting.percent(compared.phase_efficiency)} of the nodes' "
+            "measured throughput."
         )
     for phase in compared.phases if compared else ():
         limited = (
             f"{formatting.phase(phase.name)}: limited by {formatting.resource(phase.bottleneck)}"
         )
-        foreseen = {None: "", True: ", as foreseen", False: ", which was not foreseen"}
+        foreseen = {None: "", True: ", as predicted", False: ", not as predicted"}
         sentences.append(formatting.sentence(limited + foreseen[phase.as_limited]))
     return " ".join(sentences)
 
 
 def _tiles(record: RunRecord) -> list[Tile]:
     compared = record.compared
-    of = "from the first look at the machines to the end"
+    of = "from the first check of the nodes to the end"
     if record.commands > 1:
         of = f"the last of {record.commands} commands, {of}"
     found = [Tile("Took", formatting.seconds(record.seconds), of)]
     if compared:
         outside = ""
         if compared.other_seconds is not None:
-            outside = f"{formatting.seconds(compared.other_seconds)} passed outside of them"
+            outside = f"{formatting.seconds(compared.other_seconds)} outside of phases"
         found.append(Tile("All phases", formatting.seconds(compared.phase_seconds), outside))
     if compared and compared.limit and compared.phase_efficiency is not None:
         limit = compared.limit
         beside = f"of the limit, {formatting.seconds(limit.seconds)}"
         if compared.other_seconds is not None:
-            beside += f"; {formatting.percent(limit.efficiency)} with beginning and end"
+            beside += f"; {formatting.percent(limit.efficiency)} including start and end"
         found.append(Tile("Efficiency", formatting.percent(compared.phase_efficiency), beside))
     if compared and compared.planned:
         planned = compared.planned
         between = formatting.seconds_between(planned.seconds.low, planned.seconds.high)
         of = f"{planned.candidate.nodes} x {planned.candidate.offer}"
         inside = "inside" if planned.inside else "outside"
-        beside = f"{between} on {of}; what it took is {inside}"
+        beside = f"{between} on {of}; the run is {inside}"
         found.append(Tile("Planned", formatting.seconds(planned.seconds.median), beside))
     per_gigabyte = "–"
     if record.bytes:
         per_gigabyte = formatting.significant(record.cpu_seconds / (record.bytes / 1e9))
-    summed = "the input's" if record.job == "sort" else "of what was shuffled"
+    summed = "the input's" if record.job == "sort" else "of the shuffled data"
     return [
         *found,
         Tile(
@@ -96,9 +96,7 @@ def _tiles(record: RunRecord) -> list[Tile]:
             formatting.size(record.network_bytes),
             f"in {formatting.several(len(record.rounds), 'round')} of pass one",
         ),
-        Tile(
-            "Peak memory", formatting.memory(record.peak_memory_bytes), "of the node that took most"
-        ),
+        Tile("Peak memory", formatting.memory(record.peak_memory_bytes), "of the largest node"),
         Tile(
             "Records",
             formatting.count(record.records),

@@ -1,4 +1,4 @@
-"""What each node of a fleet did: its phases beside their limit, and what its resources carried."""
+"""Render each node of a cluster: its phases with their limits, and the use of its resources."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from tonnage.report.html import (
 from tonnage.report.study.limits import graph_drawing, stages_table
 
 MOST = 32
-"""So many nodes are drawn, those that took longest; tables have all of them."""
+"""Charts show this many nodes, the slowest; tables have all."""
 OPEN = 8
-"""A table of more nodes is folded."""
-USES = ("Node", "Resource", "Carried", "Measured, a second", "Takes at least", "Of the phase")
+"""Tables of more nodes are folded."""
+USES = ("Node", "Resource", "Moved", "Measured rate", "Minimum time", "Of the phase")
 WAYS = (
     ("read_bytes", "read", "--read"),
     ("sent_bytes", "sent", "--work-one"),
     ("received_bytes", "received", "--work-two"),
     ("written_bytes", "written", "--write"),
 )
-NODES = ("Node", "Read", "Sent", "Received", "Written", "CPU", "Peak memory", "At work")
+NODES = ("Node", "Read", "Sent", "Received", "Written", "CPU", "Peak memory", "Busy")
 
 
 def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     heading = "Node by node"
     if not record.nodes:
-        return section("nodes", heading, missing_note("No node did anything.")), []
+        return section("nodes", heading, missing_note("No node did any work.")), []
     moved = _moved(record.nodes)
     parts: list[Child] = [moved.figure(), _table(record.nodes)]
     found = [moved]
@@ -55,7 +55,7 @@ def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
             ),
             chart.figure(),
             _folded(
-                f"What each resource carried in {formatting.phase(phase.name)}",
+                f"Resource use in {formatting.phase(phase.name)}",
                 _uses(phase, record.job == "mapreduce"),
                 len(phase.nodes),
             ),
@@ -149,14 +149,14 @@ def _chart(phase: PhaseComparison) -> Chart:
 
 
 def _layout(names: Sequence[str]) -> dict[str, Any]:
-    """Bars of nodes, whose names may be long."""
+    """Bars of nodes with long names."""
     layout = charts.grouped_bars_layout(names)
     layout["yaxis"] |= {"automargin": True, "type": "category"}
     return layout
 
 
 def _upright(value: float, colour: str) -> dict[str, Any]:
-    """A line from top to bottom."""
+    """A vertical line."""
     return {
         "type": "line",
         "yref": "paper",
@@ -171,7 +171,7 @@ def _upright(value: float, colour: str) -> dict[str, Any]:
 def _some(number: int) -> str | None:
     if number <= MOST:
         return None
-    return f"The {MOST} of {formatting.count(number)} nodes that took longest; the table has all."
+    return f"The {MOST} of {formatting.count(number)} slowest nodes; the table has all."
 
 
 def _table(nodes: Sequence[NodeRun]) -> Html:
@@ -186,12 +186,12 @@ def _table(nodes: Sequence[NodeRun]) -> Html:
         ]
         for node in nodes
     ]
-    caption = "What each node did in all"
+    caption = "Totals by node"
     return _folded(caption, table(caption, NODES, rows, numeric=NODES[1:]), len(nodes))
 
 
 def _uses(phase: PhaseComparison, functions: bool) -> Html:
-    """A row for each resource; where functions are called, its CPU is without theirs."""
+    """A row for each resource; the CPU excludes user functions."""
     seconds = formatting.seconds_like(phase.seconds)
     rows: list[list[Child]] = []
     marked = []
@@ -201,13 +201,13 @@ def _uses(phase: PhaseComparison, functions: bool) -> Html:
                 marked.append(len(rows))
             row = _use(node, use, phase, seconds(use.seconds) if use.seconds else "–")
             if functions and use.unit == "core seconds":
-                row[1] = f"{formatting.resource(use.resource)}, without functions"
+                row[1] = f"{formatting.resource(use.resource)}, without user functions"
             rows.append(row)
     return table(
-        f"What each resource carried in {formatting.phase(phase.name)}, and what that takes at least",
+        f"Resource use in {formatting.phase(phase.name)}, and the minimum time it takes",
         USES,
         rows,
-        numeric=("Carried", "Measured, a second", "Takes at least"),
+        numeric=("Moved", "Measured rate", "Minimum time"),
         marked=marked,
     )
 
@@ -228,12 +228,12 @@ def _use(node: NodePhase, use: ResourceUse, phase: PhaseComparison, seconds: str
 
 
 def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
-    """What the stages of the node did that took longest, each time."""
+    """The stages of the slowest node, for each of its runs of the phase."""
     node = next((each for each in record.nodes if each.node == phase.slowest_node), None)
     ran = [each for each in node.phases if each.name == phase.name] if node else []
     if not ran:
         return None
-    said = f"Stages on {phase.slowest_node}, which took longest"
+    said = f"Stages on {phase.slowest_node}, the slowest node"
     tables = [
         join(
             [
@@ -247,5 +247,5 @@ def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
 
 
 def _folded(name: str, content: Html, number: int) -> Html:
-    """A table, which is folded if it is long."""
+    """Fold a long table."""
     return tag("details", tag("summary", name), content) if number > OPEN else content

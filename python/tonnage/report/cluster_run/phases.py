@@ -1,4 +1,4 @@
-"""Phases of a job on a fleet: what each took, beside its limit and what was planned."""
+"""Render the phases of a job on a cluster with their limits and plan."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
 WHOLE = "all phases"
 COLUMNS = (
-    *("Phase", "Took", "Slowest node", "Median node", "Limit", "Limited by, foreseen"),
-    *("Efficiency", "Limited by, found", "Foreseen"),
+    *("Phase", "Took", "Slowest node", "Median node", "Limit", "Predicted bottleneck"),
+    *("Efficiency", "Bottleneck", "As predicted"),
 )
-PLANNED = ("Phase", "Took", "Planned", "Planned bottleneck", "Found", "As planned")
+PLANNED = ("Phase", "Took", "Planned", "Planned bottleneck", "Bottleneck", "As planned")
 YES_NO = {None: "–", True: "yes", False: "no"}
 
 
 def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
     compared = record.compared
-    heading = "Phases, beside their limits and the plan"
+    heading = "Phases, limits and plan"
     if compared is None or not compared.phases:
-        why = "This record has no phases to show: nothing was to do, or it is of an older version."
+        why = "This record has no phases: there was nothing to do, or it is from an older version."
         return section("phases", heading, missing_note(why)), []
     chart = _chart(compared)
     parts: list[Child] = [chart.figure(), _table(compared)]
@@ -31,16 +31,14 @@ def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
             tag("p", f"The limit: {formatting.sentence(compared.limit.rule)}", class_="note")
         )
     elif all(phase.limit is None for phase in compared.phases):
-        parts.append(
-            missing_note("No limits: what the machines carry was not given (--capacities).")
-        )
+        parts.append(missing_note("No limits: no measured capacities were given."))
     if compared.planned:
         parts += [tag("h3", "The plan"), _planned(compared), _candidate(compared)]
     else:
-        parts.append(missing_note("No plan was followed (--plan)."))
+        parts.append(missing_note("No plan was given."))
     if compared.notes:
         notes = [tag("li", formatting.sentence(note)) for note in compared.notes]
-        parts += [tag("h3", "To be minded"), tag("ul", *notes, class_="findings")]
+        parts += [tag("h3", "Notes"), tag("ul", *notes, class_="findings")]
     return section("phases", heading, *parts), [chart]
 
 
@@ -99,7 +97,7 @@ def _table(compared: RunComparison) -> Html:
         ]
     )
     return table(
-        "What each phase took, and its limit",
+        "Time and limit of each phase",
         COLUMNS,
         rows,
         numeric=("Took", "Median node", "Limit", "Efficiency"),
@@ -136,16 +134,16 @@ def _planned(compared: RunComparison) -> Html:
         ]
         for phase in compared.phases
     ]
-    caption = "What was planned, and what came"
+    caption = "Planned and actual phases"
     return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
 
 
 def _came(phase: PhaseComparison) -> str:
-    """What a phase took; with copies, where they are planned as a part of it."""
+    """The time of a phase, and with replication where the plan includes it."""
     took = formatting.seconds(phase.seconds)
     if phase.came_seconds is None or phase.came_seconds <= phase.seconds:
         return took
-    return f"{took}; with copies {formatting.seconds(phase.came_seconds)}"
+    return f"{took}; with replication {formatting.seconds(phase.came_seconds)}"
 
 
 def _candidate(compared: RunComparison) -> Html | None:
@@ -158,7 +156,7 @@ def _candidate(compared: RunComparison) -> Html | None:
         "p",
         f"Planned {formatting.moment(planned.made_at)}: {of.nodes} x {of.provider}/{of.offer} "
         f"({of.layout}) for {formatting.size(planned.bytes)}, {formatting.usd(of.cost_usd.median)}, "
-        f"{of.evidence}. For the bytes that there were: {formatting.seconds(seconds.median)} "
+        f"{of.evidence}. Scaled to the actual bytes: {formatting.seconds(seconds.median)} "
         f"({between}).",
         class_="note",
     )

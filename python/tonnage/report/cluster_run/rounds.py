@@ -1,4 +1,4 @@
-"""Rounds of pass one on a fleet, and who was lost."""
+"""Render the rounds of pass one on a cluster, and lost nodes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
-COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost in it")
+COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost nodes")
 
 
 def rounds_section(record: RunRecord) -> Html:
@@ -25,7 +25,7 @@ def rounds_section(record: RunRecord) -> Html:
             formatting.count(each.partitions),
             formatting.size(each.bytes),
             seconds(each.seconds),
-            formatting.listing(each.lost) or "nobody",
+            formatting.listing(each.lost) or "none",
         ]
         for each in record.rounds
     ]
@@ -34,5 +34,5 @@ def rounds_section(record: RunRecord) -> Html:
     parts.append(table(caption, COLUMNS, rows, numeric=numeric))
     if record.repartitioned_bytes:
         again = formatting.size(record.repartitioned_bytes)
-        parts.append(tag("p", f"{again} were divided once more, since memory is small for them."))
+        parts.append(tag("p", f"{again} were partitioned again for lack of memory."))
     return section("rounds", "Rounds and losses", *parts)

@@ -1,1 +1,1 @@
-"""The page of a study on one machine."""
+"""Render a study of one machine."""

@@ -1,7 +1,7 @@
-"""Cumulative counters, as they were sampled, made into what is drawn: rates over windows.
+"""Turn sampled cumulative counters into rates over windows, to be drawn.
 
-A window spans as many samples as keep a line to some hundred points. That loses no byte: the
-counters are cumulative, so a wider window is a mean over a longer time.
+Windows span enough samples to limit a line to some hundred points. Counters are cumulative, so a
+wider window is a mean over a longer time, and no byte is lost.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 Table = dict[str, list[Any]]
 
-# For each line of each phase: more would show the size of a buffer, not the rate of a stage.
+# Per line and phase: more would show buffers, not the rate of a stage.
 POINTS_AT_MOST = 150
 
 
@@ -25,7 +25,7 @@ class Series:
     values: list[float | None]
 
     def scaled(self, factor: float) -> Series:
-        """The same in another unit."""
+        """Scale to another unit."""
         values = [
             None if value is None else drawn_precision(value * factor) for value in self.values
         ]
@@ -33,12 +33,12 @@ class Series:
 
     @property
     def is_zero(self) -> bool:
-        """Whether there is nothing to see."""
+        """Whether all values are zero."""
         return not any(self.values)
 
 
 def split(table: Table, column: str) -> dict[Any, Table]:
-    """A table's rows by what they have in a column, in order of first appearance."""
+    """Group a table's rows by a column, in order of first appearance."""
     places: dict[Any, list[int]] = {}
     for place, key in enumerate(table[column]):
         places.setdefault(key, []).append(place)
@@ -49,7 +49,7 @@ def split(table: Table, column: str) -> dict[Any, Table]:
 
 
 def prepend_zeros(table: Table, began_seconds: float) -> Table:
-    """The table with a first row of zeros at the moment when its counters began."""
+    """Prepend a row of zeros at the start of the counters."""
     if not table["seconds"] or table["seconds"][0] <= began_seconds:
         return table
     return {
@@ -58,17 +58,17 @@ def prepend_zeros(table: Table, began_seconds: float) -> Table:
 
 
 def rate(table: Table, column: str) -> Series:
-    """How fast a counter rose, for each window in its middle."""
+    """The rate of a counter, at the middle of each window."""
     return _difference(table, [column], None)
 
 
 def share(table: Table, column: str, of: Sequence[str]) -> Series:
-    """What part a counter's rise was of several counters' rise."""
+    """A counter's share of the increase of several counters."""
     return _difference(table, [column], of)
 
 
 def gauge(table: Table, column: str) -> Series:
-    """What is no counter: the largest value of each window, so that no peak is lost."""
+    """The maximum of a gauge in each window, so that no peak is lost."""
     values, seconds = table[column], table["seconds"]
     windows = [(0, 0), *_windows(len(seconds))] if seconds else []
     drawn = [
@@ -82,7 +82,7 @@ def gauge(table: Table, column: str) -> Series:
 
 
 def concatenate(parts: Iterable[Series]) -> Series:
-    """Several lines as one, with gaps between."""
+    """Join lines with gaps between."""
     seconds: list[float | None] = []
     values: list[float | None] = []
     for part in parts:
@@ -95,7 +95,7 @@ def concatenate(parts: Iterable[Series]) -> Series:
 
 
 def drawn_precision(value: float) -> float:
-    """A figure with the digits that a picture can show."""
+    """Round to the precision of a picture."""
     return float(f"{value:.4g}") if abs(value) < 1e4 else round(value)
 
 

@@ -1,4 +1,4 @@
-"""What a reader takes away: the headline in words and the key figures."""
+"""Render the headline and the key figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tonnage.base import formatting
 from tonnage.base.records import Prediction, RunRecord, Study
 from tonnage.report.html import Child, Html, join, tag
 
-# A phase shorter than this share of the job does not make the headline.
+# Shorter phases are not in the headline.
 NAMED_SHARE = 0.05
 
 STEPS_MISSING = {
@@ -17,13 +17,13 @@ STEPS_MISSING = {
     "run": "the job was not run",
     "actual": "prediction and run were not compared",
     "validation": "the output was not validated",
-    "limit": "the disks' own limit was not worked out",
+    "limit": "the disks' limit was not computed",
 }
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A key figure: what it is, the figure, and what to know beside it."""
+    """A key figure with a note."""
 
     name: str
     figure: str
@@ -39,8 +39,8 @@ def title(study: Study) -> str:
     if predicted:
         return f"Sorting {formatting.size(predicted.bytes)} should take {_predicted(predicted)}"
     if study.measurements:
-        return "Measured what this machine carries"
-    return "A study that has only begun"
+        return "Throughput of this machine"
+    return "A study that has just started"
 
 
 def header(study: Study) -> Html:
@@ -77,7 +77,7 @@ def _predicted(predicted: Prediction) -> str:
 def _lead(study: Study) -> list[str]:
     sentences = []
     if study.limit:
-        sentences.append(f"{formatting.percent(study.limit.efficiency)} of what the disks allow.")
+        sentences.append(f"{formatting.percent(study.limit.efficiency)} of the disks' limit.")
     if study.actual:
         ran = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
         met = [
@@ -96,12 +96,12 @@ def _lead(study: Study) -> list[str]:
             (phase.name, formatting.resource(phase.limit), phase.seconds)
             for phase in study.predicted.phases
         ]
-        sentences += _limited("Foreseen limit", foreseen, study.predicted.seconds)
+        sentences += _limited("Predicted bottleneck", foreseen, study.predicted.seconds)
     return sentences
 
 
 def _limited(begin: str, phases: list[tuple[str, str, float]], whole: float) -> list[str]:
-    """What limits, and where that differs from phase to phase, in which."""
+    """The bottleneck, by phase if phases differ."""
     by_limit: dict[str, list[str]] = {}
     for name, limit, seconds in phases:
         if seconds >= NAMED_SHARE * whole:
@@ -130,7 +130,7 @@ def _tiles(study: Study) -> list[Tile]:
         found.append(Tile("Prediction error", size, _error(run, predicted)))
     if study.limit:
         least = formatting.seconds(study.limit.seconds)
-        beside = f"of what the disks allow: they alone would need {least}"
+        beside = f"of the disks' limit, {least}"
         if study.limit.efficiency > 1:
             beside += f"; {formatting.ABOVE_LIMIT}"
         found.append(Tile("Efficiency", formatting.percent(study.limit.efficiency), beside))
@@ -175,7 +175,7 @@ def _verified(study: Study, run: RunRecord) -> list[Tile]:
         ]
     order = f"{formatting.count(found.unordered)} out of order" if found.unordered else "in order"
     beside = f"{order}, {formatting.count(found.duplicate_keys)} duplicate keys"
-    verdict = "✓ Verified" if found.matches_input else "✗ Not the input's"
+    verdict = "✓ Verified" if found.matches_input else "✗ Differs from the input"
     return [
         Tile("Records", formatting.count(found.records), beside),
         Tile("Checksum", verdict, join([checksum, " of the output"])),
@@ -191,7 +191,7 @@ def _cut_short(study: Study) -> Html | None:
     done = (
         f" Done: {formatting.listing(map(formatting.phase, study.steps))}." if study.steps else ""
     )
-    what = f"This study was cut short: {formatting.listing(lacking)}.{done}"
+    what = f"This study is incomplete: {formatting.listing(lacking)}.{done}"
     return tag("p", what, class_="notice", role="note")
 
 

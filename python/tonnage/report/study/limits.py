@@ -1,4 +1,4 @@
-"""What limited each phase, and what its stages did."""
+"""Render the bottleneck and the stages of each phase."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def limits_section(study: Study) -> Html:
         parts.append(missing_note("The job was not run."))
     else:
         for phase in study.run.phases:
-            # Phases of one name come in one order in both.
+            # Phases with the same name are in the same order in both.
             found = next((each for each in why if each.name == phase.name), None)
             if found:
                 why.remove(found)
             parts.append(_phase(phase, found))
-    return section("limits", "What limited it, and why", *parts)
+    return section("limits", "Bottlenecks", *parts)
 
 
 def graph_drawing(graph: str) -> Html:
-    """A graph, drawn by the core as one line, as boxes and what flows between them."""
+    """Draw the core's one-line graph as boxes and arrows."""
     pieces = re.split(r" -(\S+)-> ", graph)
     boxes: list[Html] = []
     for place, piece in enumerate(pieces):
@@ -61,7 +61,7 @@ def graph_drawing(graph: str) -> Html:
 
 
 def stages_table(phase: Phase, caption: str) -> Html:
-    """The stages of a phase as a table."""
+    """Render the stages of a phase as a table."""
     times = [
         (each.busy_seconds, each.blocked_seconds, each.starved_seconds) for each in phase.stages
     ]
@@ -75,8 +75,8 @@ def _limit(limit: Limit) -> Html:
     cited = [cite(identifier) for identifier in limit.measurements]
     return tag(
         "p",
-        f"The disks alone would need {formatting.seconds(limit.seconds)}, which is"
-        f" {formatting.percent(limit.efficiency)} of what the job took: {limit.rule}. ",
+        f"The disks alone would need {formatting.seconds(limit.seconds)},"
+        f" {formatting.percent(limit.efficiency)} of the job's time: {limit.rule}. ",
         join([Html("Measured by "), join(cited, Html(", ")), "."]) if cited else None,
     )
 
@@ -88,9 +88,9 @@ def _phase(phase: Phase, found: ActualPhase | None) -> Html:
         limit = formatting.bottleneck(found.bottleneck, [stage.name for stage in phase.stages])
         verdict = tag("p", tag("b", f"Limited by {limit}. "), formatting.sentence(found.why))
     else:
-        verdict = tag("p", "The stage that had most to do: ", tag("b", phase.bottleneck), ".")
+        verdict = tag("p", "The busiest stage: ", tag("b", phase.bottleneck), ".")
     used = formatting.memory(phase.memory_bytes)
-    caption = f"Stages of {name}; the buffers and indexes that they used took {used}"
+    caption = f"Stages of {name}; their buffers and indexes used {used}"
     return join([heading, verdict, graph_drawing(phase.graph), stages_table(phase, caption)])
 
 

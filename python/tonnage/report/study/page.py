@@ -1,4 +1,4 @@
-"""A study as one file of HTML."""
+"""Render a study as one HTML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "report.html"
 
 
 def write_report(directory: Path) -> Path:
-    """Writes the report of the study in ``directory`` beside it, whole or not at all.
+    """Write the report of the study in ``directory`` there, atomically.
 
     Raises:
         RecordError: ``study.json`` is no study, or one of an unknown version.
@@ -32,7 +32,7 @@ def write_report(directory: Path) -> Path:
 
 
 def render(study: Study, tables: dict[str, Table]) -> str:
-    """The page of a study whose tables have been read."""
+    """Render a study with its tables."""
     predicted, prediction_charts = prediction_section(study)
     over_time, timeline_charts = timeline_section(study, tables)
     measured, measurement_charts = measurements_section(study)
@@ -42,8 +42,8 @@ def render(study: Study, tables: dict[str, Table]) -> str:
         [
             PageSection("prediction", "Prediction", predicted),
             PageSection("timeline", "Over time", over_time),
-            PageSection("limits", "What limited it", limits_section(study)),
-            PageSection("measurements", "What the machine carries", measured),
+            PageSection("limits", "Bottlenecks", limits_section(study)),
+            PageSection("measurements", "Measured throughput", measured),
             PageSection("circumstances", "Machine and settings", environment_section(study)),
         ],
         [*prediction_charts, *timeline_charts, *measurement_charts],
@@ -51,6 +51,6 @@ def render(study: Study, tables: dict[str, Table]) -> str:
 
 
 def _tables(directory: Path, files: dict[str, str]) -> dict[str, Table]:
-    """The tables that are there: a study that was cut short may name one that is not."""
+    """Read the tables that exist: an incomplete study may name others."""
     paths = {name: directory / file for name, file in files.items() if file.endswith(".parquet")}
     return {name: read_table(path) for name, path in paths.items() if path.is_file()}

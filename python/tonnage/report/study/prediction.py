@@ -1,4 +1,4 @@
-"""The prediction beside what happened: each phase, and the terms that each was predicted from."""
+"""Compare prediction and run, phase by phase, with the terms of the prediction."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tonnage.report.charts import Chart, Trace
 from tonnage.report.html import Html, cite, join, missing_note, section, share_bar, table, tag
 
 WHOLE = "whole job"
-# An interval beyond this many times the longest bar is cut off, or no bar could be seen.
+# Longer intervals, in multiples of the longest bar, are cut off to keep bars visible.
 WIDEST = 2.5
 
 
 def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
     """The section and its charts."""
-    heading = "Prediction and truth" if study.run else "Prediction"
+    heading = "Prediction and run" if study.run else "Prediction"
     if not study.predicted and not study.run:
         return section("prediction", heading, missing_note("No prediction was made.")), []
     rows = _rows(study)
@@ -29,17 +29,15 @@ def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
         parts += [_terms(phase) for phase in study.predicted.phases]
         parts.append(_whole(study.predicted))
     else:
-        parts.append(missing_note("No prediction was made; this is what happened."))
+        parts.append(missing_note("No prediction was made; this is the run."))
     if not study.run:
-        parts.insert(
-            0, missing_note("The job was not run, so there is no truth beside the prediction.")
-        )
+        parts.insert(0, missing_note("The job was not run, so there is nothing to compare."))
     return section("prediction", heading, *parts), [chart]
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A phase, or the whole job: what was predicted of it and what happened."""
+    """Prediction and result of a phase or of the whole job."""
 
     name: str
     predicted: PredictedPhase | Prediction | None
@@ -51,7 +49,7 @@ class _Row:
 def _rows(study: Study) -> list[_Row]:
     predicted = {phase.name: phase for phase in study.predicted.phases} if study.predicted else {}
     stages = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
-    # A study that was cut short before it compared still knows how long its job took.
+    # A study that stopped before comparing still has the run's time.
     happened = study.actual or study.run
     rows: list[_Row] = []
     for phase in happened.phases if happened else []:
@@ -74,7 +72,7 @@ def _rows(study: Study) -> list[_Row]:
 
 
 def _unlike(name: str, rows: list[_Row]) -> str:
-    """A name that no row has yet: a phase may be done again."""
+    """A unique name: a phase may be repeated."""
     taken = [row.name for row in rows]
     numbered = (name if number == 1 else f"{name} {number}" for number in count(1))
     return next(each for each in numbered if each not in taken)
@@ -107,7 +105,7 @@ def _chart(rows: list[_Row]) -> Chart:
         traces=traces,
         layout=layout,
         legend=legend,
-        note=f"The interval goes on to {formatting.seconds(highest)}." if is_cut else None,
+        note=f"The interval extends to {formatting.seconds(highest)}." if is_cut else None,
     )
 
 
@@ -157,7 +155,15 @@ def _between(row: _Row) -> str:
 
 
 def _table(rows: list[_Row]) -> Html:
-    columns = ["Phase", "Predicted", "Interval", "Actual", "Inside", "Limit foreseen", "Limit met"]
+    columns = [
+        "Phase",
+        "Predicted",
+        "Interval",
+        "Actual",
+        "Inside",
+        "Predicted bottleneck",
+        "Bottleneck",
+    ]
     known = [row.predicted.seconds for row in rows if row.predicted]
     seconds = formatting.seconds_like(max([*known, *(row.actual or 0 for row in rows)]))
     cells = [
@@ -197,18 +203,18 @@ def _inside(row: _Row) -> str:
 def _rule(predicted: Prediction | None) -> Html | None:
     if predicted is None:
         return None
-    made = f"Made {formatting.moment(predicted.made_at)}, before the job began. "
+    made = f"Made {formatting.moment(predicted.made_at)}, before the job started. "
     rule = f"Interval of {formatting.percent(predicted.confidence)}: "
     return tag("p", f"{made}{rule}{predicted.interval_rule.rstrip('.')}.", class_="note")
 
 
 def _terms(phase: PredictedPhase) -> Html:
-    """What a phase was predicted from, and how that adds up to what was predicted."""
+    """The terms of a phase's prediction, and their sum."""
     slowest = max((term.seconds for term in phase.terms), default=0.0)
     seconds = formatting.seconds_like(slowest)
     rows = [_term(term, slowest, seconds(term.seconds)) for term in phase.terms]
     limits = [place for place, term in enumerate(phase.terms) if term.resource == phase.limit]
-    caption = f"What {formatting.phase(phase.name)} was predicted from: its slowest resource"
+    caption = f"Terms of {formatting.phase(phase.name)}: the slowest resource decides"
     columns = ["Resource", "Demand", "Capacity", "Seconds", "Of the slowest", "Source"]
     numeric = ("Demand", "Capacity", "Seconds")
     sums = tag("p", _sum(phase), class_="note sum")
@@ -224,18 +230,18 @@ def _sum(phase: PredictedPhase) -> str:
         ramp = seconds(abs(phase.ramp_seconds))
         time = f"({time}, {sign} {ramp} of filling and draining the pipeline)"
     return (
-        f"{time} × {phase.rehearsal_factor:.3f}, the factor by which rehearsals took longer,"
+        f"{time} × {phase.rehearsal_factor:.3f}, the slowdown in rehearsals,"
         f" = {seconds(phase.seconds)} predicted."
     )
 
 
 def _whole(predicted: Prediction) -> Html:
-    """How the phases add up to the whole job."""
+    """The sum of the phases."""
     seconds = formatting.seconds_like(predicted.seconds, more=1)
     parts = [
         f"{seconds(each.seconds)} of {formatting.phase(each.name)}" for each in predicted.phases
     ]
-    parts.append(f"{seconds(predicted.other_seconds)} outside of them, as in rehearsals")
+    parts.append(f"{seconds(predicted.other_seconds)} outside of phases, as in rehearsals")
     said = f"The {WHOLE}: {' + '.join(parts)} = {seconds(predicted.seconds)} predicted."
     if by := predicted.calibrated:
         runs = formatting.several(len(by.runs), "run")

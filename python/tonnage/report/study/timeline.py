@@ -1,4 +1,4 @@
-"""The job over time: stages, devices, cores, network and memory, on one axis."""
+"""Chart the job over time: stages, devices, CPU, network and memory on one axis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COLOURS = {
 }
 OTHER = "--work-three"
 
-# A stage whose phases are shorter than this share of the job would be an empty lane.
+# Stages of shorter phases would be empty lanes.
 DRAWN_SHARE = 0.02
 
 
@@ -47,7 +47,7 @@ def timeline_section(study: Study, tables: dict[str, Table]) -> tuple[Html, list
     parts: list[Html] = [_explained(run)]
     for name, draw in (("timeline", _stages), ("devices", _devices), ("host", _host)):
         if name not in tables:
-            parts.append(missing_note(f"The study holds no table “{name}”."))
+            parts.append(missing_note(f"The study has no table “{name}”."))
             continue
         element, more = draw(run, tables[name])
         parts.append(element)
@@ -58,7 +58,7 @@ def timeline_section(study: Study, tables: dict[str, Table]) -> tuple[Html, list
 def _explained(run: RunRecord) -> Html:
     seconds = formatting.seconds_like(run.seconds)
     bands = [f"{formatting.phase(phase.name)} ({seconds(phase.seconds)})" for phase in run.phases]
-    said = f"Seconds since the job began. Bands: {formatting.listing(bands)}."
+    said = f"Seconds since the start of the job. Bands: {formatting.listing(bands)}."
     return tag("p", said, class_="note")
 
 
@@ -85,7 +85,7 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     height = charts.split_into_lanes(list(colours), layout)
     states = Chart(
         name="chart-stages-state",
-        title="How each stage's time went",
+        title="State of each stage",
         description=f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
         height=height,
         traces=[
@@ -93,8 +93,8 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
         ],
         layout=layout,
         legend=[
-            ("--busy", "busy: at work, or waiting for its own device"),
-            ("--blocked", "blocked: no room downstream"),
+            ("--busy", "busy: working or waiting for its device"),
+            ("--blocked", "blocked: downstream is full"),
             ("--starved", "starved: no input"),
         ],
         timed=True,
@@ -112,7 +112,7 @@ def _state(parts: list[Table], column: str, name: str, colour: str) -> Trace:
 
 
 def _parts(phases: list[Phase], table: Table | None, stage: str) -> list[Table]:
-    """A stage's rows, a table for each phase: counters begin anew with each."""
+    """A stage's rows by phase: counters restart with each."""
     parts = []
     for phase in phases:
         if table is None or all(each.name != stage for each in phase.stages):
@@ -121,7 +121,7 @@ def _parts(phases: list[Phase], table: Table | None, stage: str) -> list[Table]:
         kept = [
             place
             for place, (name, at) in enumerate(zip(table["phase"], table["seconds"], strict=True))
-            # A phase of one name may come again; a sample may be a little late.
+            # A phase may be repeated; a sample may be a little late.
             if name == phase.name and phase.began_seconds <= at <= ended + 0.05
         ]
         rows = {name: [values[place] for place in kept] for name, values in table.items()}
@@ -130,7 +130,7 @@ def _parts(phases: list[Phase], table: Table | None, stage: str) -> list[Table]:
 
 
 def _colours(run: RunRecord) -> dict[str, str]:
-    """The stages that are drawn, in the order in which data meets them, with their colours."""
+    """The drawn stages in data-flow order, with their colours."""
     order = {"read": 0, "write": 2}
     names = dict.fromkeys(
         stage.name
@@ -147,12 +147,12 @@ def _left_out(run: RunRecord, drawn: dict[str, str]) -> str | None:
     left_out = [name for name in names if name not in drawn]
     if not left_out:
         return None
-    return f"Too short to be drawn, but in the tables below: {formatting.listing(left_out)}."
+    return f"Too short for the chart, see the tables below: {formatting.listing(left_out)}."
 
 
 def _bottlenecks(run: RunRecord) -> str:
     said = [
-        f"{formatting.phase(phase.name)} waited for its stage {phase.bottleneck}"
+        f"{formatting.phase(phase.name)} is limited by its stage {phase.bottleneck}"
         for phase in run.phases
         if phase.seconds >= DRAWN_SHARE * run.seconds
     ]
@@ -174,9 +174,9 @@ def _devices(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
         parts += [chart.figure() for chart in charts_here]
         drawn += charts_here
     if idle:
-        parts.append(tag("p", f"Moved nothing: {formatting.listing(idle)}.", class_="note"))
+        parts.append(tag("p", f"Idle: {formatting.listing(idle)}.", class_="note"))
     if not drawn and not idle:
-        parts.append(missing_note("No block device was watched."))
+        parts.append(missing_note("No block device was sampled."))
     return join(parts), drawn
 
 
@@ -194,7 +194,7 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
         Chart(
             name=f"chart-device-{key}-rate",
             title="Read and written, MB/s",
-            description=f"What the kernel saw {name} read and write over time, in MB/s.",
+            description=f"Bytes read and written by {name} over time, in MB/s.",
             height=160,
             traces=[
                 charts.line(read, "--read", "read", "MB/s"),
@@ -230,7 +230,7 @@ def _host(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     network, is_idle = _network(run, table)
     parts = [tag("h3", "The machine"), cpu.figure()]
     if is_idle:
-        summary = tag("summary", "Network: nothing was received or sent")
+        summary = tag("summary", "Network: idle")
         parts.append(tag("details", summary, network.figure()))
     else:
         parts.append(network.figure())
@@ -267,7 +267,7 @@ def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
     chart = Chart(
         name="chart-network",
         title="Network, MB/s",
-        description="What the machine received and sent over time, in MB/s.",
+        description="Network throughput of the machine over time, in MB/s.",
         height=110,
         traces=[charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
         layout=charts.time_layout(run.seconds, run.phases),
@@ -289,7 +289,7 @@ def _memory(run: RunRecord, table: Table) -> Chart:
         )
         layout["shapes"].append(shape)
         layout["annotations"].append(annotation)
-        # Room for the line's name above it.
+        # Room for the line's label.
         layout["yaxis"] = charts.zero_based_axis(
             1.25 * max(budget, run.peak_memory_bytes) / (1 << 20)
         )
