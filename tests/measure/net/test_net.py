@@ -182,7 +182,6 @@ def test_rounds_end_when_the_slowest_rate_is_precise(tonnage: Tonnage, tmp_path:
     assert "the slowest endpoint's rate in each direction: until" in found["stopping_rule"]
 
     # Five rounds have no interval, six equal ones have; of six that differ the slowest counts.
-    found.pop("costs", None)
     whole, until = Measurement.from_json(found), RepetitionPlan(30, 0.02)
     alike = [100.0, 101.0, 100.5, 100.2, 100.8, 100.1]
     assert not are_rounds_precise(rounds_of(whole, alike[:5], 2.0), until)

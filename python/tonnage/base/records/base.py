@@ -63,6 +63,8 @@ class Record(Struct, frozen=True):
     """A record with a schema. Subclasses name theirs and declare their fields."""
 
     SCHEMA: ClassVar[str]
+    PRINTED_KEYS: ClassVar[frozenset[str]] = frozenset()
+    """What commands add to the record's keys with ``--json``; skipped when it is read."""
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values, its schema first."""
@@ -83,7 +85,8 @@ class Record(Struct, frozen=True):
         schema = values.get("schema") if isinstance(values, Mapping) else None
         if schema != cls.SCHEMA:
             raise RecordError(f"expected {cls.SCHEMA}, found {schema!r}")
-        return convert({name: values[name] for name in values if name != "schema"}, cls)
+        skipped = {"schema", *cls.PRINTED_KEYS}
+        return convert({name: values[name] for name in values if name not in skipped}, cls)
 
     @classmethod
     def read(cls, path: Path) -> Self:

@@ -7,7 +7,8 @@ Its directory holds ``fleet-begun.json`` (the record without nodes), a directory
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from msgspec import field, structs
 
@@ -153,6 +154,13 @@ class ClusterMeasurement(Record, frozen=True, kw_only=True):
     sizes: list[AllToAllResult] = field(default_factory=list)
     rounds: dict[str, Count] = field(default_factory=dict)
 
+    @classmethod
+    def from_json(cls, values: Any) -> Self:
+        """Build the record from its JSON values, or from those that a command prints."""
+        if isinstance(values, Mapping) and isinstance(values.get("nodes"), list):
+            values = {**values, "nodes": [_stored_node(row) for row in values["nodes"]]}
+        return super().from_json(values)
+
     @property
     def slowest_link(self) -> NodeRates | None:
         """The node whose link carries least."""
@@ -172,3 +180,13 @@ class ClusterMeasurement(Record, frozen=True, kw_only=True):
     def missing(self) -> list[ClusterNode]:
         """The nodes that did not measure all."""
         return [each for each in self.nodes if not each.ok]
+
+
+def _stored_node(row: Any) -> Any:
+    """Restore a row that ``--json`` printed, where the node's status and measurement are merged."""
+    if not isinstance(row, Mapping) or "type" not in row:
+        return row
+    status = {name: row[name] for name in row if name in ClusterNode.__struct_fields__}
+    skipped = {"type", "schema", *Measurement.PRINTED_KEYS, *status}
+    measurement = {name: row[name] for name in row if name not in skipped}
+    return {**status, "measurement": measurement} if measurement else status

@@ -164,6 +164,7 @@ class Measurement(Record, frozen=True, kw_only=True):
     """
 
     SCHEMA: ClassVar[str] = "tonnage.measurement/1"
+    PRINTED_KEYS: ClassVar[frozenset[str]] = frozenset({"costs", "knees", "warnings"})
 
     id: str
     kind: str
