@@ -38,7 +38,7 @@ test-all: setup-test lint ## Set up, then check everything and run every test: a
 	@$(BIN)/python -m pytest --durations=50
 
 test-faults: setup-test ## Run 100 seeded fault cases of each kind of cluster job. Needs root.
-	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/faults/test_sort_matrix.py
+	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/e2e/faults/test_sort_matrix.py
 	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/run/reduce/cluster/test_faults.py tests/run/reduce/cluster/test_cluster.py
 
 lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints, types, and the house's rules.
@@ -89,12 +89,12 @@ $(VENV)/.core: $(CORE_SOURCES) pyproject.toml $(VENV)/.runtime
 	@touch $@
 
 packages:
-	@tests/setup.sh
+	@tools/setup-tests
 
-.tools/hadoop/.complete: tests/hadoop/pom.xml tests/hadoop/jars.sha256 | packages
+.tools/hadoop/.complete: tests/support/hadoop_judge/pom.xml tests/support/hadoop_judge/jars.sha256 | packages
 	@rm -rf $(@D)
 	@tools/step "Fetching Hadoop's jars" mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
-	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/hadoop/jars.sha256
+	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/support/hadoop_judge/jars.sha256
 	@touch $@
 
 # Apart from what Tonnage runs on: SkyPilot wants other versions of that.

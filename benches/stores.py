@@ -1,7 +1,7 @@
-"""S3 servers for benches: the tests' own, bare or as a store in a cloud looks from one machine,
-here or on a machine of a lab.
+"""S3 servers for benches: the tests' own, bare or shaped like a cloud store seen from one machine,
+here or on a node of a lab.
 
-Such a store takes 40 ms to the first byte and gives each connection 85 MB/s, and all of them
+A shaped store takes 40 ms to the first byte and gives each connection 85 MB/s, and all of them
 together no more than a cap.
 """
 
@@ -31,20 +31,20 @@ FAST: Sequence[str] = ()
 
 
 def shaped(cap: float) -> Sequence[str]:
-    """The flags of a server that gives so many bytes a second to all."""
+    """Return the flags of a shaped server with a cap of ``cap`` bytes a second."""
     return ["-first-byte", f"{FIRST_BYTE_SECONDS}s", "-rate", str(RATE), "-total", str(cap)]
 
 
 @contextmanager
 def served(directory: Path, flags: Sequence[str] = FAST) -> Iterator[str]:
-    """The address of a server over a directory, as long as it is needed."""
+    """Serve a directory; yields the address."""
     with _running([str(SERVER), "-root", str(directory), "-bucket", BUCKET, *flags]) as address:
         yield address
 
 
 @contextmanager
 def served_on(lab: str, node: Node, directory: Path) -> Iterator[str]:
-    """The same of a server on a machine of a lab, which the lab's others reach."""
+    """Serve a directory on a node of a lab, for the lab's other nodes; yields the address."""
     command = [sys.executable, "-m", "tonnage", "lab", "exec", "--lab", lab, node.name, "--"]
     command += [str(SERVER), "-root", str(directory), "-bucket", BUCKET]
     with _running([*command, "-address", f"{node.address}:{PORT}"]) as address:

@@ -1,4 +1,4 @@
-"""A device whose speed is known because we set it: a loop device that the kernel throttles.
+"""A device of known speed: a loop device that the kernel throttles.
 
 Needs root, cgroup v1 with blkio, losetup and mkfs.
 """
@@ -18,7 +18,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 
 @contextmanager
 def loop_device(where: Path, size_bytes: int, file_system: str) -> Iterator[tuple[str, Path]]:
-    """A loop device over a sparse file, mounted: its name and its mount point; gone afterwards."""
+    """Mount a loop device over a sparse file; yields its name and its mount point."""
     image, mount = where / "image", where / "mount"
     mount.mkdir(parents=True)
     image.touch()
@@ -38,11 +38,11 @@ def loop_device(where: Path, size_bytes: int, file_system: str) -> Iterator[tupl
 
 @contextmanager
 def throttled(device: str, limits: Mapping[str, int]) -> Iterator[Path]:
-    """A control group whose members use ``device`` no faster than that.
+    """Create a control group that limits how fast its members use ``device``.
 
     Args:
         device: Its name.
-        limits: A second, each way: ``bps`` bytes, ``iops`` operations.
+        limits: For each direction: ``bps`` bytes a second, ``iops`` operations a second.
     """
     group = BLKIO / f"tonnage-bench-{os.getpid()}"
     group.mkdir()
@@ -59,7 +59,7 @@ def throttled(device: str, limits: Mapping[str, int]) -> Iterator[Path]:
 
 @contextmanager
 def member(group: Path) -> Iterator[None]:
-    """This process is in a control group inside, and where it was afterwards."""
+    """Move this process into a control group, and back afterwards."""
     lines = [line.split(":", 2) for line in MEMBERSHIP.read_text().splitlines()]
     [before] = [name for _, kinds, name in lines if "blkio" in kinds.split(",")]
     join(group)
@@ -70,7 +70,7 @@ def member(group: Path) -> Iterator[None]:
 
 
 def join(group: Path) -> None:
-    """Puts this process into a control group."""
+    """Move this process into a control group."""
     (group / "cgroup.procs").write_text(str(os.getpid()))
 
 

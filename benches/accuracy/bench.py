@@ -1,26 +1,26 @@
-"""Does a job take as long, and cost as much, as was planned from measurements of two machines?
+"""Accuracy of plans for four machines that are made from measurements and rehearsals on two.
 
     sudo .venv/bin/python benches/accuracy/bench.py [--seeds 1]
 
-A seed is a lab of four types of machines that differ in disk, network, share of cores and price. Of
-each type four machines stand at a time. Two of them are measured (disks; the network between two,
-and between all four; what they get of an object store), and on two of them each job is rehearsed
-`--rehearsals` times, with as much for each machine as later (of volumes with all of the input, so
-twice as much). All that is a profile, of which `tonnage plan` makes a plan for four machines: it is
-on file before the job is run, which then follows it. Beside it is told what is planned without
-rehearsals, of what was measured alone. At last `tonnage plan` is asked with all types' profiles
-which type it takes. Jobs: a sort, and a MapReduce that keeps a part of its input, each with one
-copy of the output, with two, and from volumes to volumes, which here are objects in a store that a
-machine without limits serves; k-means and PCA of rows on the machines' disks, whose results are too
-small to be kept in several ways.
+A seed is a lab of four types of machines that differ in disk, network, share of cores and price.
+Four machines of one type are up at a time. The bench measures two of them (disks; the network
+between two, and between all four; an object store), and rehearses each job on two of them
+`--rehearsals` times, with as much input for each machine as later (jobs on the store rehearse with
+the whole input, so twice as much). These results form a profile, from which `tonnage plan` makes a
+plan for four machines. The plan is stored before the job runs and follows it. A second plan, from
+the measurements without the rehearsals, is shown next to it. At the end `tonnage plan` chooses a
+type from the profiles of all. The jobs: a sort, and a MapReduce that keeps a part of its input,
+each without a replica of the output, with one, and from objects to objects (durability `volumes`)
+in a store on a machine without limits; k-means and PCA of rows on the machines' disks, whose
+results are too small for several kinds of durability.
 
-A cell is a job on a type, a row is a job on all types of a lab. The claims, of 24 cells at least:
+A cell is a job on a type, a row is a job on all types of a lab. The claims, over at least 24 cells:
 the median error is at most 5 %, the worst 12 %; 90 % intervals hold in 85 % of the cells; and the
-type that `tonnage plan` takes costs at most 3 % more than the one that was cheapest. Where a plan
-missed, the phase that did is told, and what held it up. Every plan and record is kept in `--out`;
-what was done is not done again, and `--bytes` and `--rehearsals` stay. Once all cells are there a
-line is added to `--history`, so that drift is seen. Needs root, Ray, what a lab needs, the tests'
-S3 server, and 19 GB of room in /var/lib.
+type that `tonnage plan` chooses costs at most 3 % more than the cheapest one. For a plan that
+missed, the table names the phase and its bottleneck. Every plan and record is stored in `--out`.
+Finished steps are not repeated, and `--bytes` and `--rehearsals` must stay the same. Once all cells
+exist, a line is added to `--history`, which shows drift. Needs root, Ray, what a lab needs, the
+tests' S3 server, and 19 GB of disk in /var/lib.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ TONNAGE = str(Path(sys.executable).parent / "tonnage")
 LAB = "accuracy"
 MACHINES, MEASURED = 4, 2
 DISKS, LINKS, CORES = (30, 70), (15, 60), (0.25, 0.45)
-"""MB/s of disks and links, shares of a core, of which a type has any within."""
+"""Ranges from which a type is drawn: MB/s of disks and links, share of a core."""
 USD = (0.5, 1.5)
 TYPES = ("a", "b", "c", "d")
 MB = 1_000_000
 COLUMNS = 8
 MEMORY = "256MiB"
 TIMES_ROOM = 7
-"""A machine's disk holds so many times its share: both inputs, scratch, output, copies, trials."""
+"""A machine's disk over its share of the input: both inputs, scratch, output, replicas, trials."""
 REDUCTIONS = {
     "kmeans": ("--k", "16", "--iterations", "3", "--tolerance", "0"),
     "pca": ("--components", "8"),
@@ -76,14 +76,14 @@ DURABILITIES = ("none", "replicated", VOLUMES)
 JOBS = (*(f"{job} {each}" for job in ("sort", "mapreduce") for each in DURABILITIES), *REDUCTIONS)
 STORE = "store"
 STORE_TIMES, STORE_BYTES = 12, 2_000 * MB
-"""The store's disk holds so many times a machine's share: all input, an output, what is left; and
-what measuring it puts there."""
+"""The store's disk: a multiple of a machine's share, for the input, an output and leftovers, and
+bytes for the objects of its measurement."""
 UPLOAD = HERE.parent / "cluster_sort" / "upload.py"
 
 
 @dataclass(frozen=True)
 class Type:
-    """A type of machine: MB/s, a share of a core, dollars an hour."""
+    """A type of machine: MB/s of disk and link, share of a core, dollars an hour."""
 
     name: str
     disk: int
@@ -92,7 +92,7 @@ class Type:
     usd: float
 
     def text(self, share: int) -> str:
-        """As a lab's file has it."""
+        """Return it as a section of a lab's file."""
         return (
             f'[[machine]]\ntype = "{self.name}"\ncount = {MACHINES}\n'
             f"price_usd_per_hour = {self.usd}\ncpus = {self.cores}\n"
@@ -102,7 +102,7 @@ class Type:
 
 
 def drawn(seed: int) -> list[Type]:
-    """The types of a lab."""
+    """Draw the types of a lab."""
     draw = random.Random(seed)
     return [
         Type(
@@ -117,7 +117,7 @@ def drawn(seed: int) -> list[Type]:
 
 
 class OnType:
-    """Four machines of a type, as long as they stand; what they do is kept in ``out``."""
+    """Four machines of a type while they are up; results are stored in ``out``."""
 
     def __init__(self, kind: Type, out: Path, share: int, endpoint: str) -> None:
         self._kind, self._out, self._share = kind, out, share
@@ -127,7 +127,7 @@ class OnType:
         return _on(f"{self._kind.name}-0", TONNAGE, *command)
 
     def lay_out(self) -> None:
-        """Writes each machine its records and its rows, and all records to the store."""
+        """Write each machine's records and rows, and all records to the store."""
         records, rows = self._share // 100, self._share // (8 * COLUMNS)
         files = []
         for number in range(MACHINES):
@@ -142,7 +142,7 @@ class OnType:
         _on(f"{STORE}-0", *upload, *map(str, files))
 
     def measure(self) -> None:
-        """Two machines' disks, and what they get of the store; networks of two and of all."""
+        """Measure disks and the store on two machines, and the network of two and of all."""
         cluster = ("--cluster", "auto", "--repetitions", "3")
         disk, net, store = (self._out / each for each in ("disk", "net", "object"))
         if not (disk / "fleet.json").exists():
@@ -171,18 +171,18 @@ class OnType:
             )
 
     def rehearse(self, job: str, number: int) -> None:
-        """Does a job on two machines, if it was not done."""
+        """Run a job on two machines, unless that is done."""
         out = _rehearsal(self._out, job, number)
         self._run(job, out, "--nodes", str(MEASURED), *_durability(job))
 
     def follow(self, job: str, plan: Path) -> None:
-        """Does a job as planned, if it was not done."""
+        """Run a job as planned, unless that is done."""
         self._run(job, _run(self._out, job), "--plan", str(plan))
 
     def _run(self, job: str, out: Path, *flags: str) -> None:
         if _is_done(out):
             return
-        shutil.rmtree(out, ignore_errors=True)  # It was cut short, with another lab's disks.
+        shutil.rmtree(out, ignore_errors=True)  # It was interrupted, on another lab's disks.
         _forget()
         name, _, durability = job.partition(" ")
         rows = (f"{self._disk}/rows", "--dtype", f"{COLUMNS}f8", "--workers", "1")
@@ -211,19 +211,19 @@ class OnType:
 
 
 def _forget() -> None:
-    """Nothing is left to be written, and nothing is in the page cache: it comes from the disks."""
+    """Write back dirty pages and empty the page cache, so that jobs read from the disks."""
     os.sync()
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 class Planner:
-    """Plans jobs on four machines of a lab, of what was measured of its types."""
+    """Plans jobs on four machines of a lab, from the measurements of its types."""
 
     def __init__(self, catalog: Path, share: int) -> None:
         self._catalog, self._share = ("--catalog", str(catalog)), share
 
     def profile(self, of_type: Path, name: str, *, rehearsed: bool) -> Path:
-        """What is known of a type, with its rehearsals or without."""
+        """Write the profile of a type, with its rehearsals or without."""
         measured = [of_type / each for each in ("disk", "net", "object")]
         measured += of_type.glob("*-rehearsal-*") if rehearsed else []
         file = of_type / name
@@ -231,10 +231,10 @@ class Planner:
         return file
 
     def plan(self, job: str, file: Path, of_type: Path, *profiles: Path) -> Plan:
-        """The plan in this file, made if it is not there."""
+        """Read the plan in this file, after making it if it does not exist."""
         if not file.exists():
             what = ["sort", *(_durability(job) or ["--objects"])]
-            if not job.startswith("sort"):  # What functions do only a record tells.
+            if not job.startswith("sort"):  # Only a record has the demands of functions.
                 what = [str(_record(_rehearsal(of_type, job, 0)))]
             given = [part for each in profiles for part in ("--profile", str(each))]
             made = _tonnage(
@@ -246,18 +246,18 @@ class Planner:
 
 
 def _tonnage(*command: str) -> str:
-    """What a command prints here, which needs no lab."""
+    """Run a command here, without the lab; return its output."""
     return subprocess.run([TONNAGE, *command], stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def _on(node: str, *command: str) -> str:
-    """What a command prints on a machine of the lab."""
+    """Run a command on a machine of the lab; return its output."""
     line = [TONNAGE, "lab", "exec", "--lab", LAB, node, "--", *command]
     return subprocess.run(line, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def _durability(job: str) -> tuple[str, ...]:
-    """What is asked to be promised; what goes to a store is kept without."""
+    """Return the flags of a job's durability; output in a store needs none."""
     durability = job.partition(" ")[2]
     return ("--durability", durability) if durability not in ("", VOLUMES) else ()
 
@@ -280,7 +280,7 @@ def _is_done(out: Path) -> bool:
 
 @contextmanager
 def standing(kind: Type, share: int) -> Iterator[str]:
-    """Four machines of a type, with Ray, and a store's; gives its address."""
+    """Start four machines of a type with Ray, and a store; yields the store's address."""
     store = f'[[machine]]\ntype = "{STORE}"\nprice_usd_per_hour = 1\n'
     store += f'disks = [{{ size = {STORE_TIMES * share + STORE_BYTES}, fs = "xfs" }}]\n'
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -301,7 +301,7 @@ def standing(kind: Type, share: int) -> Iterator[str]:
 
 
 def lab(seed: int, options: argparse.Namespace) -> list[cells.Cell]:
-    """Does what was not done in the lab of a seed; gives its cells."""
+    """Do what is not done yet in the lab of a seed; return its cells."""
     out = options.out / f"seed-{seed}"
     kinds = drawn(seed)[: options.types]
     out.mkdir(parents=True, exist_ok=True)
@@ -331,7 +331,7 @@ def lab(seed: int, options: argparse.Namespace) -> list[cells.Cell]:
 def row(
     seed: int, job: str, kinds: list[Type], out: Path, planner: Planner
 ) -> Iterator[cells.Cell]:
-    """What came of a job on all types of a lab, and which of them is taken for it."""
+    """Yield the cells of a job on all types of a lab, with the type that the plan chooses."""
     profiles = [out / kind.name / "profile.json" for kind in kinds]
     file = out / f"{job.replace(' ', '-')}-plan-of-{'-'.join(kind.name for kind in kinds)}.json"
     chosen = planner.plan(job, file, out / kinds[0].name, *profiles).candidates[0].offer
@@ -348,16 +348,16 @@ def row(
             job=job,
             began_at=record.began_at,
             cpu=record.environment.cpu_model,
-            came=plan_accuracy(record),
+            accuracy=plan_accuracy(record),
             unrehearsed_seconds=unrehearsed[0].seconds.median if unrehearsed else None,
             chosen=kind.name == chosen,
         )
 
 
 def _refuse_other(file: Path, asked: dict[str, int]) -> None:
-    """Refuses to go on with other options than those that results were made with."""
+    """Refuse to continue with options that differ from those of earlier results."""
     if file.exists() and (before := json.loads(file.read_text())) != asked:
-        raise SystemExit(f"{file.parent} was made with {before}: give these, or another --out")
+        raise SystemExit(f"{file.parent} was made with {before}: use these, or another --out")
     file.write_text(json.dumps(asked))
 
 
@@ -366,18 +366,20 @@ def _lines(history: Path) -> list[str]:
 
 
 def main() -> int:
-    """Does what was not done, tells what came, adds to the history."""
+    """Do what is not done yet, print the cells and claims, add to the history."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--types", type=int, default=len(TYPES), help="of each lab's, the first")
+    parser.add_argument("--types", type=int, default=len(TYPES), help="number of types of each lab")
     parser.add_argument("--jobs", nargs="+", choices=JOBS, default=JOBS)
-    parser.add_argument("--bytes", type=int, default=400 * MB, help="of input, for each machine")
+    parser.add_argument(
+        "--bytes", type=int, default=400 * MB, help="bytes of input for each machine"
+    )
     parser.add_argument("--rehearsals", type=int, choices=range(1, 10), default=2)
     parser.add_argument("--out", type=Path, default=HERE.parents[1] / "target" / "accuracy")
     parser.add_argument("--history", type=Path, default=HERE / "history.jsonl")
     options = parser.parse_args()
     found = [cell for seed in options.seeds for cell in lab(seed, options)]
-    print("\n".join(cells.in_words(found)))
+    print("\n".join(cells.render(found)))
     claims = cells.claims(found)
     asked = {name: getattr(options, name) for name in ("seeds", "types", "jobs", "bytes")}
     line = cells.in_history(

@@ -1,4 +1,4 @@
-"""The MapReduce of the matrix: half of the records go on, each as most of itself."""
+"""The MapReduce of the matrix: half of the records pass, each with most of its bytes."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +7,7 @@ from tonnage import MapReduce
 
 
 def half(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Records whose key begins with a byte below 128; keys are as random as bytes can be."""
+    """Keep records whose key begins with a byte below 128; keys are uniformly random."""
     record = batch.column("record").cast(pa.binary())
     kept = record.filter(pc.less(pc.binary_slice(record, 0, 1), pa.scalar(b"\x80")))
     return pa.record_batch(

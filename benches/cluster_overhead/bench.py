@@ -1,16 +1,16 @@
-"""What a cluster's machinery costs: the same measurement on one machine, with and without Ray.
+"""Overhead of measuring through Ray: the same measurement on one machine, with and without Ray.
 
     sudo .venv/bin/python benches/cluster_overhead/bench.py
 
-On a lab of one node with Ray the same is measured in turns: by an agent while Ray's processes run,
-and by the command while they are stopped (SIGSTOP), when they take no core. So turns are seconds
-apart and not a cluster's start, and what a virtual machine's cores lose to others meets both alike.
-It is reads of a disk of set speed, single operations at a set rate, and operations in memory by a
-thread for each core, which wait for no device, and so show best what else takes cores: in many
-short turns, of a file that fits a core's own cache, so that where its pages lie does not matter. A
-turn with Ray is held against the mean of the two without it on either side, so that a drift
-cancels. How far these two are from each other is what the bench cannot see below, and is told
-beside it. The claim: the median of the ratios differs from 1 by less than 2 % in every case.
+On a lab of one node with Ray the same measurement alternates: by a worker while Ray's processes
+run, and by the command while they are stopped (SIGSTOP) and use no core. So turns are seconds
+apart, without a cluster's start between them, and steal affects both alike. The cases are reads of
+a throttled disk, single operations at a throttled rate, and operations in memory by a thread for
+each core. The last wait for no device, so they show best what else uses the cores: in many short
+turns, on a file that fits a core's own cache, so that the location of its pages does not matter. A
+turn with Ray is compared with the mean of its two neighbours without it, so that drift cancels. The
+difference between these two neighbours is the bench's noise, and is printed too. The claim: the
+median of the ratios differs from 1 by less than 2 % in every case.
 
 Needs root, Ray and what a lab needs.
 """
@@ -56,18 +56,18 @@ disks = [{{ size = "2GiB", read_mb_per_s = {mb_per_s}, read_iops = {iops}, fs = 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """What is measured, and what its figure is called."""
+    """A measurement, and the name of its figure."""
 
     name: str
     command: Sequence[str]
     figure: str
     turns: int
-    """With Ray; without it one more."""
+    """Turns with Ray; there is one more without it."""
     in_memory: bool = False
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
-    """Reads, operations, cores alone."""
+    """Return the cases: reads, operations, cores alone."""
     once = ("--seconds", f"{options.seconds}", "--repetitions", "1")
     disk = ("disk", "--mode", "ro", "--size", "1GB", *once)
     ops = ("ops", "--operation", "read4k", "--queue-depth")
@@ -82,7 +82,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 
 def tonnage(*command: str) -> str:
-    """What the command prints."""
+    """Run a command of Tonnage; return its output."""
     done = subprocess.run([*TONNAGE, *command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"tonnage {' '.join(command)}: {done.stderr.strip()}")
@@ -91,7 +91,7 @@ def tonnage(*command: str) -> str:
 
 @contextmanager
 def lab(name: str, options: argparse.Namespace) -> Iterator[str]:
-    """A lab of one node with Ray, gone afterwards: the directory of its disk."""
+    """Start a lab of one node with Ray; yields the directory of its disk."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(LAB.format(name=name, mb_per_s=options.mb_per_s, iops=options.iops))
         file.flush()
@@ -105,7 +105,7 @@ def lab(name: str, options: argparse.Namespace) -> Iterator[str]:
 
 
 def measured(name: str, directory: str, case: Case, with_ray: bool) -> float:
-    """One measurement on the node: its figure, in bytes a second."""
+    """Measure once on the node; return the figure, in bytes a second."""
     with tempfile.TemporaryDirectory() as kept, tempfile.TemporaryDirectory(dir=MEMORY) as memory:
         where = memory if case.in_memory else directory
         command = ["measure", *case.command, "--dir", where, "--output", f"{kept}/out", "--json"]
@@ -119,24 +119,24 @@ def measured(name: str, directory: str, case: Case, with_ray: bool) -> float:
 
 @contextmanager
 def stopped(name: str) -> Iterator[None]:
-    """Inside, none of the processes that are on the node now gets a core."""
+    """Stop all processes that are on the node now, and continue them afterwards."""
     node = labs.find_node(labs.require_up(labs.STATE_DIR, name), NODE)
     there = processes_in(group_directories(node, controllers().values()))
 
-    def tell(what: signal.Signals) -> None:
+    def send(which: signal.Signals) -> None:
         for process in there:
             with suppress(ProcessLookupError):
-                os.kill(process, what)
+                os.kill(process, which)
 
-    tell(signal.SIGSTOP)
+    send(signal.SIGSTOP)
     try:
         yield
     finally:
-        tell(signal.SIGCONT)
+        send(signal.SIGCONT)
 
 
 def in_turns(name: str, directory: str, case: Case) -> dict[str, list[float]]:
-    """A case without Ray and with it by turns, the first and the last one without."""
+    """Alternate a case without Ray and with it, the first and the last turn without."""
     without, with_ray = [], []
     for turn in range(2 * case.turns + 1):
         if turn % 2:
@@ -148,8 +148,8 @@ def in_turns(name: str, directory: str, case: Case) -> dict[str, list[float]]:
     return {"without": without, "with_ray": with_ray}
 
 
-def told(name: str, ratios: Sequence[float]) -> str:
-    """Ratios in a line: the median, its interval, their range."""
+def in_words(name: str, ratios: Sequence[float]) -> str:
+    """Return ratios in a line: the median, its interval, their range."""
     interval = quantile_estimate(ratios, 0.5).interval
     between = f"{min(ratios):.4f} to {max(ratios):.4f}"
     known = (
@@ -159,10 +159,12 @@ def told(name: str, ratios: Sequence[float]) -> str:
 
 
 def main() -> int:
-    """Runs the cases and prints a row for each."""
+    """Run the cases and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=8, help="of reads and operations")
-    parser.add_argument("--turns", type=int, default=24, help="of cores")
+    parser.add_argument(
+        "--rounds", type=int, default=8, help="turns of reads and of operations with Ray"
+    )
+    parser.add_argument("--turns", type=int, default=24, help="turns of cores with Ray")
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--mb-per-s", type=int, default=200)
     parser.add_argument("--iops", type=int, default=2000)
@@ -170,7 +172,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/cluster-overhead.json"))
     options = parser.parse_args()
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another file")
+        parser.error(f"--out {options.out} exists: move it, or name another file")
     known = {
         "environment": to_builtins(capture([])),
         "options": {name: str(value) for name, value in vars(options).items()},
@@ -180,13 +182,15 @@ def main() -> int:
     with lab(options.lab, options) as directory:
         for case in cases(options):
             found[case.name] = turns = in_turns(options.lab, directory, case)
-            # After each case: one that is killed leaves what it had.
+            # After each case, so that a killed bench leaves its results.
             write_atomically(options.out, json.dumps(known | found).encode())
             alone = turns["without"]
             beside = [statistics.mean(alone[place : place + 2]) for place in range(case.turns)]
             ratios = [each / of for each, of in zip(turns["with_ray"], beside, strict=True)]
             noise = [alone[place + 1] / alone[place] for place in range(case.turns)]
-            print(f"{case.name}: {told('with Ray over without', ratios)}; {told('noise', noise)}")
+            print(
+                f"{case.name}: {in_words('with Ray over without', ratios)}; {in_words('noise', noise)}"
+            )
             if abs(statistics.median(ratios) - 1) >= MOST_DIFFERENCE:
                 missed.append(case.name)
     print("missed: " + (", ".join(missed) or "nothing"))

@@ -1,13 +1,13 @@
-"""How near to their limit machines sort, and whether it stays so as they grow in number.
+"""Efficiency of a sort on a cluster, and how it changes with the number of machines.
 
     sudo .venv/bin/python benches/cluster_sort/bench.py
     sudo .venv/bin/python benches/cluster_sort/bench.py --nodes 1 2 4 8 --durability none
 
-For each number of machines a lab of its own, in which each machine has its own link and disk, and
-as many bytes as in any other: what disks and links carry is measured, then the same input sorted
-``--rounds`` times for each ``--durability``, and the output judged. The limit is what `tonnage run
-sort --capacities` says of the measured capacities. Needs root, Ray and what a lab needs; for
-volumes the tests' S3 server, and room for it in target/.
+Each number of machines has its own lab, in which each machine has its own link and disk, and the
+same number of bytes. The bench measures disks and links, sorts the same input ``--rounds`` times
+for each ``--durability``, and validates the output. The limit is what `tonnage run sort
+--capacities` computes from the measured capacities. Needs root, Ray and what a lab needs; for
+volumes also the tests' S3 server.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from tonnage.measure.trial.environment import capture
 
 LEAST_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
 MOST_CPU_SECONDS = 3.0
-"""A GB, of all machines together, without copies."""
+"""For each GB, of all machines together, without replicas."""
 MOST_GROWTH = 1.1
-"""Of the seconds of both passes over their limit's, from two machines to as many as there are.
+"""How much the ratio of both passes' seconds to their limit may grow, from two machines on.
 
-Of what n machines hold (n - 1) / n goes to others, so the limit grows by itself, by less and less.
+Each of n machines sends (n - 1) / n of its data to others, so the limit itself grows, ever less.
 """
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
@@ -46,21 +46,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--nodes", type=int, nargs="+", default=[4])
     add("--durability", nargs="+", choices=[*LEAST_EFFICIENCY], default=["none", "replicated"])
     add("--rounds", type=int, default=3)
-    add("--gigabytes-per-node", type=float, default=2.0, help="of input, 1 GB being 1e9 bytes")
-    add("--memory", default="1GiB", help="of each machine, as tonnage run sort takes it")
-    add("--connections", type=int, default=None, help="as tonnage run sort takes it")
+    add(
+        "--gigabytes-per-node",
+        type=float,
+        default=2.0,
+        help="GB (1e9 bytes) of input for each node",
+    )
+    add("--memory", default="1GiB", help="of each machine, as in tonnage run sort")
+    add("--connections", type=int, default=None, help="as in tonnage run sort")
     add("--link-mb-per-s", type=float, default=60)
     add("--disk-mb-per-s", type=float, default=120)
     add("--out", type=Path, default=Path("target/cluster-sort.json"), help="every sample")
     add("--json", action="store_true", help="print that instead of a table")
     options = parser.parse_args(arguments)
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another file")
+        parser.error(f"--out {options.out} exists: move it, or name another file")
     return options
 
 
 def missed(runs: Sequence[Run]) -> list[str]:
-    """What of the claims does not hold, of medians."""
+    """List the claims that the medians miss."""
     found = []
     groups: dict[tuple[int, str], list[Run]] = {}
     for run in runs:
@@ -92,7 +97,7 @@ def missed(runs: Sequence[Run]) -> list[str]:
 
 
 def render(runs: Sequence[Run]) -> str:
-    """A row for each run, then what was missed."""
+    """Return a row for each run, then the missed claims."""
     lines = [
         "nodes durability  pass one: s, limit,  share  pass two: s, limit,  share  both    all s,"
         " share  CPU s/GB  driver: CPU s, MiB  stolen"
@@ -114,7 +119,7 @@ def render(runs: Sequence[Run]) -> str:
 
 
 def main() -> int:
-    """Runs all; prints the table, and ends with 1 if a claim does not hold."""
+    """Run all, print the table; return 1 if a claim does not hold."""
     options = parse(sys.argv[1:])
     known = {
         "benchmark": "cluster_sort",
@@ -139,7 +144,7 @@ def main() -> int:
                 for durability in durabilities:
                     runs.append(cluster.sort(durability, capacities))
                     print(render(runs[-1:]).splitlines()[1], file=sys.stderr)
-                    # After each run: one that is killed leaves what it had.
+                    # After each run, so that a killed bench leaves its results.
                     told = known | {"runs": [dataclasses.asdict(run) for run in runs]}
                     told |= {"missed": missed(runs)}
                     write_atomically(options.out, json.dumps(told, indent=1).encode())
@@ -148,5 +153,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that it, too, cleans up behind it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that SIGTERM cleans up, too.
     sys.exit(main())

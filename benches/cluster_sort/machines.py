@@ -1,8 +1,8 @@
-"""A lab's machines with an input, what is measured of them, and a sort of it; a store beside them.
+"""A lab's machines with an input, their measurement, and sorts of the input; optionally a store.
 
 The store is a machine of the lab whose link and disk have no limit, with the tests' S3 server on
-it. Its file system is one that shares blocks (xfs): an upload is completed without its parts being
-copied, as stores do. Whoever talks to it does so from a machine of the lab.
+it. Its file system can share blocks (xfs), so an upload is completed without copying its parts, as
+in real stores. Its clients run on machines of the lab.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ LAB = "sorts"
 VOLUMES = "volumes"
 STORE = "store-0"
 DISK_TIMES = 5
-"""A disk's size over a machine's input, which is read, spilled, written, and copied."""
+"""A disk's size over a machine's input, which is read, spilled, written, and replicated."""
 STORE_TIMES = 3
-"""The store's disk over all input, which is put there and read, with output and what is left."""
+"""The store's disk over all input: for the input, the output and leftovers."""
 MEASURED_OFTEN = 4
-"""Machines, at most, whose links are measured more than once."""
+"""With more machines, links are measured only once."""
 FILE_SYSTEM_BYTES = 400_000_000
 RECORD_BYTES = 100
 GB = 1_000_000_000
@@ -63,7 +63,7 @@ disks = [{{ size = {size}, fs = "xfs" }}]
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What is asked for, for all runs."""
+    """The options of all runs."""
 
     gigabytes_per_node: float
     memory: str
@@ -84,25 +84,25 @@ class Run:
     """From the command's start to its end."""
     driver_cpu_seconds: float
     driver_memory_bytes: int
-    """The driver's own process, at its most."""
+    """Peak of the driver's own process."""
     stolen_share: float
-    """Of the cores' time meanwhile: what this machine's host gave to others."""
+    """Steal: the share of the cores' time that this machine's host gave to others."""
     record: dict[str, Any]
 
     @property
     def compared(self) -> dict[str, Any]:
-        """The run beside its limit."""
+        """The run compared with its limit."""
         found: dict[str, Any] = self.record["compared"]
         return found
 
     @property
     def efficiency(self) -> float:
-        """The phases' limits over all of the run."""
+        """The phases' limits over the seconds of the whole run."""
         return float(self.compared["limit"]["seconds"]) / float(self.record["seconds"])
 
     @property
     def cpu_seconds_a_gb(self) -> float:
-        """Of all machines' agents together."""
+        """Core seconds of all workers for each GB."""
         return float(self.record["cpu_seconds"]) / self.gigabytes
 
 
@@ -113,12 +113,12 @@ class Place:
     input: str
     output: str
     outputs: Sequence[str]
-    """The same, machine by machine, for who judges it."""
+    """The output of each machine, for the validation."""
     flags: Sequence[str] = ()
 
 
 def tonnage(*command: str) -> str:
-    """What the command prints."""
+    """Run a command of Tonnage; return its output."""
     done = subprocess.run([*TONNAGE, *command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"tonnage {' '.join(command)}: {done.stderr.strip()}")
@@ -126,7 +126,7 @@ def tonnage(*command: str) -> str:
 
 
 class LabCluster:
-    """The machines."""
+    """The machines, with what runs on them."""
 
     def __init__(self, nodes: Sequence[Node], setting: Setting, kept: Path) -> None:
         self._nodes, self._setting, self._kept = nodes, setting, kept
@@ -137,21 +137,21 @@ class LabCluster:
         self.records = int(setting.gigabytes_per_node * GB) // RECORD_BYTES * len(nodes)
 
     def lay_out(self) -> None:
-        """Writes the input: each machine's own, on its own disk."""
+        """Write each machine's input to its own disk."""
         files = [f"{disk}/in/records" for disk in self._disks]
         for file in files:
             Path(file).parent.mkdir()
         tonnage("gensort", str(self.records), *files)
         if self._store:
             self._on(STORE, sys.executable, str(UPLOAD), self._store[0], stores.BUCKET, *files)
-        os.sync()  # What is measured next is not what this has still to write.
+        os.sync()  # So that the next measurement does not include these writes.
 
-    def keep_in(self, endpoint: str, room: Path) -> None:
-        """Has an object store, too."""
+    def use_store(self, endpoint: str, room: Path) -> None:
+        """Use an object store, too."""
         self._store = endpoint, room
 
     def measure(self) -> list[str]:
-        """Measures disks and links; gives where that is kept."""
+        """Measure disks and links; return the directories of the results."""
         found = [str(self._kept / "disk")]
         self._measure(
             *("disk", "--dir", self._disk, "--output", found[0], "--nodes", self._count),
@@ -162,16 +162,16 @@ class LabCluster:
             self._measure(
                 *("net", "--output", found[1], "--nodes", self._count, "--sizes", self._count),
                 *("--seconds", "3", "--connections", str(self._setting.connections or 1)),
-                # Every pair is measured by itself: of many machines once has to do.
+                # Every pair is measured by itself, so many machines are measured only once.
                 *("--repetitions", "3" if len(self._nodes) <= MEASURED_OFTEN else "1"),
             )
         return found
 
     def sort(self, durability: str, capacities: Sequence[str]) -> Run:
-        """A sort, judged.
+        """Sort, and validate the output.
 
         Raises:
-            RuntimeError: It failed, or what came out is not what went in.
+            RuntimeError: It failed, or the output is not the input sorted.
         """
         self._clear()
         place, setting = self._place(durability), self._setting
@@ -198,11 +198,13 @@ class LabCluster:
                 raise RuntimeError(why.decode().strip())
             record = RunRecord.read(Path(kept) / "job" / "run.json").to_json()
         endpoint = () if self._store is None else ("--endpoint-url", self._store[0])
-        judge = self._nodes[0].name if endpoint == () else STORE
-        judging = [*TONNAGE, "valsort", *place.outputs, *endpoint, "--json"]
-        found = json.loads(self._on(judge, *judging))
+        validator = self._nodes[0].name if endpoint == () else STORE
+        command = [*TONNAGE, "valsort", *place.outputs, *endpoint, "--json"]
+        found = json.loads(self._on(validator, *command))
         if (found["records"], found["checksum"]) != (self.records, record["checksum"]):
-            raise RuntimeError(f"{found['records']} records came out of {self.records}")
+            raise RuntimeError(
+                f"the output has {found['records']} records, the input {self.records}"
+            )
         return Run(
             nodes=len(self._nodes),
             durability=durability,
@@ -226,7 +228,7 @@ class LabCluster:
         return Place(f"{self._disk}/in", f"{self._disk}/out", outputs, flags)
 
     def _clear(self) -> None:
-        """Nothing of an earlier sort, nor in the page cache to be written."""
+        """Remove the files of an earlier sort, and write back dirty pages."""
         places = [f"{disk}/{name}" for disk in self._disks for name in ("out", "scratch")]
         places += [str(self._store[1] / stores.BUCKET / "out")] if self._store else []
         for place in places:
@@ -238,7 +240,7 @@ class LabCluster:
         self._on(self._nodes[0].name, *command)
 
     def _on(self, node: str, *command: str) -> str:
-        """What a command prints on a machine."""
+        """Run a command on a machine; return its output."""
         done = subprocess.run(self._command(node, *command), capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -250,7 +252,7 @@ class LabCluster:
 
 @contextmanager
 def standing(count: int, setting: Setting) -> Iterator[LabCluster]:
-    """A lab of so many machines with Ray, and a store if one is wanted; gone afterwards."""
+    """Start a lab of ``count`` machines with Ray, and a store if one is needed."""
     share = setting.gigabytes_per_node * GB
     text = FILE.format(
         lab=LAB,
@@ -275,5 +277,5 @@ def standing(count: int, setting: Setting) -> Iterator[LabCluster]:
         cluster = LabCluster(nodes[:count], setting, kept)
         if setting.has_store:
             room = nodes[count].devices[0].mount
-            cluster.keep_in(stack.enter_context(stores.served_on(LAB, nodes[count], room)), room)
+            cluster.use_store(stack.enter_context(stores.served_on(LAB, nodes[count], room)), room)
         yield cluster

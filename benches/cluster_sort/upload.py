@@ -1,4 +1,4 @@
-"""Uploads files to a bucket, each under `in/`: ENDPOINT BUCKET FILE...; keys by the environment."""
+"""Upload files to a bucket, under `in/`: ENDPOINT BUCKET FILE...; keys from the environment."""
 
 from __future__ import annotations
 

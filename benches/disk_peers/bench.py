@@ -1,13 +1,13 @@
-"""Beside fio: do our disk engine and fio's see the same disk?
+"""The disk engine compared with fio on the same disk.
 
     .venv/bin/python benches/disk_peers/bench.py --dir DIR --rounds 5
 
 Each round runs, in turn, fio and `tonnage measure disk` in the same directory: both write a new
 file of the same size once, then both read such a file once; sequential, direct, by io_uring with
-registered buffers, 1 MiB transfers, the same depth, the file's room reserved before it is written.
-What is compared is the ratio of a round's pair, since a disk's speed drifts; all samples and the
-version of fio are kept. The claim: the median is at least 0.8 of fio's both ways. Ahead is fine,
-and then it says by how much: fio counts its own start, which weighs less in a longer run.
+registered buffers, 1 MiB transfers, the same queue depth, space reserved before the file is
+written. The ratio is taken within a round's pair, because a disk's speed drifts; all samples and
+the version of fio are stored. The claim: the median is at least 0.8 of fio's in both directions. A
+higher rate is printed as such: fio counts its own start, which matters less in a longer run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TONNAGE = Path(sys.executable).parent / "tonnage"
 DEPTH = 16
 """The default depth of Tonnage's queues (crates/io/disk/src/disk.rs)."""
 MODES = {"wo": "write", "ro": "read"}
-"""In this order, since fio reads what it has written."""
+"""In this order, because fio reads the file that it wrote."""
 LEAST_RATIO = 0.8
 NO_LIMIT_SECONDS = 1e6
-"""A trial is to end with its data, not with its time."""
+"""So that a trial ends with its data, not with its time."""
 
 
 def tonnage(directory: Path, mode: str, size: int) -> dict[str, Any]:
-    """What Tonnage measures: the environment, and one trial."""
+    """Measure one trial with Tonnage; return the measurement."""
     command = [TONNAGE, "measure", "disk", "--json", "--dir", directory, "--mode", mode]
     command += ["--seconds", str(NO_LIMIT_SECONDS), "--repetitions", "1", "--size", str(size)]
     with tempfile.TemporaryDirectory() as kept:
@@ -43,9 +43,9 @@ def tonnage(directory: Path, mode: str, size: int) -> dict[str, Any]:
 
 
 def fio(file: Path, mode: str, size: int) -> float:
-    """Bytes per second that fio moves, writing a new file or reading the one it wrote."""
+    """Return fio's bytes per second, writing a new file or reading the one it wrote."""
     if mode == "wo":
-        file.unlink(missing_ok=True)  # Blocks that are there already cost less to write.
+        file.unlink(missing_ok=True)  # Existing blocks cost less to write.
     options = {
         "name": "peer",
         "filename": file,
@@ -66,7 +66,7 @@ def fio(file: Path, mode: str, size: int) -> float:
 
 
 def main() -> int:
-    """Runs the rounds and prints the ratios."""
+    """Run the rounds and print the ratios."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dir", type=Path, default=Path("target"))
     parser.add_argument("--rounds", type=int, default=5)

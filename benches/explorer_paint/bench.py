@@ -1,11 +1,11 @@
-"""How soon does the explorer show something, and how soon its answer?
+"""Time until the explorer's page is painted, and until it shows its answer.
 
     .venv/bin/python benches/explorer_paint/bench.py
 
 The claim: the page of `tonnage explore` over all catalogs, opened in Chromium anew each time, has
-its first contentful paint, as the browser's performance API tells it, in less than 1 s: the median
-of the rounds. Told beside it: when the first answer stood there, and how long another one takes
-from the change of a slider's text to the answer.
+its first contentful paint, as the browser's performance API reports it, in less than 1 s: the
+median of the rounds. Also printed: when the first answer is shown, and how long another one takes
+from the change of an input to the answer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ASKED = """() => {
 
 
 def opened(browser: Browser, page: Path) -> dict[str, float]:
-    """Seconds from the page's opening to its first paint and its answer; and of the next answer."""
+    """Return the seconds from opening the page to its first paint and answer, and of a next answer."""
     with browser.open(page, 1280, 900) as shown:
         shown.inner.wait_for_selector("html[data-planned]", state="attached", timeout=120_000)
         answered = shown.inner.evaluate("performance.now()")
@@ -49,7 +49,7 @@ def opened(browser: Browser, page: Path) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--out", type=Path, help="keep the raw figures in this JSON file")
+    parser.add_argument("--out", type=Path, help="JSON file for the raw figures")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory, chromium() as browser:
         page = Path(directory) / "explore.html"

@@ -135,7 +135,7 @@ def parse() -> argparse.Namespace:
     options.streams = [int(each) for each in options.streams.split(",") if each]
     options.nodes = [int(each) for each in options.nodes.split(",") if each]
     if options.out.exists():
-        parser.error(f"--out {options.out} holds earlier results: give another file")
+        parser.error(f"--out {options.out} holds earlier results: name another file")
     if options.nodes and os.geteuid():
         parser.error("--nodes are network namespaces, which only root makes: give --nodes ''")
     for kind, flag in (("operations", "operations"), ("network", "streams"), ("network", "nodes")):
@@ -280,7 +280,7 @@ def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[
 
 
 def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str) -> dict[str, Any]:
-    """Runs the pairs: all samples, written after each."""
+    """Run the pairs: all samples, written after each."""
     result: dict[str, Any] = {
         "began_at": utc_now(),
         "command": sys.argv,
@@ -313,7 +313,7 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
 
 
 def main() -> int:
-    """Runs the pairs and prints what came of the claims."""
+    """Run the pairs and prints what came of the claims."""
     options = parse()
     with ExitStack() as stack:
         everything = cases(options, stack)

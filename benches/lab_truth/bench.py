@@ -1,18 +1,19 @@
-"""Measures labs that were drawn at random: is what is found what was set, and who is slowest?
+"""Measure random labs: are the measured capacities those that were set, and which node is slowest?
 
     sudo .venv/bin/python benches/lab_truth/bench.py [--seeds 1 2 3] [--json]
 
 Each seed is a lab of 2 to 6 nodes of several types, with links of 20 to 100 MB/s and disks of 30 to
-200 MB/s, such that one node alone has the slowest disk, each way, and the slowest link, by 10 % at
-least. It is made, its disks and its network are measured by `tonnage measure --cluster auto`, and it
-is undone. The claim: every capacity within 3 % of what was set, and the slowest node named right.
+200 MB/s, such that one node alone has the slowest disk, in each direction, and the slowest link, by
+at least 10 %. The lab is started, `tonnage measure --cluster auto` measures its disks and its
+network, and it is removed. The claim: every capacity within 3 % of what was set, and the slowest
+node identified correctly.
 
-The truth of a link is what the node can exchange with all others: its own rate, or, if that is
-less, all theirs together; so of two nodes neither has the slower one. A disk that is read and
-written at once is as fast as the slower way.
+The true rate of a link is what the node can exchange with all others: its own rate, or, if that is
+less, the sum of theirs. So with two nodes neither has the slower link. A disk that is read and
+written at once is as fast as the slower direction.
 
-Needs root, Ray beside Tonnage, 25 GB of room in /var/lib, and a disk below that carries as much as
-the nodes' disks together: with --one-at-a-time, as much as one of them.
+Needs root, Ray installed with Tonnage, 25 GB of disk in /var/lib, and a disk there that is as fast
+as the nodes' disks together; with --one-at-a-time, as fast as one of them.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from typing import Any
 
 MOST_DEVIATION = 0.03
 APART = 1.1
-"""How much faster the second slowest node is at least."""
+"""The second slowest node is at least so many times as fast as the slowest."""
 MB = 1_000_000
 NODES, LINKS, DISKS = (2, 6), (20, 100), (30, 200)
 DISK, LINK = ("ro", "wo", "rw"), ("send", "receive")
-"""What is measured: reading, writing, both at once; each alone with all others."""
+"""What is measured: reading, writing, both at once; the link of each node with all others."""
 LAB = "lab-truth"
 ROOM = Path("/var/lib/tonnage-lab") / LAB
 FILE_SYSTEM_BYTES = 300 * MB
-"""What a file system takes for itself, at most."""
+"""The largest overhead of a file system."""
 TONNAGE = Path(sys.executable).parent / "tonnage"
 
 
@@ -54,7 +55,7 @@ class Type:
     write: int
 
     def text(self, count: int, disk_bytes: int) -> str:
-        """As a lab's file has so many of it."""
+        """Return ``count`` machines of the type as a section of a lab's file."""
         return (
             f'[[machine]]\ntype = "{self.name}"\ncount = {count}\nprice_usd_per_hour = 1\n'
             f"link_mb_per_s = {self.link}\ndisks = [{{ size = {disk_bytes}, "
@@ -73,12 +74,12 @@ class Row:
 
     @property
     def deviation(self) -> float:
-        """Of what was set; of what was not measured, all of it."""
+        """Relative to what was set; 1 if it was not measured."""
         return 1.0 if self.found is None else self.found / self.truth - 1
 
 
 def drawn(seed: int) -> dict[str, Type]:
-    """The nodes of a seed's lab, each with its type."""
+    """Draw the nodes of a seed's lab, each with its type."""
     dice = random.Random(seed)
     count = dice.randint(*NODES)
     while True:
@@ -86,7 +87,7 @@ def drawn(seed: int) -> dict[str, Type]:
             Type(f"t{number}", dice.randint(*LINKS), dice.randint(*DISKS), dice.randint(*DISKS))
             for number in range(dice.randint(2, count))
         ]
-        # Every type is there; the others may be of any.
+        # Every type occurs; the other nodes may have any type.
         of = sorted([*range(len(types)), *dice.choices(range(len(types)), k=count - len(types))])
         nodes = {
             f"{types[each].name}-{number - of.index(each)}": types[each]
@@ -98,7 +99,7 @@ def drawn(seed: int) -> dict[str, Type]:
 
 
 def truths(nodes: Mapping[str, Type]) -> dict[str, dict[str, float]]:
-    """What each node can do, by what that is; bytes a second."""
+    """Return the true capacities, by kind and node; bytes a second."""
     links = {
         node: float(min(own.link, sum(each.link for each in nodes.values()) - own.link))
         for node, own in nodes.items()
@@ -114,29 +115,29 @@ def truths(nodes: Mapping[str, Type]) -> dict[str, dict[str, float]]:
 
 
 def _apart(rates: Mapping[str, float]) -> bool:
-    """Whether one is the slowest for sure."""
+    """Return whether one node is clearly the slowest."""
     first, second, *_ = sorted(rates.values())
     return second >= APART * first
 
 
 @contextmanager
 def lab(nodes: Mapping[str, Type], disk_bytes: int) -> Iterator[str]:
-    """A lab of these nodes, with Ray: the name of its first node."""
+    """Start a lab of these nodes, with Ray; yields the name of its first node."""
     kinds = list(nodes.values())
     text = f'[lab]\nname = "{LAB}"\n'
     text += "".join(each.text(kinds.count(each), disk_bytes) for each in dict.fromkeys(kinds))
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(text)
         file.flush()
-        _said("lab", "up", file.name, "--json")
+        _run_json("lab", "up", file.name, "--json")
     try:
-        yield _said("lab", "ray", "--lab", LAB, "--json")["head"]
+        yield _run_json("lab", "ray", "--lab", LAB, "--json")["head"]
     finally:
-        _said("lab", "down", "--lab", LAB, "--json")
+        _run_json("lab", "down", "--lab", LAB, "--json")
 
 
 def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) -> Iterator[Row]:
-    """All capacities of a lab that is up."""
+    """Measure all capacities of a running lab."""
     truth = truths(nodes)
     on_head = ("lab", "exec", "--lab", LAB, head, "--", TONNAGE, "measure")
     with tempfile.TemporaryDirectory() as out:
@@ -145,22 +146,22 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
             *("--size", _trial_bytes(options), "--dir", ROOM / "{node}.disk-0"),
             *(["--one-at-a-time"] if options.one_at_a_time else []),
         )
-        said = _said(
+        result = _run_json(
             *on_head, "disk", "--cluster", "auto", *disk, "--output", f"{out}/disk", "--json"
         )
         rates = {
             (row["node"], trial["name"]): trial["bytes_per_second"]
-            for row in said["nodes"]
+            for row in result["nodes"]
             for trial in row.get("trials", [])
         }
         if not options.no_net:
             net = ("--seconds", options.net_seconds, "--repetitions", "3", "--connections", "1")
-            said = _said(
+            result = _run_json(
                 *on_head, "net", "--cluster", "auto", *net, "--output", f"{out}/net", "--json"
             )
             rates |= {
                 (row["node"], way): row[f"{way}_bytes_per_second"]
-                for row in said["links"]
+                for row in result["links"]
                 for way in LINK
             }
     for what in DISK if options.no_net else DISK + LINK:
@@ -169,7 +170,7 @@ def measured(head: str, nodes: Mapping[str, Type], options: argparse.Namespace) 
 
 
 def slowest(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
-    """Who is the slowest, and who was found to be; where somebody is."""
+    """Return the slowest node and the one that was found, for each kind that has a slowest one."""
     found = {}
     for what in dict.fromkeys(row.what for row in rows):
         of = [row for row in rows if row.what == what]
@@ -180,12 +181,12 @@ def slowest(rows: Sequence[Row]) -> dict[str, tuple[str, str]]:
 
 
 def _trial_bytes(options: argparse.Namespace) -> int:
-    """What the fastest disk moves in a trial."""
+    """Return the bytes that the fastest disk moves in a trial."""
     return int(DISKS[1] * MB * options.seconds)
 
 
-def _said(*args: Any) -> Any:
-    """What a command of Tonnage tells as JSON."""
+def _run_json(*args: Any) -> Any:
+    """Run a command of Tonnage; return its JSON output."""
     done = subprocess.run(
         [TONNAGE, *map(str, args)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
     )
@@ -195,17 +196,19 @@ def _said(*args: Any) -> Any:
 
 
 def main() -> int:
-    """Makes, measures and undoes a lab for each seed; prints a table of each, and a verdict."""
+    """Start, measure and remove a lab for each seed; print a table of each, and a verdict."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)))
-    parser.add_argument("--seconds", type=float, default=8.0, help="of a trial of disks")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds of a trial of disks")
     parser.add_argument("--net-seconds", type=float, default=3.0)
-    parser.add_argument("--one-at-a-time", action="store_true", help="one node's disk at a time")
-    parser.add_argument("--no-net", action="store_true", help="disks alone")
+    parser.add_argument(
+        "--one-at-a-time", action="store_true", help="measure one node's disk at a time"
+    )
+    parser.add_argument("--no-net", action="store_true", help="measure disks only")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     options = parser.parse_args()
     if ROOM.exists():
-        parser.error(f"a lab {LAB} is up: undo it with tonnage lab down --lab {LAB}")
+        parser.error(f"a lab {LAB} is up: remove it with tonnage lab down --lab {LAB}")
     labs, missed = [], []
     for seed in options.seeds:
         nodes = drawn(seed)
@@ -230,7 +233,7 @@ def main() -> int:
 
 
 def table(seed: int, rows: Sequence[Row], named: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    """A lab in lines: each node's capacities in MB/s, as set, as found, and how far off."""
+    """Return a lab in lines: each node's capacities in MB/s, as set, as measured, and the error."""
     yield f"seed {seed}"
     for node in dict.fromkeys(row.node for row in rows):
         cells = [
@@ -242,7 +245,7 @@ def table(seed: int, rows: Sequence[Row], named: Mapping[str, tuple[str, str]]) 
         yield f"  {node}: {'; '.join(cells)}"
     worst = max(abs(row.deviation) for row in rows)
     right = sum(1 for one, other in named.values() if one == other)
-    yield f"  at most {worst:.1%} off; {right} of {len(named)} slowest nodes named right"
+    yield f"  at most {worst:.1%} off; {right} of {len(named)} slowest nodes identified correctly"
 
 
 if __name__ == "__main__":

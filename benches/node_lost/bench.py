@@ -1,10 +1,10 @@
-"""What it costs a sort on a cluster that one of its machines dies halfway.
+"""Cost of losing a machine halfway through a sort on a cluster.
 
     sudo .venv/bin/python benches/node_lost/bench.py
 
-In pairs: a sort undisturbed, and the same with a machine gone when half of all that is to be
-written is written; every second pair the other way round. README.md says what the machines are, and
-what "gone" means. The claim: the median of the ratios is at most 1.6. Needs root, Ray and what a
+In pairs: a sort undisturbed, and the same sort with a machine lost when half of all bytes are
+written; every second pair in reverse order. README.md describes the machines and what "lost"
+means. The claim: the median of the ratios is at most 1.6. Needs root, Ray and what a
 lab needs.
 """
 
@@ -38,12 +38,12 @@ MOST_RATIO = 1.6
 LAB = "lost"
 HEAD, OTHERS, VICTIM = "head", "n", "n-0"
 DISK_TIMES = 4
-"""A disk's size over a node's share of the input: scratch and output, twice over."""
+"""A disk's size over a node's share of the input: scratch and output, twice each."""
 FILE_SYSTEM_BYTES = 400_000_000
 RECORD_BYTES = 100
 SECTOR_BYTES = 512
 WRITTEN = 6
-"""Sectors written: its place in a device's ``stat`` (Documentation/block/stat.rst)."""
+"""Index of the sectors written in a device's ``stat`` (Documentation/block/stat.rst)."""
 TONNAGE = (sys.executable, "-m", "tonnage")
 GB = 1_000_000_000
 FILE = """
@@ -76,11 +76,11 @@ class Run:
     rounds: int
     lost: list[str]
     stolen_share: float
-    """Of the cores' time meanwhile: what this machine's host gave to others."""
+    """Steal: the share of the cores' time that this machine's host gave to others."""
 
 
 def tonnage(*command: str) -> str:
-    """What the command prints."""
+    """Run a command of Tonnage; return its output."""
     done = subprocess.run([*TONNAGE, *command], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"tonnage {' '.join(command)}: {done.stderr.strip()}")
@@ -88,29 +88,39 @@ def tonnage(*command: str) -> str:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
     )
     add = parser.add_argument
     add("--pairs", type=int, default=3)
     add("--nodes", type=int, default=4)
-    add("--gigabytes-per-node", type=float, default=2.0, help="of input, 1 GB being 1e9 bytes")
-    add("--memory", default="1GiB", help="of each node, as tonnage run sort takes it")
+    add(
+        "--gigabytes-per-node",
+        type=float,
+        default=2.0,
+        help="GB (1e9 bytes) of input for each node",
+    )
+    add("--memory", default="1GiB", help="of each node, as in tonnage run sort")
     add("--link-mb-per-s", type=float, default=60)
     add("--disk-mb-per-s", type=float, default=120)
-    add("--at", type=float, default=0.5, help="of all that is written, when the machine goes")
+    add(
+        "--at",
+        type=float,
+        default=0.5,
+        help="share of all written bytes at which the machine is lost",
+    )
     add("--durability", choices=["none", "replicated"], default="none")
     add("--out", type=Path, default=Path("target/node-lost.json"), help="every sample")
     add("--json", action="store_true", help="print that instead of a table")
     options = parser.parse_args(arguments)
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another file")
+        parser.error(f"--out {options.out} exists: move it, or name another file")
     return options
 
 
 class LabCluster:
-    """The lab; its first node has the volume with the input, which all see."""
+    """The lab; its first node has the volume with the input, which all nodes read."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -121,10 +131,10 @@ class LabCluster:
         self.records = int(options.gigabytes_per_node * GB) // RECORD_BYTES * options.nodes
         attached = loop_devices()
         self._devices = {each.name: attached[each.devices[0].image] for each in self.nodes}
-        self._hold(attached[self._volume.image])
+        self._throttle(attached[self._volume.image])
 
-    def _hold(self, device: str) -> None:
-        """Every node reads the volume at its disk's rate."""
+    def _throttle(self, device: str) -> None:
+        """Throttle each node's reads of the volume to its disk's rate."""
         rate = round(self._options.disk_mb_per_s * 1e6)
         disk = DiskConfig(self._volume.disk.size_bytes, "xfs", read_bytes_per_second=rate)
         for node in self.nodes:
@@ -134,31 +144,31 @@ class LabCluster:
                 subprocess.run(step.command, check=True)
 
     def lay_out(self) -> None:
-        """Writes the input."""
+        """Write the input."""
         self.input.mkdir()
         files = [str(self.input / f"f{number}") for number in range(len(self.nodes))]
         tonnage("gensort", str(self.records), *files)
 
     @property
     def written_bytes(self) -> int:
-        """What all disks have written so far."""
+        """Bytes that all disks have written so far."""
         stats = (Path("/sys/block", Path(each).name, "stat") for each in self._devices.values())
         return sum(int(stat.read_text().split()[WRITTEN]) * SECTOR_BYTES for stat in stats)
 
     def clear(self) -> None:
-        """Nothing of an earlier sort, nor in the page cache to be written."""
+        """Remove the files of an earlier sort, and write back dirty pages."""
         for node in self.nodes:
             place = node.devices[0].mount
             subprocess.run(["rm", "-rf", place / "out", place / "scratch"], check=True)
         os.sync()
 
     def lose(self, node: Node) -> None:
-        """Its processes and its disk are gone."""
+        """Kill its processes and unmount its disk."""
         subprocess.run(["umount", "--lazy", node.devices[0].mount], check=True)
         labs.inject_fault(LAB, node.name, "kill", None)
 
     def bring_back(self, node: Node) -> None:
-        """It is there again."""
+        """Mount its disk and start it again."""
         each = node.devices[0]
         _, mount = mount_steps(each.disk.file_system, [self._devices[node.name]], each.mount)
         subprocess.run(mount.command, check=True)
@@ -167,7 +177,7 @@ class LabCluster:
 
 @contextmanager
 def standing(options: argparse.Namespace) -> Iterator[LabCluster]:
-    """The lab with Ray, gone afterwards."""
+    """Start the lab with Ray."""
     share = int(options.gigabytes_per_node * GB)
     size = DISK_TIMES * share + FILE_SYSTEM_BYTES
     text = FILE.format(
@@ -193,10 +203,10 @@ def standing(options: argparse.Namespace) -> Iterator[LabCluster]:
 def run_once(
     cluster: LabCluster, options: argparse.Namespace, pair: int, is_disturbed: bool
 ) -> Run:
-    """A sort, checked.
+    """Sort, and validate the output.
 
     Raises:
-        RuntimeError: It failed, or what came out is not what went in.
+        RuntimeError: It failed, or the output is not the input sorted.
     """
     cluster.clear()
     disk = str(labs.STATE_DIR / LAB / "{node}.disk-0")
@@ -229,17 +239,19 @@ def run_once(
         places = sorted({str(Path(each["path"]).parent) for each in files})
         found = json.loads(tonnage("valsort", *places, "--json"))
     if (found["records"], found["checksum"]) != (cluster.records, record["checksum"]):
-        raise RuntimeError(f"{found['records']} records came out of {cluster.records}")
+        raise RuntimeError(
+            f"the output has {found['records']} records, the input {cluster.records}"
+        )
     lost = [node["node"] for node in record["nodes"] if node["lost"]]
     if lost != ([VICTIM] if is_disturbed else []):
-        raise RuntimeError(f"lost were {lost or 'none'}")
+        raise RuntimeError(f"lost nodes: {lost or 'none'}")
     if is_disturbed:
         cluster.bring_back(victim)
     return Run(pair, is_disturbed, seconds, killed, len(record["rounds"]), lost, stolen)
 
 
 def ratios(runs: Sequence[Run]) -> list[float]:
-    """Disturbed over undisturbed, of each pair that is whole."""
+    """Return disturbed over undisturbed seconds of each complete pair."""
     seconds = {(run.pair, run.is_disturbed): run.seconds for run in runs}
     pairs = sorted({run.pair for run in runs})
     return [
@@ -250,8 +262,8 @@ def ratios(runs: Sequence[Run]) -> list[float]:
 
 
 def render(runs: Sequence[Run]) -> str:
-    """A row for each run, then the claim."""
-    lines = ["pair  sort         seconds  machine gone after  rounds  stolen"]
+    """Return a row for each run, then the claim."""
+    lines = ["pair  sort         seconds  machine lost after  rounds  stolen"]
     for run in runs:
         name = "one lost" if run.is_disturbed else "undisturbed"
         gone = "" if run.killed_after_seconds is None else f"{run.killed_after_seconds:.1f} s"
@@ -270,7 +282,7 @@ def render(runs: Sequence[Run]) -> str:
 
 
 def main() -> int:
-    """Runs the pairs; prints the table, and ends with 1 if the claim does not hold."""
+    """Run the pairs, print the table; return 1 if the claim does not hold."""
     options = parse(sys.argv[1:])
     known = {
         "benchmark": "node_lost",
@@ -284,7 +296,7 @@ def main() -> int:
             for is_disturbed in (False, True) if pair % 2 == 0 else (True, False):
                 runs.append(run_once(cluster, options, pair, is_disturbed))
                 print(f"{len(runs)} of {2 * options.pairs}", file=sys.stderr)
-                # After each run: one that is killed leaves what it had.
+                # After each run, so that a killed bench leaves its results.
                 told = known | {"runs": [dataclasses.asdict(run) for run in runs]}
                 told |= {"ratios": ratios(runs)}
                 write_atomically(options.out, json.dumps(told, indent=1).encode())

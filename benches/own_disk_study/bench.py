@@ -1,8 +1,8 @@
-"""Studies this machine's own disk several times: efficiency, and whether intervals hold.
+"""Study this machine's own disk several times: efficiency, and whether intervals hold.
 
     .venv/bin/python benches/own_disk_study/bench.py --dir DIR --runs 5
 
-A shared disk's speed swings from run to run, so the claim is about most runs: efficiency of at
+A shared disk's speed varies from run to run, so the claim is about most runs: efficiency of at
 least 0.85 and the actual time inside the predicted interval, each in four of five.
 """
 
@@ -20,7 +20,7 @@ SHARE_OF_RUNS = 0.8
 
 
 def study(options: argparse.Namespace, out: Path) -> dict[str, Any]:
-    """One study's record."""
+    """Run one study; return its record."""
     command = [TONNAGE, "study", "--json", "--data", options.size, "--memory", options.memory]
     command += ["--dir", options.dir, "--output", out]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -29,7 +29,7 @@ def study(options: argparse.Namespace, out: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Runs the studies, prints a row for each, and says what was missed."""
+    """Run the studies, print a row for each and whether the claims hold."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dir", type=Path, default=Path("target/own-disk"))
     parser.add_argument("--runs", type=int, default=5)
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/own-disk-results"))
     options = parser.parse_args()
     if options.out.exists():
-        parser.error(f"--out {options.out} holds earlier results: give another directory")
+        parser.error(f"--out {options.out} holds earlier results: name another directory")
     options.dir.mkdir(parents=True, exist_ok=True)
     efficient = inside = 0
     for number in range(1, options.runs + 1):
@@ -58,7 +58,7 @@ def main() -> int:
             f"{over:.0f} MiB over the budget",
             flush=True,
         )
-    print(f"efficiency at least 0.85 in {efficient}, inside in {inside} of {options.runs}")
+    print(f"efficiency of at least 0.85 in {efficient} of {options.runs} runs, inside in {inside}")
     needed = SHARE_OF_RUNS * options.runs
     return 0 if min(efficient, inside) >= needed else 1
 

@@ -1,12 +1,12 @@
-"""How long does a plan take, and how does that grow with the number of offers?
+"""Time of a plan, and how it grows with the number of offers.
 
     .venv/bin/python benches/plan_speed/bench.py
 
 The claim: `tonnage plan sort --data 100TB --json` over the whole AWS catalog of 2026, with every
 layout on volumes and 1 to 1,000 nodes of each, takes less than 1 s from the command's start to its
-end, intervals included; over all providers less than 3 s. Each is run several times and the median
-judged. The growth is of the planning alone, in this process, over parts of the catalog and over
-copies of it; a claim is that four times the offers take no more than five times as long.
+end, intervals included; over all providers less than 3 s. Each runs several times, and the median
+counts. The growth is that of planning alone, in this process, over parts of the catalog and over
+copies of it; the claim is that four times the offers take at most five times as long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COMMAND = [sys.executable, "-m", "tonnage", "plan", "sort", "--data", "100TB", "
 ENVIRONMENT = {
     name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
 }
-"""Modules are compiled by the first run and kept, as Python does if nobody tells it not to."""
+"""The first run compiles modules and caches them, which is Python's default."""
 CLAIMS = {
     "aws, durability none": (["--catalog", AWS], 1.0),
     "aws, durability volumes": (["--catalog", AWS, "--durability", "volumes"], 1.0),
@@ -44,7 +44,7 @@ DATA = 100 * 10**12
 
 
 def timed(arguments: list[str]) -> tuple[float, float, int]:
-    """Seconds from start to end, core seconds, and candidates, of one run of the command."""
+    """Run the command once; return seconds, core seconds and the number of candidates."""
     before = os.times()
     begun = time.perf_counter()
     done = subprocess.run([*COMMAND, *arguments], check=True, capture_output=True, env=ENVIRONMENT)
@@ -56,7 +56,7 @@ def timed(arguments: list[str]) -> tuple[float, float, int]:
 
 
 def part(catalog: Catalog, share: float) -> Catalog:
-    """Every so manyth offer, or the catalog several times over with other names."""
+    """Return a share of the catalog: every n-th offer, or several copies with other names."""
     offers = catalog.offers
     if share < 1:
         return dataclasses.replace(catalog, offers=offers[:: round(1 / share)])
@@ -69,7 +69,7 @@ def part(catalog: Catalog, share: float) -> Catalog:
 
 
 def growth(rounds: int) -> list[dict[str, float]]:
-    """How long planning takes for so many offers."""
+    """Time planning for each number of offers."""
     catalog, study = load_catalog(AWS), index_profiles(read_profiles("themis-2014"))
     found = []
     for share in SHARES:
@@ -85,10 +85,10 @@ def growth(rounds: int) -> list[dict[str, float]]:
 
 
 def main() -> None:
-    """Runs, judges, and keeps what came out."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run all, check the claims, write the samples."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--out", type=Path, help="Where the raw samples go, as JSON.")
+    parser.add_argument("--out", type=Path, help="JSON file for the raw samples")
     options = parser.parse_args()
     missed = []
     kept: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg()}

@@ -1,4 +1,4 @@
-"""Do machines of two kinds reduce as fast together as they could?
+"""Reductions on a cluster of two kinds of machines, compared with the optimum.
 
     sudo .venv/bin/python benches/reduce_cluster/bench.py
 
@@ -40,7 +40,7 @@ TONNAGE = (sys.executable, "-m", "tonnage")
 LAB = "mixes"
 MACHINES = 8
 MIXES = (0, 2, 4, 6, 8)
-"""How many of them are large."""
+"""Numbers of large machines."""
 JOBS = {"kmeans": ("--k", "16", "--iterations", "3"), "pca": ("--components", "8")}
 MOST_OVER = {"kmeans": 0.03, "pca": 0.05}
 OBJECTS, COLUMNS = 16, 8
@@ -64,14 +64,14 @@ link_mb_per_s = {rate}
 
 
 def tonnage(*command: str) -> str:
-    """What the command prints."""
+    """Run a command of Tonnage; return its output."""
     done = subprocess.run([*TONNAGE, *command], stdout=subprocess.PIPE, check=True, text=True)
     return done.stdout
 
 
 @contextmanager
 def standing(large: int, options: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """A lab with Ray and a store with the input: its first machine, the store's address."""
+    """Start a lab with Ray and a store with the input; yields its first machine and the address."""
     counts = {"large": large, "small": MACHINES - large}
     rates = {"large": 2 * options.small_mb_per_s, "small": options.small_mb_per_s}
     machines = "".join(
@@ -98,7 +98,7 @@ def standing(large: int, options: argparse.Namespace) -> Iterator[tuple[str, str
 
 
 def reduced(node: str, endpoint: str, job: str) -> dict[str, Any]:
-    """A reduction's record."""
+    """Run a reduction; return its record."""
     with tempfile.TemporaryDirectory() as kept:
         command = ["lab", "exec", "--lab", LAB, node, "--", *TONNAGE, "run", "reduce", job]
         command += [f"s3://{stores.BUCKET}/in/", "--dtype", f"{COLUMNS}f8", *JOBS[job]]
@@ -109,8 +109,8 @@ def reduced(node: str, endpoint: str, job: str) -> dict[str, Any]:
     return record
 
 
-def told(records: dict[tuple[str, int], list[ReductionRecord]], small: float) -> bool:
-    """Prints what came of each cluster; whether a claim was missed."""
+def report(records: dict[tuple[str, int], list[ReductionRecord]], small: float) -> bool:
+    """Print the rate of each cluster; return whether a claim was missed."""
     missed = False
     for job in JOBS:
         bytes_a_second = {
@@ -136,12 +136,14 @@ def told(records: dict[tuple[str, int], list[ReductionRecord]], small: float) ->
 
 
 def main() -> int:
-    """Runs what was not run yet, and says how far from the optimum it was."""
+    """Run what is missing, and print the distance from the optimum."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=stores.ROOT / "target" / "reduce_cluster")
-    parser.add_argument("--bytes", type=int, default=1 << 30, help="of input, in 16 objects")
-    parser.add_argument("--small-mb-per-s", type=float, default=10, help="link of a small one")
-    parser.add_argument("--large", type=int, nargs="+", default=MIXES, help="how many are large")
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="bytes of input, in 16 objects")
+    parser.add_argument("--small-mb-per-s", type=float, default=10, help="link of a small machine")
+    parser.add_argument(
+        "--large", type=int, nargs="+", default=MIXES, help="numbers of large machines"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -167,7 +169,7 @@ def main() -> int:
             for number in range(options.repeats):
                 if (place := kept(job, large, number)).exists():
                     records.setdefault((job, large), []).append(ReductionRecord.read(place))
-    return int(told(records, options.small_mb_per_s))
+    return int(report(records, options.small_mb_per_s))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/reduce_peers/bench.py [--systems tonnage dask] [--jobs kmeans] [--json]
 
-README.md says what is measured, and how. Needs the tests' S3 server (tests/setup.sh), and what
+README.md says what is measured, and how. Needs the tests' S3 server (tools/setup-tests), and what
 `make -C benches/reduce_peers` installs.
 """
 
@@ -42,7 +42,7 @@ class Unready(Exception):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     names = [system.name for system in ROSTER]
     parser = argparse.ArgumentParser(
         description="Reductions of data in object storage, side by side.",
@@ -77,7 +77,7 @@ def _size(text: str) -> int:
 
 
 def by_turns(systems: Sequence[System], rounds: int) -> Iterator[tuple[int, System]]:
-    """A B C, C B A: a change of the machine's mood meets everyone; the slow once."""
+    """A B C, C B A: a change of the machine's speed affects everyone; the slow once."""
     for number in range(rounds):
         for system in systems if number % 2 == 0 else reversed(systems):
             if number == 0 or not system.slow:
@@ -87,7 +87,7 @@ def by_turns(systems: Sequence[System], rounds: int) -> Iterator[tuple[int, Syst
 def document(
     options: argparse.Namespace, versions: dict[str, str], table: Sequence[Row]
 ) -> dict[str, Any]:
-    """Everything a reader needs to doubt the tables, the raw samples above all."""
+    """Return all results as JSON values, with the raw samples."""
     return {
         "benchmark": "reduce_peers",
         "environment": to_builtins(capture([])),
@@ -99,7 +99,7 @@ def document(
 
 
 def main() -> int:
-    """Runs all systems by turns; prints a table for each job, and the claims."""
+    """Run all systems by turns; prints a table for each job, and the claims."""
     options = parse(sys.argv[1:])
     systems = [system for system in ROSTER if system.name in options.systems]
     found = {system.name: system.version() for system in systems}
@@ -112,7 +112,7 @@ def main() -> int:
     adopt_orphans()
     runs: list[Run] = []
     if not stores.SERVER.exists():
-        raise Unready("the S3 server is not built: tests/setup.sh does it, and needs Go")
+        raise Unready("the S3 server is not built: tools/setup-tests does it, and needs Go")
     options.directory.mkdir(parents=True, exist_ok=True)
     with stores.served(options.directory) as endpoint:
         data = Data(endpoint, options.directory, options.bytes)
@@ -126,7 +126,7 @@ def main() -> int:
                 run = run_once(system, job, number, rules)
                 runs.append(run)
                 table = rows(systems, options.jobs, versions, runs)
-                # After each run: one that is killed leaves what it had.
+                # After each run, so that a killed bench leaves its results.
                 whole = json.dumps(document(options, versions, table), indent=1)
                 write_atomically(options.out, whole.encode())
                 warm = ", ".join(f"{each.seconds:.2f}" for each in run.warm) or "-"
@@ -139,7 +139,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that it, too, cleans up behind it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that SIGTERM cleans up, too.
     try:
         sys.exit(main())
     except Unready as why:

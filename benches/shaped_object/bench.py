@@ -1,17 +1,17 @@
-"""An object store of known speed: does `tonnage measure object` find it, and its knee?
+"""`tonnage measure object` on a store of known speed: bandwidth, first byte, knee.
 
     .venv/bin/python benches/shaped_object/bench.py
 
-The tests' S3 server makes each request wait, gives each a rate, and all together another, as a
-store in a cloud looks from one machine. T threads with chunks of C bytes then get
+The tests' S3 server delays each request, and limits the rate of each and of all together, like a
+cloud store seen from one machine. T threads with chunks of C bytes then get
 
     min(T x C / (wait + C / rate), total)      bytes a second
 
-whichever way they move. The claim: the median of the rounds is within 5 % of that for every
-operation, chunk and number of threads; the time to the first byte is the wait and no more than
-64 KiB take, within 5 ms; and the knee is where the formula has it. The speeds are far below what a
-machine can do, so that they are the server's and not its. Trials should last for several of the
-longest requests (1.7 s): the last are faster than others, as nobody begins new ones beside them.
+in either direction. The claim: the median of the rounds is within 5 % of that for every operation,
+chunk and number of threads; the time to the first byte is the wait plus at most the time of 64 KiB,
+within 5 ms; and the knee is where the formula puts it. The rates are far below the machine's own,
+so they measure the server. Trials should last for several of the longest requests (1.7 s): the last
+requests are faster, because no new ones start alongside them.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MOST_OFF_SECONDS = 0.005
 
 
 def expected(chunk_bytes: int, threads: int) -> float:
-    """What the server's shape allows, in bytes a second."""
+    """Return the bandwidth that the server's shape allows, in bytes a second."""
     return min(threads * chunk_bytes / (WAIT_SECONDS + chunk_bytes / RATE), TOTAL)
 
 
 def measured(operations: list[str], chunks: list[int], options: Any) -> dict[str, Any]:
-    """The measurement of a server that lives as long as it is needed."""
+    """Start a shaped server and measure it."""
     command: list[str | Path] = [TONNAGE, "measure", "object", "s3://bench/shaped", "--json"]
     command += ["--operation", *operations, "--chunk-size", *map(str, chunks)]
     command += ["--requests", *map(str, THREADS), "--repetitions", str(options.rounds)]
@@ -76,15 +76,17 @@ def measured(operations: list[str], chunks: list[int], options: Any) -> dict[str
 
 
 def main() -> int:
-    """Measures, and prints each figure beside what it should be."""
+    """Measure, and print each figure with its expected value."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dir", type=Path, default=ROOT / "target", help="on a real disk")
+    parser.add_argument(
+        "--dir", type=Path, default=ROOT / "target", help="directory on a real disk"
+    )
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "shaped_object")
     options = parser.parse_args()
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another directory")
+        parser.error(f"--out {options.out} exists: move it, or name another directory")
     results = [
         measured(["get", "put"], CHUNKS, options),
         measured(["multipart"], CHUNKS[1:], options),
@@ -96,11 +98,13 @@ def main() -> int:
         key = (step["operation"], reading["block_bytes"], step["outstanding"])
         found.setdefault(key, []).append(trial["bytes_per_second"])
         first = reading["details"]["first_byte_seconds"].get("p50")
-        alone = expected(key[1], key[2]) < TOTAL  # Else the first byte waits for others' too.
+        alone = (
+            expected(key[1], key[2]) < TOTAL
+        )  # Otherwise the first byte also waits for other requests.
         soonest, latest = FIRST_BYTE_SECONDS
         off = MOST_OFF_SECONDS
         if alone and first is not None and not soonest - off <= first <= latest + off:
-            print(f"{trial['name']}: the first byte after {first:.4f} s")
+            print(f"{trial['name']}: first byte after {first:.4f} s")
             missed = True
     for (operation, chunk_bytes, threads), rates in sorted(found.items()):
         middle, wanted = statistics.median(rates), expected(chunk_bytes, threads)
@@ -108,7 +112,7 @@ def main() -> int:
         missed = missed or abs(off) > MOST_OFF
         print(
             f"{operation} {chunk_bytes >> 20}MiB x{threads}: {middle / 1e6:.1f} MB/s, "
-            f"{wanted / 1e6:.1f} were set ({off:+.1%})"
+            f"{wanted / 1e6:.1f} expected ({off:+.1%})"
         )
     for at in (at for result in results for at in result["knees"]):
         speeds = {threads: expected(at["chunk_bytes"], threads) for threads in THREADS}

@@ -36,7 +36,7 @@ GB = 1_000_000_000
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     names = [system.name for system in ROSTER]
     parser = argparse.ArgumentParser(
         description="Sorts on a cluster, side by side.",
@@ -45,7 +45,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help="of all")
     add("--nodes", type=int, default=4)
-    add("--gigabytes-per-node", type=float, default=2.0, help="of input, 1 GB being 1e9 bytes")
+    add(
+        "--gigabytes-per-node",
+        type=float,
+        default=2.0,
+        help="GB (1e9 bytes) of input for each node",
+    )
     add("--rounds", type=int, default=6, help="an interval of 95 %% takes six")
     add("--memory-mib", type=int, default=2560, help="of each node, page cache counted")
     add("--slots", type=int, default=2, help="tasks that a node of a peer does at once")
@@ -59,14 +64,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--json", action="store_true", help="print that instead of a table")
     options = parser.parse_args(arguments)
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another file")
+        parser.error(f"--out {options.out} exists: move it, or name another file")
     if options.nodes < 2:
         parser.error("--nodes: a shuffle takes two at least")
     return options
 
 
 def standing(options: argparse.Namespace, input_bytes: int) -> AbstractContextManager[NodeSet]:
-    """The nodes."""
+    """Start the nodes."""
     if options.unthrottled:
         return on_this_machine(options.nodes, options.directory)
     return in_a_lab(
@@ -75,14 +80,14 @@ def standing(options: argparse.Namespace, input_bytes: int) -> AbstractContextMa
 
 
 def by_turns(systems: Sequence[System], rounds: int) -> Iterator[tuple[int, System]]:
-    """A B C, C B A: a change of the machine's mood meets everyone."""
+    """A B C, C B A: a change of the machine's speed affects everyone."""
     for number in range(rounds):
         for system in systems if number % 2 == 0 else reversed(systems):
             yield number, system
 
 
 def document(options: argparse.Namespace, table: Sequence[Row]) -> dict[str, Any]:
-    """Everything a reader needs to doubt the table, the raw samples above all."""
+    """Return all results as JSON values, with the raw samples."""
     return {
         "benchmark": "shuffle_peers",
         "environment": to_builtins(capture([])),
@@ -94,7 +99,7 @@ def document(options: argparse.Namespace, table: Sequence[Row]) -> dict[str, Any
 
 
 def main() -> int:
-    """Runs all systems by turns; prints a row for each, and what was missed."""
+    """Run all systems by turns; prints a row for each, and what was missed."""
     options = parse(sys.argv[1:])
     systems = [system for system in ROSTER if system.name in options.systems]
     versions = {system.name: system.found_version(options.tonnage) for system in systems}
@@ -119,7 +124,7 @@ def main() -> int:
             run = run_once(system, number, node_set, rules)
             runs.append(run)
             table = rows(versions, runs)
-            # After each run: one that is killed leaves what it had.
+            # After each run, so that a killed bench leaves its results.
             write_atomically(options.out, json.dumps(document(options, table), indent=1).encode())
             how = "" if run.counts else f" (not valid: {run.verdict.reason})"
             print(f"{system.name}: {run.sample.wall_seconds:.1f} s{how}", file=sys.stderr)
@@ -133,7 +138,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that it, too, cleans up behind it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that SIGTERM cleans up, too.
     try:
         sys.exit(main())
     except Unable as why:

@@ -1,4 +1,4 @@
-"""How long does it take to simulate a sort on a thousand nodes?
+"""Time to simulate a sort on a thousand nodes.
 
     .venv/bin/python benches/simulate_speed/bench.py
 
@@ -29,7 +29,7 @@ SPREAD = 0.05
 
 
 def made(seed: int) -> SimulatedCluster:
-    """The fleet."""
+    """Draw the cluster."""
     of = index_profiles(read_profiles("themis-2014"))
     shape = sort_demand(of.offers["aws", "i2.8xlarge"][True], of, FIGURES, "none")
     same = draw_cluster(shape, NODES, FIGURES, seed)
@@ -67,9 +67,9 @@ def main() -> int:
     missed = False
     for lost in (0, 3):
         took = statistics.median(run["cpu_seconds"] for run in runs if run["lost"] == lost)
-        kept = took < MOST_SECONDS
-        missed |= not kept
-        print(f"{lost} lost: {took:.1f} s of a core, {'kept' if kept else 'MISSED'}")
+        holds = took < MOST_SECONDS
+        missed |= not holds
+        print(f"{lost} lost: {took:.1f} s of a core, {'holds' if holds else 'MISSED'}")
     return int(missed or not all(run["whole"] for run in runs))
 
 

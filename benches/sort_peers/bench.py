@@ -145,7 +145,7 @@ def run_once(options: Options, peer: Peer, source: Input) -> Run:
 
 
 def run_rounds(options: Options, present: Sequence[Peer]) -> Iterator[Run]:
-    """A B C A B C: a change of the machine's mood meets everyone."""
+    """A B C A B C: a change of the machine's speed affects everyone."""
     inputs = {kind: make_input(options, kind) for kind in {peer.ascii_input for peer in present}}
     for number in range(max(map(options.runs_of, present))):
         for peer in present:
@@ -159,7 +159,7 @@ def save(
     machine: dict[str, str | int | float],
     runs: list[Run],
 ) -> Path:
-    """Everything a reader needs to doubt the table, the raw samples above all."""
+    """Return all results as JSON values, with the raw samples."""
     table = rows(options.peers, versions, runs)
     document = {
         "benchmark": "sort_peers",
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it, too, cleans up behind it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that SIGTERM cleans up, too
     try:
         sys.exit(main(sys.argv[1:]))
     except (Unready, CgroupError) as error:

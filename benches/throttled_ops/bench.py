@@ -92,7 +92,7 @@ def ratio(file: Path, case: Case, options: argparse.Namespace, seed: int) -> flo
 
 
 def main() -> int:
-    """Runs the trials of all cases in turns and prints a row for each case."""
+    """Run the trials of all cases in turns and prints a row for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0)
@@ -107,7 +107,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/throttled-ops.json"))
     options = parser.parse_args()
     if options.out.exists():
-        parser.error(f"--out {options.out} is there: move it, or name another file")
+        parser.error(f"--out {options.out} exists: move it, or name another file")
     here = to_builtins(capture([]))
     told = {name: str(value) for name, value in vars(options).items()}
     ratios: dict[Case, list[float]] = {case: [] for case in cases(options)}
@@ -129,7 +129,7 @@ def main() -> int:
                 busy.append(watch.activity.foreign_cpu_seconds / seconds if watch.activity else 0.0)
                 known = {"environment": here, "options": told, "foreign_cores": busy}
                 by_name = {each.name: found for each, found in ratios.items()}
-                # After each trial: one that is killed leaves what it had.
+                # After each trial, so that a killed bench leaves its results.
                 write_atomically(options.out, json.dumps(known | {"ratios": by_name}).encode())
     missed = []
     for case, found in ratios.items():

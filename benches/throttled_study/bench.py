@@ -75,7 +75,7 @@ def misses(figures: dict[str, float]) -> list[str]:
 
 
 def main() -> int:
-    """Runs the studies and prints a row for each."""
+    """Run the studies and prints a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", default="8GB")
@@ -87,7 +87,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("target/throttled-results"))
     options = parser.parse_args()
     if options.out.exists():
-        parser.error(f"--out {options.out} holds earlier results: give another directory")
+        parser.error(f"--out {options.out} holds earlier results: name another directory")
     options.out.mkdir(parents=True)
     missed = []
     with (

@@ -1,4 +1,4 @@
-"""Combinations: each is what NumPy, or Python, makes of all rows at once, in any order."""
+"""Aggregates give the same results as NumPy or Python over all rows, in any order."""
 
 from __future__ import annotations
 

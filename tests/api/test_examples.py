@@ -1,4 +1,4 @@
-"""The examples do what they say: each beside a few lines of plain Python."""
+"""The examples give the same results as a few lines of plain Python."""
 
 import collections
 import importlib.util

@@ -7,7 +7,7 @@ from support.command import Tonnage
 from support.disk import ROOT
 from tonnage.base.records import Measurement
 
-SAMPLES = ROOT / "tests" / "data" / "importers"
+SAMPLES = ROOT / "tests" / "support" / "recorded" / "importers"
 
 
 FIO = SAMPLES / "fio" / "randread-4k-qd32-iouring.jsonplus.json"

@@ -18,7 +18,7 @@ SHORT = ("--repetitions", "1", "--seconds", "0.2")
 NETWORK = ("net", "--endpoints", "2")
 DISK = ("disk", "--dir", "DISK", "--mode", "ro", "--size", "4MB", "--memory", "64MiB")
 STORE = ("object", "STORE", "--requests", "1", "--chunk-size", "1MiB", "--object-size", "1MiB")
-RECORDED = ROOT / "tests" / "data" / "artifacts"
+RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 
 
 def read_by_report(tonnage: Tonnage, document: str, directory: Path) -> None:

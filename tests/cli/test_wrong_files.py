@@ -12,7 +12,7 @@ import pytest
 from support.command import Tonnage
 from support.disk import ROOT
 
-RECORDED = ROOT / "tests" / "data" / "artifacts"
+RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 DEMAND = ("phases", 0, "demands", 0)
 MODE = ("offers", 0, "laws", 0, "modes", 0)
 CANDIDATE = ("candidates", 0)

@@ -23,7 +23,7 @@ ONE_FILE_A_KIND = {
     "python/tonnage/cli": "a folder or file for each family of commands",
     "python/tonnage/cli/measure": "a file for each command",
     "tests/support": "a file for each thing that tests stand on",
-    "tests/data": "recorded data",
+    "tests/support/recorded": "recorded data",
 }
 """Folders that may have more entries, and why."""
 UNCOUNTED = ("__init__.py", "__main__.py", "py.typed", "conftest.py", "mod.rs", "lib.rs")
@@ -121,7 +121,7 @@ def test_folders_hold_no_more_than_one_sees_at_a_glance() -> None:
         folder: len(names)
         for folder, names in entries.items()
         if len(names) > MOST_ENTRIES
-        if not any(folder == kind or folder.startswith("tests/data") for kind in ONE_FILE_A_KIND)
+        if not any(folder == kind or folder.startswith("tests/support/recorded") for kind in ONE_FILE_A_KIND)
     }
     assert crowded == {}
 

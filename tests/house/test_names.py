@@ -22,7 +22,7 @@ READ = (".py", ".rs", ".md", ".js", ".html", ".toml", ".sh")
 ELSEWHERE = (
     "tests/house/words.py",
     "tests/support/data/",
-    "tests/data/",
+    "tests/support/recorded/",
     "docs/style.md",
     "LICENSE",
 )

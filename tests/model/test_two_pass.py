@@ -167,7 +167,7 @@ def rehearsal(sort: SortShape, one: float, two: float, other: float) -> Rehearsa
         replace(PHASE, name=name, seconds=seconds)
         for name, seconds in (("sample", other), ("pass_one", one), ("pass_two", two))
     ]
-    record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
+    record = RunRecord.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "run-1.json")
     seconds = one + two + other
     return Rehearsal(sort, replace(record, phases=phases, seconds=seconds))
 
@@ -267,7 +267,7 @@ def test_one_trial_is_believed_less_than_two_that_agree() -> None:
 
 
 def test_warnings_come_once_and_in_order() -> None:
-    path = ROOT / "tests" / "data" / "artifacts" / "study-1.json"
+    path = ROOT / "tests" / "support" / "recorded" / "artifacts" / "study-1.json"
     study = Study.read(path)
     calm = replace(study.environment, load_average=HIGH_LOAD * study.environment.cores)
     study = replace(study, environment=calm, measurements=[], run=None)
@@ -328,9 +328,9 @@ def _host(**rose: float) -> dict[str, list[float]]:
     ],
 )
 def test_a_busy_machine_gets_a_warning(rose: dict[str, float], told: list[str]) -> None:
-    study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+    study = Study.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "study-1.json")
     calm = replace(study.environment, load_average=0.0)
-    record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
+    record = RunRecord.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "run-1.json")
     run = replace(record, cpu_seconds=8.0, phases=[])
     study = replace(study, environment=calm, measurements=[], run=run)
     assert warnings(study, _host(**rose)) == told
@@ -354,7 +354,7 @@ def test_watching_lasts_until_the_job_ends() -> None:
     ("seconds", "told"), [(0.4, "0.400 s"), (0.041, "0.0410 s"), (41, "41.0 s")]
 )
 def test_findings_have_digits_that_say_something(seconds: float, told: str) -> None:
-    study = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+    study = Study.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "study-1.json")
     assert study.run and study.limit and study.predicted
     study = replace(
         study,

@@ -116,7 +116,7 @@ def handed() -> dict[str, list[tuple[Rental, dict[str, Any]]]]:
 def judged(kind: str, texts: Sequence[str], home: Path) -> list[dict[str, Any]]:
     """What Ray or SkyPilot makes of documents."""
     done = subprocess.run(
-        [PYTHONS[kind], ROOT / "tests" / "handover" / "validate.py", kind, home / "judged.json"],
+        [PYTHONS[kind], ROOT / "tests" / "support" / "export_validators" / "validate.py", kind, home / "judged.json"],
         input=json.dumps(texts),
         capture_output=True,
         text=True,

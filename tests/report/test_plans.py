@@ -15,7 +15,7 @@ from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.report.plans import SHOWN, best_in_words, render, write_plans
 
 WIDE, NARROW = 1280, 390
-KEPT = ROOT / "tests" / "data" / "artifacts" / "plan-1.json"
+KEPT = ROOT / "tests" / "support" / "recorded" / "artifacts" / "plan-1.json"
 NETWORKS = ("infinite", "baseline", "scaled")
 CATALOG = ("--catalog", "aws-us-east-1-2014")
 

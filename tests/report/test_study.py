@@ -18,13 +18,13 @@ from tonnage.base.records import Measurement, RecordError, Study, read_table, wr
 from tonnage.report import html, write_report
 from tonnage.report.study import counters
 
-STUDY = ROOT / "tests" / "data" / "study"
+STUDY = ROOT / "tests" / "support" / "recorded" / "study"
 WIDE, NARROW = 1280, 390
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A copy of the study in tests/data."""
+    """A copy of the study in tests/support/recorded."""
     unreported = shutil.ignore_patterns("*.html")
     return Path(shutil.copytree(STUDY, tmp_path / "study", ignore=unreported))
 

@@ -189,7 +189,7 @@ def test_an_earlier_study_is_kept_and_told_of(
         out.mkdir()
         (out / "study.json").write_text("{}")
     else:
-        kept = Study.read(ROOT / "tests" / "data" / "artifacts" / "study-1.json")
+        kept = Study.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "study-1.json")
         replace(kept, steps=steps).write(out / "study.json")
     before = (out / "study.json").read_bytes()
     settings = LocalStudySettings(20_000_000, 64 << 20, (disk,), out)

@@ -25,7 +25,7 @@ from tonnage.base.records.base import to_builtins
 from tonnage.measure.importers.detection import read
 from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile
 
-SAMPLES = Path(__file__).resolve().parents[1] / "data" / "importers"
+SAMPLES = Path(__file__).resolve().parent / "recorded" / "importers"
 
 # Replacements for numbers and values.
 ODD_NUMBERS = ["-1", "0", "nan", "inf", "1e999", "9" * 400, "9" * 5000, "", "0x1f", "1_0", "٣", "-"]

@@ -69,7 +69,7 @@ def teravalidate(directory: Path) -> Validation:
 @contextmanager
 def judge() -> Iterator[Callable[[Path], Validation]]:
     """`teravalidate` in one process for as many directories as there are to be."""
-    source = ROOT / "tests" / "hadoop" / "Judge.java"
+    source = ROOT / "tests" / "support" / "hadoop_judge" / "Judge.java"
     with (
         disk_dir("judge-") as scratch,
         (scratch / "said").open("w") as said,

@@ -42,7 +42,9 @@ needs_lab = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
 @contextmanager
 def untouched() -> Iterator[None]:
     """This machine is in the end as it was."""
-    assert not STATE_DIR.exists(), f"a lab is up already, or left over: {sorted(STATE_DIR.iterdir())}"
+    assert not STATE_DIR.exists(), (
+        f"a lab is up already, or left over: {sorted(STATE_DIR.iterdir())}"
+    )
     before = machine()
     yield
     assert machine() == before

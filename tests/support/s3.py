@@ -1,4 +1,4 @@
-"""An S3 server for tests: versitygw over a directory, built by `tests/setup.sh`."""
+"""An S3 server for tests: versitygw over a directory, built by `tools/setup-tests`."""
 
 import subprocess
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Server:
 def server(*flags: str) -> Iterator[Server]:
     """Run a server with one bucket; skips the test if it is not built."""
     if not PROGRAM.exists():
-        pytest.skip("the S3 server is not built: run tests/setup.sh, which needs Go")
+        pytest.skip("the S3 server is not built: run tools/setup-tests, which needs Go")
     with disk_dir("s3-") as directory:
         command: list[str | Path] = [PROGRAM, "-root", directory, "-bucket", BUCKET, *flags]
         with subprocess.Popen(

@@ -1,7 +1,5 @@
 """Errors of AWS as one line that says what to do; for all calls through boto3."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

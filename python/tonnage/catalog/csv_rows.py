@@ -3,8 +3,6 @@
 Rows are numbered as in an editor: the header is row 1.
 """
 
-from __future__ import annotations
-
 import csv
 import math
 from collections.abc import Callable, Iterable

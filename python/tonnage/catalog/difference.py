@@ -1,7 +1,5 @@
 """Compare two catalogs: types that are new, gone, changed, or have another price."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Filter offers; an unknown figure counts neither as small nor as large."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 ``….objects.csv`` in the same folder belong to that catalog and are optional.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator

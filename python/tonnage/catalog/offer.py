@@ -5,8 +5,6 @@ machine without local disks has an empty tuple of them. In prices, a GB is decim
 Prices are US dollars, dates ISO 8601.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tonnage import __version__
+from tonnage.cli.options.types import Switch
 from tonnage.base import core
 from tonnage.base.formatting import did_you_mean
 from tonnage.cli.options.groups import flattened
@@ -241,7 +242,7 @@ app = _typer(_Root, HELP, SECTIONS)
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, Switch("--version", "Print the version.")] = False,
 ) -> None:
     if version:
         print(f"tonnage {__version__}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, ReductionRecord, RunRecord
 from tonnage.base.records.discovery import has_schema, measurement_bytes
@@ -27,44 +28,24 @@ def report(
     *,
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH...",
-            help="Measurements, or directories of them at any depth; or one job on a cluster (its "
-            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json).",
-        ),
+        Argument("PATH...", "Measurements, or directories of them at any depth; or one job on a cluster (its "
+            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json)."),
     ],
     price: Annotated[
         list[str] | None,
-        typer.Option(
-            "--price",
-            metavar="HOST_OR_TYPE=USD_PER_HOUR...",
-            help="Price of a host or of a machine type; or HOST=TYPE, a type of the catalog.",
-        ),
+        Option("--price", "HOST_OR_TYPE=USD_PER_HOUR...", "Price of a host or of a machine type; or HOST=TYPE, a type of the catalog."),
     ] = None,
     catalog: Annotated[
         str | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="Prices of machine types: a catalog's name or CSV file.",
-        ),
+        Option("--catalog", "NAME", "Prices of machine types: a catalog's name or CSV file."),
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            metavar="FILE.html",
-            help="File of the page; its figures go next to it, into FILE.json.",
-        ),
+        Option("--output", "FILE.html", "File of the page; its figures go next to it, into FILE.json."),
     ] = Path("report.html"),
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            parser=whole_number(0, 1 << 62),
-            metavar="N",
-            help="Seed of everything that is random. Default: 0.",
-        ),
+        Count("--seed", "Seed of everything that is random. Default: 0.", 0, 1 << 62),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
@@ -58,52 +59,30 @@ class NodeOptions:
 
     offer: Annotated[
         str | None,
-        typer.Option("--offer", metavar="OFFER", help="Machine type: TYPE, or PROVIDER/TYPE."),
+        Option("--offer", "OFFER", "Machine type: TYPE, or PROVIDER/TYPE."),
     ] = None
     catalog: CatalogNames = None
     profile: Annotated[
         str | None,
-        typer.Option(
-            "--profile",
-            metavar="NAME_OR_DIR",
-            help="Measured capacity: a profile, or measurements. Without --offer, it has to have "
-            f"one machine type. Default: {BUILT_IN}.",
-        ),
+        Option("--profile", "NAME_OR_DIR", "Measured capacity: a profile, or measurements. Without --offer, it has to have "
+            f"one machine type. Default: {BUILT_IN}."),
     ] = None
     placement: Annotated[
         bool | None,
-        typer.Option(
-            "--placement/--no-placement",
-            help="Nodes in a placement group, or outside one. Default: as measured, inside if both "
-            "were.",
-        ),
+        Switch("--placement/--no-placement", "Nodes in a placement group, or outside one. Default: as measured, inside if both "
+            "were."),
     ] = None
     memory: Annotated[
         int | None,
-        typer.Option(
-            "--memory",
-            parser=parse_size,
-            metavar="SIZE",
-            help="Memory of the sort on each node. Default: half of the node's.",
-        ),
+        Size("--memory", "Memory of the sort on each node. Default: half of the node's."),
     ] = None
     cores: Annotated[
         int | None,
-        typer.Option(
-            "--cores",
-            parser=whole_number(1, 4096),
-            metavar="N",
-            help="Cores of each node. Default: the offer's vCPUs.",
-        ),
+        Count("--cores", "Cores of each node. Default: the offer's vCPUs.", 1, 4096),
     ] = None
     connections: Annotated[
         int,
-        typer.Option(
-            "--connections",
-            parser=whole_number(1, 64),
-            metavar="N",
-            help="TCP connections from each node to each other.",
-        ),
+        Count("--connections", "TCP connections from each node to each other.", 1, 64),
     ] = default("1")
 
 
@@ -113,47 +92,23 @@ class FaultOptions:
 
     durability: Annotated[
         str,
-        typer.Option(
-            "--durability",
-            metavar="none|replicated",
-            help="What protects the output. none; replicated: a copy on another node.",
-        ),
+        Option("--durability", "none|replicated", "What protects the output. none; replicated: a copy on another node."),
     ] = "none"
     input_copies: Annotated[
         int | None,
-        typer.Option(
-            "--input-copies",
-            parser=whole_number(1, MOST_NODES),
-            metavar="N",
-            help="Nodes that have each part of the input. Default: one more than --lose.",
-        ),
+        Count("--input-copies", "Nodes that have each part of the input. Default: one more than --lose.", 1, MOST_NODES),
     ] = None
     lose: Annotated[
         int,
-        typer.Option(
-            "--lose",
-            parser=whole_number(0, MOST_NODES),
-            metavar="N",
-            help="Nodes that are lost, at random times.",
-        ),
+        Count("--lose", "Nodes that are lost, at random times.", 0, MOST_NODES),
     ] = default("0")
     slow: Annotated[
         SlowNodes | None,
-        typer.Option(
-            "--slow",
-            parser=parse_slow,
-            metavar="NODES:FACTOR",
-            help="Slow nodes, and their speed: 3:0.5 means three nodes at half speed.",
-        ),
+        Option("--slow", "NODES:FACTOR", "Slow nodes, and their speed: 3:0.5 means three nodes at half speed.", parse_slow),
     ] = None
     mtbf: Annotated[
         float | None,
-        typer.Option(
-            "--mtbf",
-            parser=parse_duration,
-            metavar="TIME",
-            help="Mean time between failures of one node. Default: 183d.",
-        ),
+        Time("--mtbf", "Mean time between failures of one node. Default: 183d."),
     ] = None
 
 
@@ -161,45 +116,29 @@ def simulate_sort(
     *,
     nodes: Annotated[
         int,
-        typer.Option(
-            "--nodes", parser=whole_number(2, MOST_NODES), metavar="N", help="Number of nodes."
-        ),
+        Count("--nodes", "Number of nodes.", 2, MOST_NODES),
     ],
     data: Annotated[
         int,
-        typer.Option(
-            "--data", parser=parse_measurable, metavar="SIZE", help="Size of the input, like 100TB."
-        ),
+        Size("--data", "Size of the input, like 100TB.", parse_measurable),
     ],
     node: NodeOptions,
     faults: FaultOptions,
     even: Annotated[
         bool,
-        typer.Option("--even", help="Partitions of equal size, as with a sample without error."),
+        Switch("--even", "Partitions of equal size, as with a sample without error."),
     ] = False,
     descriptors: Annotated[
         int,
-        typer.Option(
-            "--descriptors",
-            parser=whole_number(1, 1 << 30),
-            metavar="N",
-            help="Open files and sockets that a process may have (ulimit -n).",
-        ),
+        Count("--descriptors", "Open files and sockets that a process may have (ulimit -n).", 1, 1 << 30),
     ] = default("1024"),
     per_node: Annotated[
         bool,
-        typer.Option(
-            "--per-node", help="Scale the table of clusters by data per node, not by total data."
-        ),
+        Switch("--per-node", "Scale the table of clusters by data per node, not by total data."),
     ] = False,
     seed: Annotated[
         int,
-        typer.Option(
-            "--seed",
-            parser=whole_number(0, 1 << 31),
-            metavar="N",
-            help="Seed of everything that is random.",
-        ),
+        Count("--seed", "Seed of everything that is random.", 0, 1 << 31),
     ] = default("0"),
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",

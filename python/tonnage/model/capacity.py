@@ -9,8 +9,6 @@ A job that lasts longer than a trial averages over more of the machine's variati
 entirely in a slow period, so the model takes no credit for averaging.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,10 +20,8 @@ from tonnage.base.records import Measurement, Trial
 
 Draws = npt.NDArray[np.float64]
 
-LEAST_SPREAD = 0.01
-"""Minimum spread of rates: clocks and samples are no finer."""
-UNKNOWN_SPREAD = 0.25
-"""Assumed standard deviation of the logarithm where there is only one trial."""
+LEAST_SPREAD = 0.01  # Minimum spread of rates: clocks and samples are no finer
+UNKNOWN_SPREAD = 0.25  # Assumed standard deviation of the logarithm where there is only one trial
 
 
 @dataclass(frozen=True)
@@ -62,20 +58,12 @@ class Capacity:
 
 
 def throughput(measurements: Sequence[Measurement], name: str) -> Capacity:
-    """Bytes per second of the trials called ``name``.
-
-    Raises:
-        LookupError: No measurement has such a trial.
-    """
+    """Bytes per second of the trials called ``name``; `LookupError` if there are none."""
     return _collect(measurements, name, lambda trial: trial.bytes_per_second)
 
 
 def cpu_per_byte(measurements: Sequence[Measurement], name: str) -> Capacity:
-    """CPU seconds that the trials called ``name`` used for each byte.
-
-    Raises:
-        LookupError: No measurement has such a trial.
-    """
+    """CPU seconds a byte of the trials called ``name``; `LookupError` if there are none."""
     return _collect(measurements, name, lambda trial: trial.cpu_seconds_per_byte)
 
 

@@ -13,8 +13,6 @@ rate alone with all others counts. Of an object store, the fastest setting (size
 of concurrent requests) of each node counts.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +23,9 @@ from tonnage.base.records.network_rounds import NET
 
 APART = 0.9
 """If both at once reach this share of each alone, reading and writing do not share the device."""
-READ, WRITE, BOTH = "ro", "wo", "rw"
-"""The trials that measure a sort's disks."""
-ALIKE = 0.05
-"""Disks whose rates differ by less than this share get the same amount of work."""
-GET, PUT = "get", "put"
-"""Operations of an object store."""
+READ, WRITE, BOTH = "ro", "wo", "rw"  # The trials that measure a sort's disks
+ALIKE = 0.05  # Disks whose rates differ by less than this share get the same amount of work
+GET, PUT = "get", "put"  # Operations of an object store
 
 
 @dataclass(frozen=True)
@@ -39,22 +34,18 @@ class NodeCapacity:
 
     read: float | None = None
     write: float | None = None
-    mixed: float | None = None
-    """Each way, while reading and writing at once."""
+    mixed: float | None = None  # Each way, while reading and writing at once
     send: float | None = None
     receive: float | None = None
     get: float | None = None
-    put: float | None = None
-    """``get`` and ``put``: from and to an object store."""
+    put: float | None = None  # ``get`` and ``put``: from and to an object store
 
     @property
     def slowest_disk_rate(self) -> float | None:
-        """The least of reading, writing and the mix."""
         return min((each for each in (self.read, self.write, self.mixed) if each), default=None)
 
     @property
     def is_shared(self) -> bool:
-        """Whether reading and writing share the disks."""
         if self.mixed is None:
             return False
         return not self.read or not self.write or self.mixed < APART * min(self.read, self.write)
@@ -78,12 +69,9 @@ class ClusterCapacity:
 def cluster_capacity(
     clusters: Iterable[ClusterMeasurement], nodes: Collection[str]
 ) -> ClusterCapacity:
-    """The measured capacity of ``nodes``.
+    """The measured capacity of ``nodes``, which are as many as the network rate is for.
 
-    Args:
-        clusters: Measurements of disks, of the network and of an object store. The last network
-            measurement of each node counts; of the others all trials do.
-        nodes: The participating nodes; the network rate is that of as many.
+    The last network measurement of each node counts; of disks and object stores all trials do.
     """
     trials: dict[str, dict[tuple[object, ...], list[float]]] = {}
     network: dict[str, NodeRates] = {}
@@ -112,8 +100,7 @@ def cluster_capacity(
 def work_shares(nodes: Mapping[str, NodeCapacity]) -> dict[str, float]:
     """Each node's share of a sort, by its slowest disk rate; nodes without a rate are omitted.
 
-    Nodes with similar rates get the same share: an extra partition for a rate that is higher by
-    chance would make all wait for that node.
+    Similar nodes get the same share: one more partition, given by chance, would make all wait.
     """
     found: dict[str, float] = {}
     of_group = 0.0

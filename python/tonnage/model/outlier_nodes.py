@@ -9,8 +9,6 @@ A link is judged by its rate with all others as its partners, each way. Shuffles
 slowest link sets the pace of all there, so one slow link makes all look slow.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,8 +20,7 @@ from tonnage.base.records.network_rounds import RECEIVE, SEND
 from tonnage.base.stats.outliers import LEAST_INSTANCES, outliers
 
 LEAST_ALIKE = 3
-LEVEL = 0.05
-"""Share of clusters without any slow machine in which one is reported."""
+LEVEL = 0.05  # Share of clusters without any slow machine in which one is reported
 FAULTY = "does not measure"
 FEW = f"fewer than {LEAST_INSTANCES} machines can be compared"
 RESOURCES = {"ro": "local read", "wo": "local write"}
@@ -36,8 +33,7 @@ class Suspect:
     """A machine that should be left out."""
 
     node: str
-    what: str
-    """The kind of trial in which it is slow, the direction of its slow link, or `FAULTY`."""
+    what: str  # The kind of trial in which it is slow, the direction of its slow link, or `FAULTY`
     ratio_to_median: float | None
     """Its rate over the median of its group; None if it did not complete its measurement."""
     confidence: float
@@ -46,16 +42,11 @@ class Suspect:
 
 @dataclass(frozen=True)
 class ScreeningResult:
-    """The result of a screening."""
-
-    suspects: list[Suspect]
-    """Faulty machines first, then from the slowest on."""
-    not_judged: dict[str, str]
-    """Nodes, each with the reason."""
+    suspects: list[Suspect]  # Faulty machines first, then from the slowest on
+    not_judged: dict[str, str]  # Nodes, each with the reason
 
     @property
     def decommission(self) -> list[str]:
-        """The suspect nodes, each once."""
         return sorted({each.node for each in self.suspects})
 
 
@@ -84,10 +75,7 @@ def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None)
 
 
 def why_too_few(types: Sequence[str | None]) -> str | None:
-    """Why no machine of these types can be judged; ``None`` if some can.
-
-    A type of ``None`` is unknown before the machine measures.
-    """
+    """Why no machine of these types can be judged; a type of ``None`` is not known yet."""
     counts = Counter(types)
     known = {type_: count for type_, count in counts.items() if type_ is not None}
     alike = [count for count in known.values() if count >= LEAST_ALIKE]
@@ -129,7 +117,6 @@ def measured_rates(
 
 
 def _of_disks(disks: ClusterMeasurement) -> dict[str, dict[str, float]]:
-    """Each node's median rate, by kind of trial."""
     trials: dict[str, dict[str, list[float]]] = {}
     for node in disks.nodes:
         for trial in node.measurement.trials if node.ok and node.measurement else []:
@@ -142,7 +129,6 @@ def _of_disks(disks: ClusterMeasurement) -> dict[str, dict[str, float]]:
 
 
 def _of_links(network: ClusterMeasurement | None) -> dict[str, dict[str, float]]:
-    """Each node's link rate, by direction."""
     found: dict[str, dict[str, float]] = {SEND: {}, RECEIVE: {}}
     well = {row.node for row in network.nodes if row.ok} if network else set()
     for link in network.links if network else []:

@@ -6,8 +6,6 @@ as in plans. The rounds of a reduction are represented by one, whose bottleneck 
 spent most time on.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ from tonnage.model.run_comparison.two_pass import COPY, PASSES, PLAN_RESOURCES, 
 from tonnage.model.two_pass import CPU
 
 Run = RunRecord | ReductionRecord
-PASS = "pass"
-"""A round of a reduction."""
+PASS = "pass"  # A round of a reduction
 OBJECTS = "object storage"
 
 
@@ -52,7 +49,7 @@ def name_of(run: Run) -> str:
 
 
 def nodes_of(run: Run) -> list[str]:
-    """The nodes of a run; none for a run on one machine outside a cluster."""
+    """The nodes of a run; none for a run outside a cluster."""
     if isinstance(run, ReductionRecord):
         return sorted({each.node for each in run.workers})
     return sorted(each.node for each in run.nodes)
@@ -79,7 +76,6 @@ def observed_phases(run: Run) -> list[ObservedPhase]:
 
 
 def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
-    """The passes of a sort or a MapReduce; replication after pass two is part of it."""
     compared = {each.name: each for each in compare(run).phases}
     if not {*PASSES} <= compared.keys() <= {*PASSES, COPY}:
         return

@@ -12,8 +12,6 @@ normal's reference posterior: Gelman et al., Bayesian Data Analysis, section 3.2
 Jeffreys' Dirichlet): ``s'^2 = s^2 (k - 1) / chi^2(k - 1)``, ``m' ~ N(m, s'^2 / k)``.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -24,8 +22,7 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.base.stats.distributions import gamma_quantiles, normal_quantiles
 
 Draws = npt.NDArray[np.float64]
-FEW = 8
-"""Spreads count as those of at least this many instances."""
+FEW = 8  # Spreads count as those of at least this many instances
 
 
 class ClusterDraws:
@@ -71,7 +68,6 @@ class ClusterDraws:
         return least * self._common(law)[:, None]
 
     def _shares(self, resource: str, modes: Sequence[Mode]) -> list[Draws]:
-        """The share of nodes in each mode, in each cluster."""
         if len(modes) == 1:
             return [np.ones(self.count)]
         drawn = [

@@ -1,17 +1,13 @@
 """Findings of a study in sentences: prediction, limit, bottlenecks, warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records import Phase, Study, Trial
 
-HIGH_LOAD = 0.5
-"""Runnable threads a core; above, other processes used a good part of the machine."""
-HIGH_SHARE = 0.05
-"""Share of the machine's core seconds; if others use more, they slow a sort down."""
+HIGH_LOAD = 0.5  # Runnable threads a core; above, other processes used a good part of the machine
+HIGH_SHARE = 0.05  # Share of the machine's core seconds; if others use more, they slow a sort down
 FEW_RATES = 4
 """Samples of a trial, one each 250 ms. The kernel throttles a device in slices of 100 ms, so rates
 are within 5 % over a second, and less exact over shorter times."""
@@ -45,7 +41,6 @@ def findings(study: Study) -> list[str]:
 
 
 def bottleneck_reason(phase: Phase) -> str:
-    """The reason for a phase's bottleneck, in words."""
     stage = next(stage for stage in phase.stages if stage.name == phase.bottleneck)
     busy = stage.busy_seconds / stage.workers / phase.seconds if phase.seconds else 0.0
     if stage.kind in ("read", "write"):
@@ -60,10 +55,7 @@ def bottleneck_reason(phase: Phase) -> str:
 
 
 def warnings(study: Study, host: Mapping[str, Sequence[float]] | None = None) -> list[str]:
-    """Reasons to distrust the figures.
-
-    ``host`` has the machine's counters during the sort, as in ``host.parquet``.
-    """
+    """Reasons to distrust the figures; ``host`` has the columns of ``host.parquet``."""
     found = []
     environment = study.environment
     if environment.debug_build:
@@ -102,7 +94,6 @@ def short_trial_warnings(trials: Iterable[Trial]) -> list[str]:
 
 
 def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> list[str]:
-    """Other users of the cores while the sort used ``own_seconds`` of them."""
     rose = {name: host[name][-1] - host[name][0] for name in (*CPU_USED, *CPU_UNUSED, CPU_STOLEN)}
     passed = sum(rose.values())
     by_others = sum(rose[name] for name in CPU_USED) - own_seconds
@@ -119,8 +110,7 @@ def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> li
     return found
 
 
-ASKED_FOR = "asked for"
-"""In the core's reason for slower disk I/O, if the settings requested it."""
+ASKED_FOR = "asked for"  # In the core's reason for slower disk I/O, if the settings requested it
 
 
 def _disk_warning(mode: dict[str, Any]) -> str | None:

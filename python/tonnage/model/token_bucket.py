@@ -10,8 +10,6 @@ Of buckets in series each bounds the time, and the longest bound is reached (gre
 Boudec and Thiran, Network Calculus, section 1.5).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,19 +25,14 @@ class TokenBucket:
 
     baseline: Floats
     burst: Floats
-    credit: Floats
-    """0 if there is none or it is unknown: a burst without known credit is not used."""
+    credit: Floats  # 0 if there is none or it is unknown: a burst without known credit is not used
 
     @staticmethod
     def constant(rate: float) -> TokenBucket:
-        """A bucket without credit."""
         return TokenBucket(np.asarray(rate), np.asarray(rate), np.asarray(0.0))
 
     def node_seconds(self, wanted: Floats, nodes: Floats, share: float) -> Floats:
-        """Node-seconds until ``nodes`` have carried ``wanted`` bytes in total.
-
-        ``share`` of the credit is available; the rest is for other phases.
-        """
+        """Node-seconds until ``nodes`` carried ``wanted`` bytes, with ``share`` of their credit."""
         kind = np.asarray(wanted).dtype
         slowness = (1 / self.baseline).astype(kind)
         if not np.any(self.credit):
@@ -49,10 +42,8 @@ class TokenBucket:
         return np.asarray(np.maximum(lasting, wanted * (1 / self.burst).astype(kind)))
 
     def capped(self, rate: float) -> TokenBucket:
-        """The same bucket with both rates limited to ``rate``."""
         lasting, burst = (np.minimum(each, rate) for each in (self.baseline, self.burst))
         return TokenBucket(lasting, burst, self.credit)
 
     def select(self, places: Any) -> TokenBucket:
-        """The buckets at these indices."""
         return TokenBucket(self.baseline[places], self.burst[places], self.credit[places])

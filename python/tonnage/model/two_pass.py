@@ -22,8 +22,6 @@ the model accepts rehearsals: small sorts that were run. The ratio of their time
 times is a factor for each pass; the time before and between their passes is added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,12 +33,10 @@ from tonnage.model.capacity import Capacity, Draws, cpu_per_byte, throughput
 
 PASSES = {"pass_one": "partition", "pass_two": "sort"}
 """The passes, and the trial that measures the CPU work of each."""
-DISK, CPU = "disk: read and write at once", "cpu"
-"""The resources that may limit a pass."""
+DISK, CPU = "disk: read and write at once", "cpu"  # The resources that may limit a pass
 CONFIDENCE = 0.9
 DRAWS = 20_000
-SEED = 20_141_105
-"""Fixed, so that the same measurements give the same draws."""
+SEED = 20_141_105  # Fixed, so that the same measurements give the same draws
 INTERVAL_RULE = (
     "middle 90 % of 20,000 draws; each capacity, and the slow-down of rehearsals, follows "
     "Student's t on the logarithms of its samples, with the same draw for both passes"
@@ -53,21 +49,16 @@ class SortShape:
 
     bytes: int
     cores: int
-    open_block_bytes: int
-    """Pass one: all open blocks together, when full."""
-    partition_bytes: int
-    """Pass two: one partition."""
+    open_block_bytes: int  # Pass one: all open blocks together, when full
+    partition_bytes: int  # Pass two: one partition
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """A small sort that was run."""
-
     shape: SortShape
     record: RunRecord
 
     def seconds(self, phase: str) -> float:
-        """Total seconds of the phases called ``phase``."""
         return sum(each.seconds for each in self.record.phases if each.name == phase)
 
     @property
@@ -80,10 +71,8 @@ class Rehearsal:
 class DiskMeasurements:
     """Measurements of the disks as the two passes use them; the same for a single device."""
 
-    pass_one: Sequence[Measurement]
-    """Reading the input devices, writing the scratch devices."""
-    pass_two: Sequence[Measurement]
-    """Reading the scratch devices, writing the output devices."""
+    pass_one: Sequence[Measurement]  # Reading the input devices, writing the scratch devices
+    pass_two: Sequence[Measurement]  # Reading the scratch devices, writing the output devices
 
 
 def predict(
@@ -94,17 +83,10 @@ def predict(
     *,
     made_at: str,
 ) -> Prediction:
-    """Predict the time of the sort, with an interval.
+    """Predict the time of the sort, with an interval; `LookupError` if a trial is missing.
 
-    Args:
-        shape: The sort.
-        disks: Measurements with trials ``rw``, ``ro`` and ``wo``.
-        cpu: Measurements with trials ``partition`` and ``sort``.
-        rehearsals: Small sorts on the same machine, to correct the model.
-        made_at: Now, ISO 8601.
-
-    Raises:
-        LookupError: A trial is missing.
+    ``disks`` need trials ``rw``, ``ro`` and ``wo``, ``cpu`` needs ``partition`` and ``sort``.
+    ``rehearsals`` ran on the same machine and correct the model.
     """
     passes = [_PassModel(name, disks, cpu) for name in PASSES]
     factors = [each.factors(rehearsals) for each in passes]
@@ -154,8 +136,6 @@ def limit_seconds(size_bytes: int, disks: DiskMeasurements) -> float:
 
 
 class _PassModel:
-    """One pass: its demands, and the capacities of disks and cores."""
-
     def __init__(self, name: str, disks: DiskMeasurements, cpu: Sequence[Measurement]) -> None:
         measurements = disks.pass_one if name == "pass_one" else disks.pass_two
         self._name = name

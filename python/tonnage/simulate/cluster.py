@@ -6,8 +6,6 @@ mode, then log-normally. From a distribution of slowest nodes, all nodes get its
 that all nodes of a cluster share is at its median; the interval of a plan includes it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ Events are the ends of these stages, and node failures. A failed node receives a
 from then on. Data for it is dropped, and the others continue, as in the core.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ bounded, so the slowest owner limits it. Every owner is used by every reader. So
 that is full fixes all readers, and a filling of N nodes costs N log N instead of N^3.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -6,8 +6,6 @@ and direction, and a block for each receiver. The driver's work is done here, wi
 and partitions, and timed.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 import time

@@ -1,7 +1,5 @@
 """Simulate a sort with slow and failing nodes, and tabulate the limits of other cluster sizes."""
 
-from __future__ import annotations
-
 import dataclasses
 import time
 from collections.abc import Mapping

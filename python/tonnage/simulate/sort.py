@@ -7,8 +7,6 @@ Nagaraja, Order Statistics, section 6.4). The partition of an input byte depends
 that is read again after a loss goes to the same partition, and all sizes add up to the byte.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -22,7 +22,7 @@ from tonnage.base.records.base import Record, RecordError, StoredFile, read_valu
 from tonnage.base.system.undo_journal import Undo
 from tonnage.run.two_pass import job_files
 
-RECORDED = ROOT / "tests" / "data" / "artifacts"
+RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 SIGNED = {
     *("autocorrelation", "slope_per_second", "deviations", "error_fraction", "niceness"),
     *("exit_code", "ramp_seconds", "skew_seconds"),

@@ -40,7 +40,7 @@ from tonnage.base.records.profile import Profile
 from tonnage.base.records.sweep import ReductionSweep
 from tonnage.provision.lab.record import LabRecord
 
-DATA = ROOT / "tests" / "data" / "artifacts"
+DATA = ROOT / "tests" / "support" / "recorded" / "artifacts"
 KINDS: dict[str, type[Record]] = {
     "analysis": Analysis,
     "environment": Environment,

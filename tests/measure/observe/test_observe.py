@@ -645,7 +645,7 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
 
 
 def test_a_job_keeps_fixed_times_and_single_core_limits() -> None:
-    seen = Observation.read(ROOT / "tests" / "data" / "artifacts" / "observation-1.json")
+    seen = Observation.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "observation-1.json")
     work = replace(
         seen.phases[0], name="work", grows=True, seconds=8.0, cpu_seconds=9.0, bottleneck="one core"
     )

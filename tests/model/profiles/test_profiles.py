@@ -331,7 +331,7 @@ def test_nodes_measured_each_alone_vary_as_nodes_do() -> None:
 
 
 def test_recorded_measurements_match_the_study() -> None:
-    study = Study.read(ROOT / "tests" / "data" / "study" / "study.json")
+    study = Study.read(ROOT / "tests" / "support" / "recorded" / "study" / "study.json")
     found = distributions(built(study.measurements, assigned=OfferAssignments(default=M)))
     for resource, name in (
         ("local both", "rw"),
@@ -351,7 +351,7 @@ def test_recorded_measurements_match_the_study() -> None:
 
 
 def test_records_without_a_machine_type_are_read() -> None:
-    old = Measurement.read(ROOT / "tests" / "data" / "artifacts" / "measurement-1.json")
+    old = Measurement.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "measurement-1.json")
     assert old.environment and old.environment.machine_type is None
     with_host = built([old])
     assert with_host.offers == []

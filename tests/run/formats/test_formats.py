@@ -1,4 +1,4 @@
-"""Files of rows: chunks are all of them, once; files of other kinds are told from each other."""
+"""Formats: chunks hold each row once, and files of other kinds are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row group is decoded out of its own bytes, by whoever asks and no other thread."""
+"""A row group is decoded from its own bytes, by the calling thread."""
 
 from __future__ import annotations
 

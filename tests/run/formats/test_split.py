@@ -1,4 +1,4 @@
-"""A file in parts: all of its rows once, in order, cut where rows begin; or nothing at all."""
+"""A file is split into parts with all of its rows in order, or nothing is written."""
 
 from __future__ import annotations
 

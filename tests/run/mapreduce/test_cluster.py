@@ -1,4 +1,4 @@
-"""A MapReduce on a fleet whose machines are threads here: what one machine makes of it, or none."""
+"""A MapReduce on a cluster of threads gives the result of one machine, or none."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def listed(room: Path) -> list[dict[str, Any]]:
 
 
 def rows_of(room: Path, record: RunRecord) -> Rows:
-    """What a job on a fleet wrote, in the order of its parts; nothing else is left."""
+    """What a job on a cluster wrote, in the order of its parts; nothing else is left."""
     files = listed(room)
     assert record.written_records == sum(each["records"] for each in files)
     for node in {each.node for each in record.nodes if each.lost is None}:
@@ -101,7 +101,7 @@ def alone(room: Path, job: MapReduce, inputs: Sequence[Input]) -> Rows:
 def on_fleet(
     room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines, **more: Any
 ) -> tuple[RunRecord, Rows]:
-    """What a fleet makes of it."""
+    """What a cluster makes of it."""
     record = run_two_pass(cluster, room / "job", asked(room, job, inputs, **more))
     return record, rows_of(room, record)
 
@@ -282,7 +282,7 @@ LISTED = MapReduce(map=words)
 def replicated(
     room: Path, job: MapReduce, inputs: Sequence[Input], cluster: SortMachines
 ) -> tuple[RunRecord, Rows]:
-    """What a fleet makes of it, with copies."""
+    """What a cluster makes of it, with copies."""
     record, found = on_fleet(room, job, inputs, cluster, durability="replicated")
     has_copies(room, record, "reduced.json")
     return record, found
@@ -531,7 +531,9 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     inputs = texts(disk, 30)
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
-    with pytest.raises(core.UsageError, match="was begun with functions .* give the same to resume it"):
+    with pytest.raises(
+        core.UsageError, match="was begun with functions .* give the same to resume it"
+    ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
 

@@ -1,4 +1,4 @@
-"""MapReduce: what comes out is what plain Python makes of the same, whatever the data are."""
+"""MapReduce gives the same results as plain Python, whatever the data."""
 
 import base64
 import collections

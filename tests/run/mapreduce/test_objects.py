@@ -1,4 +1,4 @@
-"""A MapReduce from and to object storage: of one machine, and of several, as threads here."""
+"""A MapReduce from and to object storage, on one machine and on a cluster of threads."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def rows_of(room: Path, bucket: Bucket, record: RunRecord) -> Rows:
 def on_fleet(
     room: Path, bucket: Bucket, cluster: SortMachines, **more: Any
 ) -> tuple[RunRecord, Rows]:
-    """What a fleet makes of it."""
+    """What a cluster makes of it."""
     record = run_two_pass(cluster, room / "job", asked(room, bucket, **more))
     return record, rows_of(room, bucket, record)
 

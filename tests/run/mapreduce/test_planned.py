@@ -1,4 +1,4 @@
-"""`run mapreduce --cluster --plan`: as a sort's plan, with what functions make of their input."""
+"""`run mapreduce --cluster --plan`: the plan is followed, and compared with the run."""
 
 from __future__ import annotations
 
@@ -88,9 +88,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     }
     *_, size, copies, mapped, reduced = found.notes
     assert size.startswith("it was planned for 760 kB")
-    assert (
-        copies == "replication after pass two is planned, and compared, as part of it"
-    )
+    assert copies == "replication after pass two is planned, and compared, as part of it"
     one, two, copying = found.phases
     assert one.came_seconds == one.seconds and copying.came_seconds is None
     assert two.came_seconds == two.seconds + copying.seconds
@@ -104,7 +102,10 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
         assert formatting.significant(share) in said
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err
-    assert "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown." in said.err
+    assert (
+        "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown."
+        in said.err
+    )
     assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
     # The same command, when all is done: nothing is done again, and all is told again.
     assert count(disk, monkeypatch, SortMachines(*NODES), plan=plan) == record

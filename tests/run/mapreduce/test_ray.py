@@ -1,4 +1,4 @@
-"""`tonnage run mapreduce --cluster` on a real Ray cluster here, and what befalls its nodes."""
+"""`tonnage run mapreduce --cluster` on a real Ray cluster, with faults of its nodes."""
 
 from __future__ import annotations
 

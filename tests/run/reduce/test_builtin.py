@@ -1,4 +1,4 @@
-"""The reductions that are there: each is what NumPy makes of all rows at once, in any order."""
+"""Built-in reductions give the same results as NumPy over all rows, in any order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, and inputs, that are careless: the job ends, and says what was wrong."""
+"""Careless reductions and inputs: the job ends, and tells what was wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions: what comes out is what NumPy says of all rows, wherever they lie."""
+"""Reductions give the same results as NumPy over all rows, wherever these are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests at once of a reduction begin with what was enough when its store was measured."""
+"""Tuning of requests starts with the number that sufficed when the store was measured."""
 
 from __future__ import annotations
 

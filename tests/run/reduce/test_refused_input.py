@@ -1,4 +1,4 @@
-"""Input that cannot be used: it is named, nothing is written, and the exit code says so."""
+"""Unusable input is named, nothing is written, and the exit code tells it."""
 
 from __future__ import annotations
 

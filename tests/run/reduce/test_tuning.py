@@ -1,4 +1,4 @@
-"""How many requests at once: found of what a store gives, which is simulated here."""
+"""Tuning of concurrent requests, against a simulated store."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def test_words_say_what_json_says(tonnage: Tonnage, disk: Path) -> None:
 
 
 def test_words_are_few_however_often_a_phase_came() -> None:
-    record = RunRecord.read(ROOT / "tests" / "data" / "artifacts" / "run-1.json")
+    record = RunRecord.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "run-1.json")
     mode = {"engine": "io_uring", "registered": True, "direct": True, "why": None}
     phase = replace(record.phases[0], disk_modes=[mode], seconds=0.025)
     again = [

@@ -5,8 +5,6 @@ A measurement's directory holds ``begun.json``, the measurement without its tria
 holds such a directory for each node; ``fleet.json`` has the measurements of all nodes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec import structs

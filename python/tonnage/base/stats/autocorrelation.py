@@ -6,8 +6,6 @@ also captures slow correlation under fast noise: a disk that alternates between 
 result never exceeds the number of values.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tonnage.base.stats.samples import FloatArray, Floats, checked

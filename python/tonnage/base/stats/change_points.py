@@ -11,8 +11,6 @@ change-points in the mean of an AR(1) process).
 A drift is reported as a staircase of steps.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -8,8 +8,6 @@ the level over the number of tests. So a cluster with nothing to find has a find
 cases, 1 % for each kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The bandwidth is Silverman's rule of thumb, ``0.9 min(s, IQR / 1.34) n^(-1/5)`` 
 used. The rule of thumb assumes one hump and oversmooths several: see `multimodality` for those.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

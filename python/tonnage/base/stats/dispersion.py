@@ -6,8 +6,6 @@ measurements. Then the mean absolute deviation times ``sqrt(pi / 2)`` replaces i
 Hoaglin 1993, section 3.3). The robust scale is zero only if all values are equal.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

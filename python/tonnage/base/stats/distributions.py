@@ -7,8 +7,6 @@ Functions, 8.11.4). Tests compare both with SciPy's. The others are SciPy's spec
 ``scipy.stats`` takes a second to import.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

@@ -5,8 +5,6 @@ Bins are (upper edge, count), the non-empty ones of an HDR histogram. Sources wi
 configuration share edges, so merging is exact; otherwise the union of the edges is kept.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

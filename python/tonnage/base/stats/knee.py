@@ -5,8 +5,6 @@ of the best. It is a rule, not an estimate: a curve that is flat near its top ma
 when it is measured again.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

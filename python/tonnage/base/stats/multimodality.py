@@ -17,8 +17,6 @@ the modal interval between the greatest convex minorant and the least concave ma
 distance no longer grows.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ Westfall and Young 1993). It holds for any number of instances, and for small cl
 closer to the median than `LEAST_SHARE` are not reported, however significant.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ The usual null for correlated noise, shuffled blocks, fails here: blocks shorter
 also break slow noise, which then passes for a cycle, and longer blocks keep the cycle.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

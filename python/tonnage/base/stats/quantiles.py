@@ -7,8 +7,6 @@ Performance Evaluation, theorem 2.1). Ranks are chosen so that each side errs by
 ``1 - confidence``. If even the extremes err more, the interval is not estimable.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -12,8 +12,6 @@ Checking after each run and stopping once the precision suffices makes intervals
 they are, since lucky streaks stop more often. They hold less often than `confidence`.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Types that all estimators share: checked samples, series and intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

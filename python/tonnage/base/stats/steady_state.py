@@ -7,8 +7,6 @@ a slow ramp of steps deceives it, and a cycle longer than the window delays it. 
 its window and tolerance.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

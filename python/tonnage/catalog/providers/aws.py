@@ -3,8 +3,6 @@
 A spot average outside its own range is of another time, and is dropped.
 """
 
-from __future__ import annotations
-
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Spot, VolumeLink
 from tonnage.catalog.providers.schema import (

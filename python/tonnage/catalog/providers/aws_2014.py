@@ -3,8 +3,6 @@
 "Up to 10 Gigabit" is a burst, so it has no peak here, and no baseline is known at all.
 """
 
-from __future__ import annotations
-
 import re
 
 from tonnage.catalog.csv_rows import CsvRow

@@ -4,8 +4,6 @@ Tables are written in the schema of the shipped catalogs, each atomically, with 
 in each row. Figures that AWS does not publish stay blank.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

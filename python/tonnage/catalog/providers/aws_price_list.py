@@ -5,8 +5,6 @@ of its price, each with a unit (AWS Price List API, GetProducts). The first tier
 counts. An item with several prices counts as having none.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict

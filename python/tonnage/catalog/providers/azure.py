@@ -1,7 +1,5 @@
 """Azure: its zeros of throughput, and figures that no machine can have, mean unknown."""
 
-from __future__ import annotations
-
 import re
 
 from tonnage.catalog.csv_rows import CsvRow

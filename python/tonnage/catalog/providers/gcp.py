@@ -1,7 +1,5 @@
 """Google Cloud: its egress figure is a limit without a promise, so no baseline is known."""
 
-from __future__ import annotations
-
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import (

@@ -1,7 +1,5 @@
 """A lab's own catalog: the disks' bytes and rates are those of all disks of one machine."""
 
-from __future__ import annotations
-
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import Billing, Disks, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import MB, Schema, on_demand_price

@@ -3,8 +3,6 @@
 Each provider's file has its columns, how a row becomes an offer, and corrections of its source.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A catalog's companion tables: its kinds of volumes, and its object storage."""
 
-from __future__ import annotations
-
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Grant, ObjectStore, VolumeKind
 from tonnage.catalog.providers.schema import MIB

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option, Size
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.extras import refuse_missing_extra
@@ -55,58 +56,40 @@ def parse_capacity(text: str) -> int:
 def ls(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[CATALOG...]",
-            help="Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
-            "is given; otherwise the catalogs themselves are listed.",
-        ),
+        Argument("[CATALOG...]", "Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
+            "is given; otherwise the catalogs themselves are listed."),
     ] = None,
     provider: Annotated[
         str | None,
-        typer.Option("--provider", metavar="NAME", help="aws, azure, gcp or lab."),
+        Option("--provider", "NAME", "aws, azure, gcp or lab."),
     ] = None,
     arch: Annotated[
         str | None,
-        typer.Option("--arch", metavar="NAME", help="x86_64 or arm64."),
+        Option("--arch", "NAME", "x86_64 or arm64."),
     ] = None,
     min_vcpus: Annotated[
         float | None,
-        typer.Option("--min-vcpus", parser=number(0, 1_000_000), metavar="N", help="Fewest vCPUs."),
+        Option("--min-vcpus", "N", "Fewest vCPUs.", number(0, 1_000_000)),
     ] = None,
     min_memory: Annotated[
         int | None,
-        typer.Option("--min-memory", parser=parse_capacity, metavar="SIZE", help="Least memory."),
+        Size("--min-memory", "Least memory.", parse_capacity),
     ] = None,
     min_local_disk: Annotated[
         int | None,
-        typer.Option(
-            "--min-local-disk",
-            parser=parse_capacity,
-            metavar="SIZE",
-            help="Least total size of local disks.",
-        ),
+        Size("--min-local-disk", "Least total size of local disks.", parse_capacity),
     ] = None,
     min_network: Annotated[
         int | None,
-        typer.Option(
-            "--min-network",
-            parser=parse_rate,
-            metavar="RATE",
-            help="Least sustained bandwidth of the network, like 10Gbit; bursts do not count.",
-        ),
+        Option("--min-network", "RATE", "Least sustained bandwidth of the network, like 10Gbit; bursts do not count.", parse_rate),
     ] = None,
     max_price: Annotated[
         float | None,
-        typer.Option(
-            "--max-price",
-            parser=parse_usd,
-            metavar="USD",
-            help="Highest on-demand price per hour.",
-        ),
+        Option("--max-price", "USD", "Highest on-demand price per hour.", parse_usd),
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option("--sort", metavar="BY", help=f"Order: {', '.join(SORTS)}. Default: price."),
+        Option("--sort", "BY", f"Order: {', '.join(SORTS)}. Default: price."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -148,15 +131,11 @@ def ls(
 
 def show(
     name: Annotated[
-        str, typer.Argument(metavar="OFFER", help="Machine type: TYPE, or PROVIDER/TYPE.")
+        str, Argument("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")
     ],
     catalog: Annotated[
         str | None,
-        typer.Option(
-            "--catalog",
-            metavar="NAME",
-            help="Its catalog, by name or as a CSV file. Default: each provider's newest.",
-        ),
+        Option("--catalog", "NAME", "Its catalog, by name or as a CSV file. Default: each provider's newest."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -182,10 +161,10 @@ def show(
 
 def diff(
     before: Annotated[
-        str, typer.Argument(metavar="BEFORE", help="A catalog's name, or a CSV file.")
+        str, Argument("BEFORE", "A catalog's name, or a CSV file.")
     ],
     after: Annotated[
-        str, typer.Argument(metavar="AFTER", help="Another one of the same provider.")
+        str, Argument("AFTER", "Another one of the same provider.")
     ],
     as_json: Json = False,
 ) -> None:
@@ -206,25 +185,17 @@ def diff(
 
 
 def refresh(
-    provider: Annotated[str, typer.Argument(metavar="PROVIDER", help=f"{', '.join(REFRESHABLE)}.")],
+    provider: Annotated[str, Argument("PROVIDER", f"{', '.join(REFRESHABLE)}.")],
     region: Annotated[
-        str, typer.Option("--region", metavar="NAME", help="Region of the provider.")
+        str, Option("--region", "NAME", "Region of the provider.")
     ] = "us-east-1",
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE.csv",
-            help="File of the catalog. Default: named by provider, region and day, here.",
-        ),
+        Option("--output", "FILE.csv", "File of the catalog. Default: named by provider, region and day, here."),
     ] = None,
     endpoint_url: Annotated[
         str | None,
-        typer.Option(
-            "--endpoint-url",
-            metavar="URL",
-            help="Address of a server to ask instead of AWS, for tests.",
-        ),
+        Option("--endpoint-url", "URL", "Address of a server to ask instead of AWS, for tests."),
     ] = None,
     as_json: Json = False,
 ) -> None:

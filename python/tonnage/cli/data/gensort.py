@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.types import LARGEST, Json, whole_number
@@ -16,27 +17,20 @@ from tonnage.cli.options.types import LARGEST, Json, whole_number
 def gensort(
     records: Annotated[
         int,
-        typer.Argument(
-            parser=whole_number(0, LARGEST // 100), metavar="RECORDS", help="Number of records."
-        ),
+        Argument("RECORDS", "Number of records.", whole_number(0, LARGEST // 100)),
     ],
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Files that share the records.")
+        list[Path], Argument("FILE...", "Files that share the records.")
     ],
     ascii_records: Annotated[
-        bool, typer.Option("--ascii", help="ASCII records instead of binary ones.")
+        bool, Switch("--ascii", "ASCII records instead of binary ones.")
     ] = False,
     start: Annotated[
         int,
-        typer.Option(
-            "--start",
-            parser=whole_number(0, (1 << 128) - 1),
-            metavar="N",
-            help="Number of the first record.",
-        ),
+        Count("--start", "Number of the first record.", 0, (1 << 128) - 1),
     ] = default("0"),
     skew: Annotated[
-        bool, typer.Option("--skew", help="Skewed keys instead of uniform ones.")
+        bool, Switch("--skew", "Skewed keys instead of uniform ones.")
     ] = False,
     as_json: Json = False,
 ) -> None:

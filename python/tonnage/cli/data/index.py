@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
@@ -21,11 +22,8 @@ def index(
     *,
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT...",
-            help="Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options.",
-        ),
+        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
+            "options."),
     ],
     chunks: ChunkOptions,
     endpoint: EndpointUrl = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import Dtype, InputFormat
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
@@ -21,24 +22,19 @@ MOST = 99_999
 def split(
     *,
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file, or an object: s3://BUCKET/KEY.")
+        str, Argument("FILE", "A file, or an object: s3://BUCKET/KEY.")
     ],
     output: Annotated[
         str,
-        typer.Option("--output", metavar="DIR", help="New directory for the parts."),
+        Option("--output", "DIR", "New directory for the parts."),
     ],
     parts: Annotated[
         int | None,
-        typer.Option("--parts", parser=whole_number(1, MOST), metavar="N", help="Number of parts."),
+        Count("--parts", "Number of parts.", 1, MOST),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            parser=whole_number(1, MOST),
-            metavar="N",
-            help="Make as many parts, of at most 256 MiB, as this many workers can share evenly.",
-        ),
+        Count("--workers", "Make as many parts, of at most 256 MiB, as this many workers can share evenly.", 1, MOST),
     ] = None,
     format: InputFormat = None,
     dtype: Dtype = None,

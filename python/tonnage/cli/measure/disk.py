@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option
 from tonnage.cli.measure.options import (
     Measure,
     MeasureOptions,
@@ -33,21 +34,13 @@ def measure_disk(
     *,
     directory: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--dir",
-            metavar="DIR...",
-            help="A directory on each device. Of several, the first half is read and the rest "
-            "written; a single one does both. Default: here.",
-        ),
+        Option("--dir", "DIR...", "A directory on each device. Of several, the first half is read and the rest "
+            "written; a single one does both. Default: here."),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option(
-            "--mode",
-            metavar="MODE...",
-            help="rw (read and write), ro (read), wo (write), headroom (without disks). Default: "
-            "all.",
-        ),
+        Option("--mode", "MODE...", "rw (read and write), ro (read), wo (write), headroom (without disks). Default: "
+            "all."),
     ] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),

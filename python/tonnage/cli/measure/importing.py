@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.files import command_line
@@ -18,15 +19,11 @@ from tonnage.cli.output.trials import metric_line, scorecard_line
 def import_files(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Output of a tool; may be compressed with zstd."),
+        Argument("FILE...", "Output of a tool; may be compressed with zstd."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Directory for the measurements, for tonnage report. Default: print only.",
-        ),
+        Option("--output", "DIR", "Directory for the measurements, for tonnage report. Default: print only."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option, Size, Switch
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison
@@ -27,67 +28,39 @@ def measure_layouts(
     *,
     device: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[DEVICE...]",
-            help="Block devices, or files to use as loop devices; nothing else is touched. Without "
-            "any, only clean up after a killed command.",
-        ),
+        Argument("[DEVICE...]", "Block devices, or files to use as loop devices; nothing else is touched. Without "
+            "any, only clean up after a killed command."),
     ] = None,
     layout: Annotated[
         list[str] | None,
-        typer.Option(
-            "--layout",
-            metavar="LAYOUT...",
-            help="single (the first device), separate (a file system on each), jbod, raid0 (one "
-            "file system over all). Default: all, or single with one device.",
-        ),
+        Option("--layout", "LAYOUT...", "single (the first device), separate (a file system on each), jbod, raid0 (one "
+            "file system over all). Default: all, or single with one device."),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option(
-            "--mode",
-            metavar="MODE...",
-            help="wo (write), ro (read), rw (read and write). Default: all.",
-        ),
+        Option("--mode", "MODE...", "wo (write), ro (read), rw (read and write). Default: all."),
     ] = None,
     file_system: Annotated[
         str | None,
-        typer.Option(
-            "--file-system",
-            metavar="NAME",
-            help="xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
-            "this machine can make all layouts.",
-        ),
+        Option("--file-system", "NAME", "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
+            "this machine can make all layouts."),
     ] = None,
     stripe: Annotated[
         int | None,
-        typer.Option(
-            "--stripe",
-            parser=parse_size,
-            metavar="SIZE",
-            help="Stripe size of a raid0 on LVM. Default: 512KiB.",
-        ),
+        Size("--stripe", "Stripe size of a raid0 on LVM. Default: 512KiB."),
     ] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),
     repetitions: Annotated[
         int,
-        typer.Option(
-            "--repetitions",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help="How often each layout is made and measured.",
-        ),
+        Count("--repetitions", "How often each layout is made and measured.", 1, 10_000),
     ] = default("3"),
     memory: Memory = default("1GiB"),
     seed: Seed = default("1"),
     destroy: Annotated[
         bool,
-        typer.Option(
-            "--destroy",
-            help="Also use devices that hold data, which is lost. A device in use is refused "
-            "anyway.",
-        ),
+        Switch("--destroy", "Also use devices that hold data, which is lost. A device in use is refused "
+            "anyway."),
     ] = False,
     results: ResultOptions,
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.cli.measure.cluster import measure_and_print
@@ -58,72 +59,39 @@ def measure_net(
     *,
     endpoints: Annotated[
         int | None,
-        typer.Option(
-            "--endpoints",
-            parser=whole_number(2, 64),
-            metavar="N",
-            help=f"Processes of this machine that take part. Default: {ENDPOINTS}.",
-        ),
+        Count("--endpoints", f"Processes of this machine that take part. Default: {ENDPOINTS}.", 2, 64),
     ] = None,
     connections: Annotated[
         list[int] | None,
-        typer.Option(
-            "--connections",
-            parser=whole_number(1, 64),
-            metavar="N...",
-            help="TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
-            "and 4.",
-        ),
+        Option("--connections", "N...", "TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
+            "and 4.", whole_number(1, 64)),
     ] = None,
     block: Annotated[
         int | None,
-        typer.Option(
-            "--block",
-            parser=parse_block,
-            metavar="SIZE",
-            help="Bytes that a connection sends at a time, by default 512KiB as in a sort. Only "
-            "whole blocks count: over a slow link give less, or more --seconds.",
-        ),
+        Size("--block", "Bytes that a connection sends at a time, by default 512KiB as in a sort. Only "
+            "whole blocks count: over a slow link give less, or more --seconds.", parse_block),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            "--seconds",
-            parser=duration(0.1, 1_000_000),
-            metavar="TIME",
-            help=f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, where there are many, "
-            f"{CLUSTER_SECONDS:g}s.",
-        ),
+        Time("--seconds", f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, where there are many, "
+            f"{CLUSTER_SECONDS:g}s.", duration(0.1, 1_000_000)),
     ] = None,
     one_way: Annotated[
         bool,
-        typer.Option("--one-way", help="Only the first endpoint sends, instead of all to all."),
+        Switch("--one-way", "Only the first endpoint sends, instead of all to all."),
     ] = False,
     namespaces: Annotated[
         bool,
-        typer.Option(
-            "--namespaces",
-            help="Give each endpoint a network namespace of its own on a bridge, instead of "
-            "loopback. Needs root.",
-        ),
+        Switch("--namespaces", "Give each endpoint a network namespace of its own on a bridge, instead of "
+            "loopback. Needs root."),
     ] = False,
     rate: Annotated[
         int | None,
-        typer.Option(
-            "--rate",
-            parser=parse_rate,
-            metavar="RATE",
-            help="With --namespaces: bandwidth of each endpoint's link each way, like 1Gbit.",
-        ),
+        Option("--rate", "RATE", "With --namespaces: bandwidth of each endpoint's link each way, like 1Gbit.", parse_rate),
     ] = None,
     sizes: Annotated[
         list[int] | None,
-        typer.Option(
-            "--sizes",
-            parser=whole_number(2, 10_000),
-            metavar="N...",
-            help="With --cluster: how many nodes send all to all. Default: 2, 4, 8 ... and all.",
-        ),
+        Option("--sizes", "N...", "With --cluster: how many nodes send all to all. Default: 2, 4, 8 ... and all.", whole_number(2, 10_000)),
     ] = None,
     seed: Seed = default("1"),
     repetition: RepetitionOptions,

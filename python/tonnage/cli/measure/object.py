@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option, Size, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Metric
 from tonnage.cli.measure.options import Measure, MeasureOptions, RepetitionOptions, Seed
@@ -31,63 +32,34 @@ def measure_object(
     *,
     place: Annotated[
         str,
-        typer.Argument(
-            metavar="s3://BUCKET/PREFIX",
-            help="Where test objects go: a folder of their own, removed at the end. Keys and region "
-            "come from AWS_ variables or ~/.aws.",
-        ),
+        Argument("s3://BUCKET/PREFIX", "Where test objects go: a folder of their own, removed at the end. Keys and region "
+            "come from AWS_ variables or ~/.aws."),
     ],
     endpoint: EndpointUrl = None,
     operation: Annotated[
         list[str] | None,
-        typer.Option(
-            "--operation",
-            metavar="OPERATION...",
-            help="get (ranges), put (objects of one chunk), multipart (parts of one upload, at "
-            "least 5 MiB). Default: get and put.",
-        ),
+        Option("--operation", "OPERATION...", "get (ranges), put (objects of one chunk), multipart (parts of one upload, at "
+            "least 5 MiB). Default: get and put."),
     ] = None,
     chunk: Annotated[
         list[int] | None,
-        typer.Option(
-            "--chunk-size",
-            parser=parse_size,
-            metavar="SIZE...",
-            help="Bytes that one request moves. Default: 1MiB, 4MiB and 16MiB.",
-        ),
+        Option("--chunk-size", "SIZE...", "Bytes that one request moves. Default: 1MiB, 4MiB and 16MiB.", parse_size),
     ] = None,
     requests: Annotated[
         list[int] | None,
-        typer.Option(
-            "--requests",
-            parser=whole_number(1, 1024),
-            metavar="N...",
-            help="Concurrent requests to object storage. Default: 1, 2, 4, 8 and 16.",
-        ),
+        Option("--requests", "N...", "Concurrent requests to object storage. Default: 1, 2, 4, 8 and 16.", whole_number(1, 1024)),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option(
-            "--seconds",
-            parser=duration(0.2, 1_000_000),
-            metavar="TIME",
-            help="Duration of a trial.",
-        ),
+        Time("--seconds", "Duration of a trial.", duration(0.2, 1_000_000)),
     ] = default("5"),
     objects: Annotated[
         int,
-        typer.Option(
-            "--objects",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help="Number of objects to read from.",
-        ),
+        Count("--objects", "Number of objects to read from.", 1, 10_000),
     ] = default("4"),
     object_size: Annotated[
         int,
-        typer.Option(
-            "--object-size", parser=parse_size, metavar="SIZE", help="Size of each of them."
-        ),
+        Size("--object-size", "Size of each of them."),
     ] = default("64MiB"),
     seed: Seed = default("1"),
     repetition: RepetitionOptions,

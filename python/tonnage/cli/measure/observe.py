@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
@@ -20,50 +21,28 @@ from tonnage.cli.output.observation import observation_lines
 def observe(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="-- COMMAND...", help="Command to run and watch, after --."),
+        Argument("-- COMMAND...", "Command to run and watch, after --."),
     ] = None,
     pid: Annotated[
         list[int] | None,
-        typer.Option(
-            "--pid",
-            parser=whole_number(1, 1 << 22),
-            metavar="PID...",
-            help="Watch running processes and their children, until they end or Ctrl-C.",
-        ),
+        Option("--pid", "PID...", "Watch running processes and their children, until they end or Ctrl-C.", whole_number(1, 1 << 22)),
     ] = None,
     interval: Annotated[
         float,
-        typer.Option(
-            "--interval",
-            parser=duration(0.01, 3600),
-            metavar="TIME",
-            help="Interval between samples; it grows with the duration.",
-        ),
+        Time("--interval", "Interval between samples; it grows with the duration.", duration(0.01, 3600)),
     ] = default("0.05"),
     data: Annotated[
         int | None,
-        typer.Option(
-            "--data",
-            parser=parse_measurable,
-            metavar="SIZE",
-            help="Size of the command's input. Default: what the first phase reads.",
-        ),
+        Size("--data", "Size of the command's input. Default: what the first phase reads.", parse_measurable),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Directory for the results. Default: a new tonnage-observe-N here.",
-        ),
+        Option("--output", "DIR", "Directory for the results. Default: a new tonnage-observe-N here."),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Print the observation as one JSON document; the command's standard output goes "
-            "to standard error.",
-        ),
+        Switch("--json", "Print the observation as one JSON document; the command's standard output goes "
+            "to standard error."),
     ] = False,
 ) -> None:
     """Run a command, record its use of this machine, and find its phases and bottlenecks.

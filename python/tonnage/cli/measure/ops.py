@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option, Time
 from tonnage.cli.measure.options import (
     ENGINES,
     MOST_REPETITIONS,
@@ -38,41 +39,23 @@ def measure_ops(
     operation: Operations = None,
     suite: Annotated[
         str,
-        typer.Option(
-            "--suite",
-            metavar="SUITE",
-            help="explore: short trials at several queue depths; steady: the same, then long "
-            "trials at the smallest queue depth within 5 % of the best.",
-        ),
+        Option("--suite", "SUITE", "explore: short trials at several queue depths; steady: the same, then long "
+            "trials at the smallest queue depth within 5 % of the best."),
     ] = "explore",
     queue_depth: Annotated[
         list[int] | None,
-        typer.Option(
-            "--queue-depth",
-            parser=whole_number(1, 4096),
-            metavar="N...",
-            help="Operations in flight. Default: several, depending on the operation.",
-        ),
+        Option("--queue-depth", "N...", "Operations in flight. Default: several, depending on the operation.", whole_number(1, 4096)),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(
-            "--seconds",
-            parser=duration(0.2, 1_000_000),
-            metavar="TIME",
-            help="Duration of a trial. Default: 5s for explore, 120s for steady.",
-        ),
+        Time("--seconds", "Duration of a trial. Default: 5s for explore, 120s for steady.", duration(0.2, 1_000_000)),
     ] = None,
     file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",
     submission: Annotated[
         str,
-        typer.Option(
-            "--submission",
-            metavar="HOW",
-            help="single: submit each operation at once; batched: replace all finished operations "
-            "with one system call (less CPU, slightly later).",
-        ),
+        Option("--submission", "HOW", "single: submit each operation at once; batched: replace all finished operations "
+            "with one system call (less CPU, slightly later)."),
     ] = "single",
     seed: Seed = default("1"),
     repetition: RepetitionOptions,

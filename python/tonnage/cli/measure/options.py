@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.cluster import NODE, ClusterAddress, Nodes
@@ -39,113 +40,60 @@ MOST_REPETITIONS = 30
 
 Operations = Annotated[
     list[str] | None,
-    typer.Option(
-        "--operation",
-        metavar="OPERATION...",
-        help="read4k, read4m, write4k, write4m (each write durable), write4k-64 (one write in 64 "
-        "durable). Default: all.",
-    ),
+    Option("--operation", "OPERATION...", "read4k, read4m, write4k, write4m (each write durable), write4k-64 (one write in 64 "
+        "durable). Default: all."),
 ]
 Directory = Annotated[
     Path,
-    typer.Option("--dir", metavar="DIR", help="Directory on the device to measure."),
+    Option("--dir", "DIR", "Directory on the device to measure."),
 ]
 FileSize = Annotated[
     int,
-    typer.Option(
-        "--file-size",
-        parser=parse_measurable,
-        metavar="SIZE",
-        help="Size of the test file; make it larger than any cache of the device or host.",
-    ),
+    Size("--file-size", "Size of the test file; make it larger than any cache of the device or host.", parse_measurable),
 ]
 EngineName = Annotated[
     str,
-    typer.Option(
-        "--engine",
-        metavar="ENGINE",
-        help="ring: one io_uring for all operations; sync: one blocking thread each.",
-    ),
+    Option("--engine", "ENGINE", "ring: one io_uring for all operations; sync: one blocking thread each."),
 ]
 TrialSize = Annotated[
     int,
-    typer.Option(
-        "--size",
-        parser=parse_measurable,
-        metavar="SIZE",
-        help="Most bytes that a trial reads, and most that it writes.",
-    ),
+    Size("--size", "Most bytes that a trial reads, and most that it writes.", parse_measurable),
 ]
 TrialSeconds = Annotated[
     float,
-    typer.Option(
-        "--seconds",
-        parser=duration(0.1, 1_000_000),
-        metavar="TIME",
-        help="Longest duration of a trial.",
-    ),
+    Time("--seconds", "Longest duration of a trial.", duration(0.1, 1_000_000)),
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed",
-        parser=whole_number(0, 1 << 62),
-        metavar="N",
-        help="Seed of everything that is random.",
-    ),
+    Count("--seed", "Seed of everything that is random.", 0, 1 << 62),
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option(
-        "--repetitions",
-        parser=whole_number(1, 10_000),
-        metavar="N",
-        help=f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
-        f"most {MOST_REPETITIONS}.",
-    ),
+    Count("--repetitions", f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
+        f"most {MOST_REPETITIONS}.", 1, 10_000),
 ]
 UntilConfidence = Annotated[
     float | None,
-    typer.Option(
-        "--until-confidence",
-        parser=parse_share,
-        metavar="PERCENT",
-        help="Repeat until the median's 95 % confidence interval is this narrow, like 2%.",
-    ),
+    Option("--until-confidence", "PERCENT", "Repeat until the median's 95 % confidence interval is this narrow, like 2%.", parse_share),
 ]
 OneAtATime = Annotated[
     bool,
-    typer.Option(
-        "--one-at-a-time", help="With --cluster: measure one node after another, not all at once."
-    ),
+    Switch("--one-at-a-time", "With --cluster: measure one node after another, not all at once."),
 ]
 MeasureTimeout = Annotated[
     float,
-    typer.Option(
-        "--timeout",
-        parser=parse_duration,
-        metavar="TIME",
-        help="With --cluster: a node without reports or progress for this long is given up. The "
-        "other nodes' results are kept, and the exit code is 1.",
-    ),
+    Time("--timeout", "With --cluster: a node without reports or progress for this long is given up. The "
+        "other nodes' results are kept, and the exit code is 1."),
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--label",
-        metavar="NAME=VALUE...",
-        help="Labels to keep with the results, like region=us-east-1. machine-type and provider "
-        "say what the machine was rented as.",
-    ),
+    Option("--label", "NAME=VALUE...", "Labels to keep with the results, like region=us-east-1. machine-type and provider "
+        "say what the machine was rented as."),
 ]
 ResultDirectory = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        metavar="DIR",
-        help="Directory for the results. An unfinished measurement there is resumed. Default: a "
-        "new one here.",
-    ),
+    Option("--output", "DIR", "Directory for the results. An unfinished measurement there is resumed. Default: a "
+        "new one here."),
 ]
 
 Measure = Callable[..., Iterator[Trial | Measurement]]

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Count, Time
 from tonnage.base import core
 from tonnage.cli.measure.options import (
     ENGINES,
@@ -33,31 +34,19 @@ def measure_over_time(
     operation: Operations = None,
     queue_depth: Annotated[
         int,
-        typer.Option(
-            "--queue-depth",
-            parser=whole_number(1, 4096),
-            metavar="N",
-            help="Operations in flight.",
-        ),
+        Count("--queue-depth", "Operations in flight.", 1, 4096),
     ] = default("8"),
     every: Annotated[
         float,
-        typer.Option(
-            "--every", parser=parse_duration, metavar="TIME", help="Interval between measurements."
-        ),
+        Time("--every", "Interval between measurements."),
     ] = default("10min"),
     lasting: Annotated[
         float,
-        typer.Option("--for", parser=parse_duration, metavar="TIME", help="Duration of it all."),
+        Time("--for", "Duration of it all."),
     ] = default("24h"),
     seconds: Annotated[
         float,
-        typer.Option(
-            "--seconds",
-            parser=duration(0.2, 1_000_000),
-            metavar="TIME",
-            help="Duration of each operation's trial.",
-        ),
+        Time("--seconds", "Duration of each operation's trial.", duration(0.2, 1_000_000)),
     ] = default("5"),
     file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option, Size
 from tonnage.base import core, formatting
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.cli.measure.cluster import fail_if_missing, run_and_print
@@ -50,28 +51,20 @@ def measure_screen(
     *,
     directory: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--dir",
-            metavar="DIR...",
-            help="A directory on each device of a node, an absolute path; {node} in it is the "
-            "node's name.",
-        ),
+        Option("--dir", "DIR...", "A directory on each device of a node, an absolute path; {node} in it is the "
+            "node's name."),
     ] = None,
     size: TrialSize = default("1GB"),
     seconds: TrialSeconds = default("5"),
     memory: Memory = default("256MiB"),
     job: Annotated[
         str | None,
-        typer.Option(
-            "--job",
-            metavar="JOB",
-            help="Also predict this job with and without the suspects: sort, mapreduce, or a job's "
-            "JSON file. Needs --data.",
-        ),
+        Option("--job", "JOB", "Also predict this job with and without the suspects: sort, mapreduce, or a job's "
+            "JSON file. Needs --data."),
     ] = None,
     data: Annotated[
         int | None,
-        typer.Option("--data", parser=parse_size, metavar="SIZE", help="The job's input."),
+        Size("--data", "The job's input."),
     ] = None,
     catalog: CatalogNames = None,
     options: ScreenOptions,

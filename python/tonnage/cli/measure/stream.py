@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Size, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import (
     Directory,
@@ -38,66 +39,40 @@ def measure_stream(
     directory: Directory = Path(),
     operation: Annotated[
         list[str] | None,
-        typer.Option("--operation", metavar="OPERATION...", help="write, read. Default: both."),
+        Option("--operation", "OPERATION...", "write, read. Default: both."),
     ] = None,
     processes: Annotated[
         int,
-        typer.Option(
-            "--processes",
-            parser=whole_number(1, 4096),
-            metavar="N",
-            help="How many write or read at once: threads that block, as IOR's processes do.",
-        ),
+        Count("--processes", "How many write or read at once: threads that block, as IOR's processes do.", 1, 4096),
     ] = default("1"),
     block: Annotated[
         int,
-        typer.Option(
-            "--block",
-            parser=parse_size,
-            metavar="SIZE",
-            help="Bytes of each process in a segment (IOR -b).",
-        ),
+        Size("--block", "Bytes of each process in a segment (IOR -b)."),
     ] = default("1GiB"),
     transfer: Annotated[
         int,
-        typer.Option(
-            "--transfer",
-            parser=parse_transfer,
-            metavar="SIZE",
-            help="Bytes of one system call (IOR -t).",
-        ),
+        Size("--transfer", "Bytes of one system call (IOR -t).", parse_transfer),
     ] = default("1MiB"),
     segments: Annotated[
         int,
-        typer.Option(
-            "--segments",
-            parser=whole_number(1, 1 << 32),
-            metavar="N",
-            help="Segments of a file, each with a block of every process (IOR -s).",
-        ),
+        Count("--segments", "Segments of a file, each with a block of every process (IOR -s).", 1, 1 << 32),
     ] = default("1"),
     shared: Annotated[
-        bool, typer.Option("--shared", help="One file for all processes, not one each.")
+        bool, Switch("--shared", "One file for all processes, not one each.")
     ] = False,
     shared_dir: Annotated[
         bool,
-        typer.Option(
-            "--shared-dir",
-            help="With --cluster: --dir is one directory on a file system that all nodes mount. "
+        Switch("--shared-dir", "With --cluster: --dir is one directory on a file system that all nodes mount. "
             "Nodes start each trial together and read what another node wrote; with --shared, all "
-            "use one file.",
-        ),
+            "use one file."),
     ] = False,
     buffered: Annotated[
         bool,
-        typer.Option(
-            "--buffered",
-            help="Use the page cache, and drop it before reading, instead of bypassing it.",
-        ),
+        Switch("--buffered", "Use the page cache, and drop it before reading, instead of bypassing it."),
     ] = False,
     flush: Annotated[
         bool,
-        typer.Option("--flush/--no-flush", help="Count the time until written data is durable."),
+        Switch("--flush/--no-flush", "Count the time until written data is durable."),
     ] = True,
     repetition: RepetitionOptions,
     options: MeasureOptions,

@@ -8,30 +8,21 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option
 from tonnage.base import core
 from tonnage.cli.options.types import parse_size
 
 InputFormat = Annotated[
     str | None,
-    typer.Option(
-        "--input-format",
-        metavar="FORMAT",
-        help="rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name.",
-    ),
+    Option("--input-format", "FORMAT", "rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name."),
 ]
 Dtype = Annotated[
     str | None,
-    typer.Option(
-        "--dtype",
-        metavar="DTYPE",
-        help="Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats.",
-    ),
+    Option("--dtype", "DTYPE", "Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats."),
 ]
 ChunkSize = Annotated[
     str,
-    typer.Option(
-        "--chunk-size", metavar="SIZE|auto", help="Approximate size of a chunk, like 16MiB."
-    ),
+    Option("--chunk-size", "SIZE|auto", "Approximate size of a chunk, like 16MiB."),
 ]
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Time
 from tonnage.base import core
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import parse_duration, whole_number
@@ -22,90 +23,50 @@ NODE = "{node}"
 
 ClusterAddress = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
+    Option("--cluster", "ADDRESS", "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
         "TYPE@ADDRESS uses its nodes of one machine type. Paths are each node's own; {node} in a "
-        "path is the node's name.",
-    ),
+        "path is the node's name."),
 ]
 Nodes = Annotated[
     int | None,
-    typer.Option(
-        "--nodes",
-        parser=whole_number(1, 10_000),
-        metavar="N",
-        help="With --cluster: how many nodes. Default: all.",
-    ),
+    Count("--nodes", "With --cluster: how many nodes. Default: all.", 1, 10_000),
 ]
 Timeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout",
-        parser=parse_duration,
-        metavar="TIME",
-        help="With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
+    Time("--timeout", "With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
         "find its connections broken), and so is one that holds up all others for twice as long. "
-        f"Default: {TIMEOUT_SECONDS:g}s.",
-    ),
+        f"Default: {TIMEOUT_SECONDS:g}s."),
 ]
 JobDirectory = Annotated[
     Path | None,
-    typer.Option(
-        "--job-dir",
-        metavar="DIR",
-        help="With --cluster: directory for the job's state and results. An existing job is "
-        "resumed. Default: a new one here.",
-    ),
+    Option("--job-dir", "DIR", "With --cluster: directory for the job's state and results. An existing job is "
+        "resumed. Default: a new one here."),
 ]
 PlanFile = Annotated[
     Path | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
-        "nodes and the durability, and the result is compared with it.",
-    ),
+    Option("--plan", "FILE", "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
+        "nodes and the durability, and the result is compared with it."),
 ]
 CandidateNumber = Annotated[
     int | None,
-    typer.Option(
-        "--candidate",
-        parser=whole_number(1, 1_000_000),
-        metavar="N",
-        help="Which candidate of the plan, 1 being the best. Default: 1.",
-    ),
+    Count("--candidate", "Which candidate of the plan, 1 being the best. Default: 1.", 1, 1_000_000),
 ]
 Connections = Annotated[
     int | None,
-    typer.Option(
-        "--connections",
-        parser=whole_number(1, 64),
-        metavar="N",
-        help="With --cluster: TCP connections from each node to each other. Default: "
-        f"{CONNECTIONS}.",
-    ),
+    Count("--connections", "With --cluster: TCP connections from each node to each other. Default: "
+        f"{CONNECTIONS}.", 1, 64),
 ]
 Capacities = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--capacities",
-        metavar="DIR...",
-        help="With --cluster: measurements of these nodes (tonnage measure disk, net and object "
+    Option("--capacities", "DIR...", "With --cluster: measurements of these nodes (tonnage measure disk, net and object "
         "--cluster). Each phase is compared with its limit, and nodes with slower disks get less "
-        "data. Default: all nodes get the same.",
-    ),
+        "data. Default: all nodes get the same."),
 ]
 Durability = Annotated[
     str | None,
-    typer.Option(
-        "--durability",
-        metavar="none|replicated|volumes",
-        help="With --cluster: what protects the output when a node is lost. none: its part is "
+    Option("--durability", "none|replicated|volumes", "With --cluster: what protects the output when a node is lost. none: its part is "
         "computed again while the job runs; replicated: another node keeps a copy of each file; "
-        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL.",
-    ),
+        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL."),
 ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from tonnage.cli.options.types import Count, Option
 from tonnage.base import core
 from tonnage.cli.options.files import bytes_in
 from tonnage.cli.options.types import whole_number
@@ -20,21 +21,12 @@ if TYPE_CHECKING:
 
 EndpointUrl = Annotated[
     str | None,
-    typer.Option(
-        "--endpoint-url",
-        metavar="URL",
-        help="Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
-        "or AWS.",
-    ),
+    Option("--endpoint-url", "URL", "Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
+        "or AWS."),
 ]
 Requests = Annotated[
     int | None,
-    typer.Option(
-        "--requests",
-        parser=whole_number(1, 1024),
-        metavar="N",
-        help="Concurrent requests to object storage. Default: 16.",
-    ),
+    Count("--requests", "Concurrent requests to object storage. Default: 16.", 1, 1024),
 ]
 
 

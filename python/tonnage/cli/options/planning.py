@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option, Size, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import LARGEST, number, parse_size, whole_number
 from tonnage.cli.options.validate import refuse_unknown
@@ -32,28 +33,17 @@ FLAGS_OF_JOB = {
 
 JobName = Annotated[
     str,
-    typer.Argument(
-        metavar="JOB",
-        help="sort, mapreduce, reduce, a job's JSON file, or the record of a run.",
-    ),
+    Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a run."),
 ]
 CatalogNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--catalog",
-        metavar="NAME...",
-        help="Catalogs of offers and prices, by name or as CSV files. Default: each provider's "
-        "newest.",
-    ),
+    Option("--catalog", "NAME...", "Catalogs of offers and prices, by name or as CSV files. Default: each provider's "
+        "newest."),
 ]
 ProfileNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--profile",
-        metavar="NAME_OR_DIR...",
-        help="Measured capacities: names of profiles, or directories of profiles and "
-        f"measurements. Default: {BUILT_IN}.",
-    ),
+    Option("--profile", "NAME_OR_DIR...", "Measured capacities: names of profiles, or directories of profiles and "
+        f"measurements. Default: {BUILT_IN}."),
 ]
 
 
@@ -63,64 +53,31 @@ class JobDescription:
 
     objects: Annotated[
         bool | None,
-        typer.Option(
-            "--objects",
-            help="sort, mapreduce: input and output are objects in a store like S3.",
-        ),
+        Switch("--objects", "sort, mapreduce: input and output are objects in a store like S3."),
     ] = None
     map_share: Annotated[
         float | None,
-        typer.Option(
-            "--map-share",
-            parser=number(1e-9, 1e9),
-            metavar="SHARE",
-            help="mapreduce: bytes out of the map per byte of input. Default: 1.",
-        ),
+        Option("--map-share", "SHARE", "mapreduce: bytes out of the map per byte of input. Default: 1.", number(1e-9, 1e9)),
     ] = None
     reduce_share: Annotated[
         float | None,
-        typer.Option(
-            "--reduce-share",
-            parser=number(1e-9, 1e9),
-            metavar="SHARE",
-            help="mapreduce: bytes of output per byte out of the map. Default: 1.",
-        ),
+        Option("--reduce-share", "SHARE", "mapreduce: bytes of output per byte out of the map. Default: 1.", number(1e-9, 1e9)),
     ] = None
     passes: Annotated[
         int | None,
-        typer.Option(
-            "--passes",
-            parser=whole_number(1, 10_000),
-            metavar="N",
-            help="reduce: how often all data is read. Default: 1.",
-        ),
+        Count("--passes", "reduce: how often all data is read. Default: 1.", 1, 10_000),
     ] = None
     chunk_size: Annotated[
         int | None,
-        typer.Option(
-            "--chunk-size",
-            parser=parse_size,
-            metavar="SIZE",
-            help="reduce: bytes of one request. Default: 8MiB.",
-        ),
+        Size("--chunk-size", "reduce: bytes of one request. Default: 8MiB."),
     ] = None
     local_share: Annotated[
         float | None,
-        typer.Option(
-            "--local-share",
-            parser=number(0, 1),
-            metavar="SHARE",
-            help="reduce: share of the input on the nodes' own disks. Default: 0.",
-        ),
+        Option("--local-share", "SHARE", "reduce: share of the input on the nodes' own disks. Default: 0.", number(0, 1)),
     ] = None
     core_seconds: Annotated[
         float | None,
-        typer.Option(
-            "--core-seconds",
-            parser=number(0, 1e6),
-            metavar="N",
-            help="reduce: core seconds of its own work per GB and pass.",
-        ),
+        Option("--core-seconds", "N", "reduce: core seconds of its own work per GB and pass.", number(0, 1e6)),
     ] = None
 
     @property

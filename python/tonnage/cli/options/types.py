@@ -138,28 +138,16 @@ def parse_layout(record_bytes: int, key: str) -> Layout:
     return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Json = Annotated[bool, Switch("--json", "Print one JSON document and nothing else.")]
 Memory = Annotated[
     int,
-    typer.Option(
-        "--memory",
-        parser=parse_memory,
-        metavar="SIZE",
-        help="Memory for all buffers and indexes.",
-    ),
+    Size("--memory", "Memory for all buffers and indexes.", parse_memory),
 ]
 RecordBytes = Annotated[
     int,
-    typer.Option(
-        "--record-bytes",
-        parser=whole_number(1, LARGEST),
-        metavar="N",
-        help="Length of a record in bytes.",
-    ),
+    Count("--record-bytes", "Length of a record in bytes.", 1, LARGEST),
 ]
 Key = Annotated[
     str,
-    typer.Option(
-        "--key", metavar="OFFSET:LENGTH", help="Position of the key in a record, in bytes."
-    ),
+    Option("--key", "OFFSET:LENGTH", "Position of the key in a record, in bytes."),
 ]

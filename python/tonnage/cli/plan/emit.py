@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Option
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.cluster import CandidateNumber
@@ -34,19 +35,13 @@ class EmitOptions:
 
     emit: Annotated[
         str | None,
-        typer.Option(
-            "--emit",
-            metavar="FORMAT",
-            help="Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
-            "skypilot (a task's YAML).",
-        ),
+        Option("--emit", "FORMAT", "Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
+            "skypilot (a task's YAML)."),
     ] = None
     candidate: CandidateNumber = None
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", metavar="FILE", help="With --emit: file to write. Default: print it."
-        ),
+        Option("--output", "FILE", "With --emit: file to write. Default: print it."),
     ] = None
 
     def refuse(self, others: Mapping[str, object]) -> None:

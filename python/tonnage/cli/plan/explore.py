@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
@@ -31,7 +32,7 @@ def explore(
     sources: PlanSources,
     description: JobDescription,
     out: Annotated[
-        Path, typer.Option("--output", metavar="FILE.html", help="File of the page.")
+        Path, Option("--output", "FILE.html", "File of the page.")
     ] = Path("explore.html"),
     as_json: Json = False,
 ) -> None:

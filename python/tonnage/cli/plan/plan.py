@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import (
@@ -55,47 +56,26 @@ class LimitOptions:
 
     deadline: Annotated[
         float | None,
-        typer.Option(
-            "--deadline", parser=parse_duration, metavar="TIME", help="Longest time for the job."
-        ),
+        Time("--deadline", "Longest time for the job."),
     ] = None
     budget: Annotated[
         float | None,
-        typer.Option(
-            "--budget",
-            parser=parse_usd,
-            metavar="USD",
-            help="Most that the job may cost; with --survey, most that measuring may cost.",
-        ),
+        Option("--budget", "USD", "Most that the job may cost; with --survey, most that measuring may cost.", parse_usd),
     ] = None
     max_nodes: Annotated[
         int,
-        typer.Option(
-            "--max-nodes",
-            parser=whole_number(1, MOST_NODES),
-            metavar="N",
-            help="Largest cluster to consider.",
-        ),
+        Count("--max-nodes", "Largest cluster to consider.", 1, MOST_NODES),
     ] = default("1000")
     nodes: Annotated[
         int | None,
-        typer.Option(
-            "--nodes",
-            parser=whole_number(1, MOST_NODES),
-            metavar="N",
-            help="Exactly this many nodes.",
-        ),
+        Count("--nodes", "Exactly this many nodes.", 1, MOST_NODES),
     ] = None
     objective: Annotated[
-        str, typer.Option("--objective", metavar="WHAT", help="What to minimize: cost or time.")
+        str, Option("--objective", "WHAT", "What to minimize: cost or time.")
     ] = "cost"
     billing: Annotated[
         str,
-        typer.Option(
-            "--billing",
-            metavar="HOW",
-            help="seconds (with the provider's minimum), or hours (every started hour).",
-        ),
+        Option("--billing", "HOW", "seconds (with the provider's minimum), or hours (every started hour)."),
     ] = "seconds"
 
     def limits(self, survey: bool) -> Limits:
@@ -120,40 +100,27 @@ class OfferOptions:
 
     network: Annotated[
         str,
-        typer.Option(
-            "--network",
-            metavar="MODEL",
-            help="Network model: scaled (falls with cluster size, as measured), baseline (two-node "
-            "bandwidth), infinite (ignore the network).",
-        ),
+        Option("--network", "MODEL", "Network model: scaled (falls with cluster size, as measured), baseline (two-node "
+            "bandwidth), infinite (ignore the network)."),
     ] = "scaled"
     purchase: Annotated[
         str,
-        typer.Option(
-            "--purchase",
-            metavar="HOW",
-            help="on-demand, or spot (a range of prices; interruptions are not modelled).",
-        ),
+        Option("--purchase", "HOW", "on-demand, or spot (a range of prices; interruptions are not modelled)."),
     ] = "on-demand"
     provider: Annotated[
         list[str] | None,
-        typer.Option(
-            "--provider", metavar="NAME...", help="Only aws, gcp, azure or lab. Default: all."
-        ),
+        Option("--provider", "NAME...", "Only aws, gcp, azure or lab. Default: all."),
     ] = None
     arch: Annotated[
-        str | None, typer.Option("--arch", metavar="NAME", help="Only x86_64, or only arm64.")
+        str | None, Option("--arch", "NAME", "Only x86_64, or only arm64.")
     ] = None
     placement: Annotated[
         bool | None,
-        typer.Option(
-            "--placement/--no-placement",
-            help="Only nodes in a placement group, or only nodes outside one.",
-        ),
+        Switch("--placement/--no-placement", "Only nodes in a placement group, or only nodes outside one."),
     ] = None
     measured: Annotated[
         bool,
-        typer.Option("--measured", help="Only offers whose needed capacities were all measured."),
+        Switch("--measured", "Only offers whose needed capacities were all measured."),
     ] = False
 
     def refuse_unknown(self) -> None:
@@ -172,23 +139,14 @@ class PlannedJob(JobDescription):
 
     durability: Annotated[
         str | None,
-        typer.Option(
-            "--durability",
-            metavar="none|replicated|volumes",
-            help="sort, mapreduce: what protects the output. none; replicated: a copy on another "
+        Option("--durability", "none|replicated|volumes", "sort, mapreduce: what protects the output. none; replicated: a copy on another "
             "node; volumes: input and output on network block storage, or with --objects in a "
-            "store.",
-        ),
+            "store."),
     ] = None
     egress: Annotated[
         float | None,
-        typer.Option(
-            "--egress",
-            parser=number(0, 1e9),
-            metavar="SHARE",
-            help="Bytes that leave the provider per byte of input, at its price to the internet: 1 "
-            "to download a sort's output.",
-        ),
+        Option("--egress", "SHARE", "Bytes that leave the provider per byte of input, at its price to the internet: 1 "
+            "to download a sort's output.", number(0, 1e9)),
     ] = None
 
     def job(self, name: str) -> Job:
@@ -202,9 +160,7 @@ def plan(
     job: JobName,
     data: Annotated[
         int,
-        typer.Option(
-            "--data", parser=parse_size, metavar="SIZE", help="Size of the input, like 20TB."
-        ),
+        Size("--data", "Size of the input, like 20TB."),
     ],
     sources: PlanSources,
     description: PlannedJob,
@@ -212,18 +168,14 @@ def plan(
     offers: OfferOptions,
     every: Annotated[
         bool,
-        typer.Option("--all", help="Consider every number of nodes and volumes; print all rows."),
+        Switch("--all", "Consider every number of nodes and volumes; print all rows."),
     ] = False,
     explain: Annotated[
         str | None,
-        typer.Option(
-            "--explain",
-            metavar="OFFER",
-            help="Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE.",
-        ),
+        Option("--explain", "OFFER", "Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE."),
     ] = None,
     survey: Annotated[
-        bool, typer.Option("--survey", help="Show what to measure next, best first.")
+        bool, Switch("--survey", "Show what to measure next, best first.")
     ] = False,
     emitting: EmitOptions,
     as_json: Json = False,

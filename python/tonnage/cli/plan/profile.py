@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.options.inputs import load_all, load_run_records, measurement_files
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
@@ -31,37 +32,27 @@ def profile(
     *,
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MEASUREMENT_OR_RUN...",
-            help="Measurements and records of finished runs, or directories of them, at any depth.",
-        ),
+        Argument("MEASUREMENT_OR_RUN...", "Measurements and records of finished runs, or directories of them, at any depth."),
     ],
     out: Annotated[
-        Path, typer.Option("--output", metavar="PROFILE.json", help="File of the profile.")
+        Path, Option("--output", "PROFILE.json", "File of the profile.")
     ],
     offer: Annotated[
         list[str] | None,
-        typer.Option(
-            "--offer",
-            metavar="[HOST=]OFFER...",
-            help="Which offer the machines are, or one host is, if the measurements do not say: "
-            "TYPE, or PROVIDER/TYPE.",
-        ),
+        Option("--offer", "[HOST=]OFFER...", "Which offer the machines are, or one host is, if the measurements do not say: "
+            "TYPE, or PROVIDER/TYPE."),
     ] = None,
     catalog: CatalogNames = None,
     volumes: Annotated[
         bool,
-        typer.Option(
-            "--volumes",
-            help="Treat devices of unknown kind as network block storage, not as local disks.",
-        ),
+        Switch("--volumes", "Treat devices of unknown kind as network block storage, not as local disks."),
     ] = False,
     placement: Annotated[
-        bool, typer.Option("--placement", help="The machines were in a placement group.")
+        bool, Switch("--placement", "The machines were in a placement group.")
     ] = False,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Name of the profile. Default: its file's."),
+        Option("--name", "NAME", "Name of the profile. Default: its file's."),
     ] = None,
     as_json: Json = False,
 ) -> None:

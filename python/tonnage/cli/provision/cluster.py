@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Json
@@ -23,15 +24,11 @@ if TYPE_CHECKING:
 
 Which = Annotated[
     str | None,
-    typer.Argument(metavar="[LAUNCH]", help="Directory of a launch's record, or its name."),
+    Argument("[LAUNCH]", "Directory of a launch's record, or its name."),
 ]
 Region = Annotated[
     str | None,
-    typer.Option(
-        "--region",
-        metavar="NAME",
-        help="AWS region, without a record. Default: that of your AWS settings.",
-    ),
+    Option("--region", "NAME", "AWS region, without a record. Default: that of your AWS settings."),
 ]
 
 

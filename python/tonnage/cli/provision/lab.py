@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import Json, number
 
@@ -16,15 +17,15 @@ STARTING_RAY = "starting Ray on nodes"
 
 Lab = Annotated[
     str | None,
-    typer.Option("--lab", metavar="NAME", help="Name of the lab, if several are up."),
+    Option("--lab", "NAME", "Name of the lab, if several are up."),
 ]
 NodeName = Annotated[
-    str, typer.Argument(metavar="NODE", help="A node, like fast-0; lab status lists all.")
+    str, Argument("NODE", "A node, like fast-0; lab status lists all.")
 ]
 
 
 def up(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Description of the lab, in TOML.")],
+    file: Annotated[Path, Argument("FILE", "Description of the lab, in TOML.")],
     as_json: Json = False,
 ) -> None:
     """Start the lab that a file describes: a small cluster on this machine. Needs root.
@@ -56,7 +57,7 @@ def status(name: Lab = None, as_json: Json = False) -> None:
 def execute(
     node: NodeName,
     command: Annotated[
-        list[str], typer.Argument(metavar="-- COMMAND...", help="Command to run there, after --.")
+        list[str], Argument("-- COMMAND...", "Command to run there, after --.")
     ],
     name: Lab = None,
 ) -> None:
@@ -109,16 +110,11 @@ def fault(
     node: NodeName,
     what: Annotated[
         str,
-        typer.Argument(metavar="FAULT", help="cut-link, slow-disk, slow-link, fill-disk or kill."),
+        Argument("FAULT", "cut-link, slow-disk, slow-link, fill-disk or kill."),
     ],
     factor: Annotated[
         float | None,
-        typer.Option(
-            "--factor",
-            parser=number(1, 1e6),
-            metavar="X",
-            help="How many times slower. Default: 4.",
-        ),
+        Option("--factor", "X", "How many times slower. Default: 4.", number(1, 1e6)),
     ] = None,
     name: Lab = None,
     as_json: Json = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.cluster import CandidateNumber
@@ -44,30 +45,22 @@ class AccountOptions:
 
     image: Annotated[
         str | None,
-        typer.Option("--image", metavar="AMI", help="Id of an Ubuntu 24.04 image."),
+        Option("--image", "AMI", "Id of an Ubuntu 24.04 image."),
     ] = None
     subnet: Annotated[
         str | None,
-        typer.Option("--subnet", metavar="ID", help="Subnet of all nodes, which sets their zone."),
+        Option("--subnet", "ID", "Subnet of all nodes, which sets their zone."),
     ] = None
     key: Annotated[
-        str | None, typer.Option("--key-pair", metavar="NAME", help="Name of your EC2 key pair.")
+        str | None, Option("--key-pair", "NAME", "Name of your EC2 key pair.")
     ] = None
     ssh_from: Annotated[
         str | None,
-        typer.Option(
-            "--ssh-from",
-            metavar="CIDR",
-            help="Addresses that may reach nodes by ssh, like 203.0.113.7/32.",
-        ),
+        Option("--ssh-from", "CIDR", "Addresses that may reach nodes by ssh, like 203.0.113.7/32."),
     ] = None
     instance_profile: Annotated[
         str | None,
-        typer.Option(
-            "--instance-profile",
-            metavar="NAME",
-            help="Instance profile whose role lets jobs on the nodes use a bucket of S3.",
-        ),
+        Option("--instance-profile", "NAME", "Instance profile whose role lets jobs on the nodes use a bucket of S3."),
     ] = None
 
     @property
@@ -92,25 +85,17 @@ class NodeAccess:
 
     ssh: Annotated[
         str,
-        typer.Option(
-            "--ssh",
-            metavar="COMMAND",
-            help="Command that reaches nodes, with its options: 'ssh -i KEY.pem -J BASTION'.",
-        ),
+        Option("--ssh", "COMMAND", "Command that reaches nodes, with its options: 'ssh -i KEY.pem -J BASTION'."),
     ] = "ssh"
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="SSH user of the image.")] = (
+    user: Annotated[str, Option("--user", "NAME", "SSH user of the image.")] = (
         "ubuntu"
     )
     private: Annotated[
-        bool, typer.Option("--private", help="Reach nodes at their private addresses.")
+        bool, Switch("--private", "Reach nodes at their private addresses.")
     ] = False
     wheel: Annotated[
         Path | None,
-        typer.Option(
-            "--wheel",
-            metavar="FILE",
-            help="Wheel of Tonnage for the nodes. Default: the one from make build.",
-        ),
+        Option("--wheel", "FILE", "Wheel of Tonnage for the nodes. Default: the one from make build."),
     ] = None
 
     @property
@@ -128,61 +113,38 @@ class RentOptions:
 
     purchase: Annotated[
         str | None,
-        typer.Option("--purchase", metavar="HOW", help="on-demand or spot. Default: as planned."),
+        Option("--purchase", "HOW", "on-demand or spot. Default: as planned."),
     ] = None
     lifetime: Annotated[
         float,
-        typer.Option(
-            "--lifetime",
-            parser=parse_duration,
-            metavar="TIME",
-            help="The nodes end themselves after this time, whatever else happens.",
-        ),
+        Time("--lifetime", "The nodes end themselves after this time, whatever else happens."),
     ] = default("2h")
     budget: Annotated[
         float | None,
-        typer.Option(
-            "--budget",
-            parser=parse_usd,
-            metavar="USD",
-            help="Refuse to rent what could cost more by the end of its lifetime.",
-        ),
+        Option("--budget", "USD", "Refuse to rent what could cost more by the end of its lifetime.", parse_usd),
     ] = None
     replacements: Annotated[
         int,
-        typer.Option(
-            "--replacements",
-            parser=whole_number(0, 1000),
-            metavar="N",
-            help="How many failed or slow nodes may be replaced.",
-        ),
+        Count("--replacements", "How many failed or slow nodes may be replaced.", 0, 1000),
     ] = default("2")
     screen: Annotated[
         bool,
-        typer.Option("--screen/--no-screen", help="Test the nodes, and replace slow ones."),
+        Switch("--screen/--no-screen", "Test the nodes, and replace slow ones."),
     ] = True
     size: TrialSize = default("1GB")
     seconds: TrialSeconds = default("5")
     timeout: Annotated[
         float,
-        typer.Option(
-            "--timeout",
-            parser=parse_duration,
-            metavar="TIME",
-            help="How long a node may take to start, to answer, and to answer while tested.",
-        ),
+        Time("--timeout", "How long a node may take to start, to answer, and to answer while tested."),
     ] = default("5min")
 
 
 def launch(
     *,
-    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan from tonnage plan --json.")],
+    plan: Annotated[Path, Argument("PLAN", "A plan from tonnage plan --json.")],
     command: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND...]",
-            help="Command to run on the head node, after --; then the cluster is ended.",
-        ),
+        Argument("[-- COMMAND...]", "Command to run on the head node, after --; then the cluster is ended."),
     ] = None,
     candidate: CandidateNumber = None,
     rent: RentOptions,
@@ -190,20 +152,14 @@ def launch(
     access: NodeAccess,
     catalog: Annotated[
         str | None,
-        typer.Option(
-            "--catalog", metavar="NAME", help="The plan's catalog, if it is a file of your own."
-        ),
+        Option("--catalog", "NAME", "The plan's catalog, if it is a file of your own."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print requests and prices; contact nobody.")
+        bool, Switch("--dry-run", "Print requests and prices; contact nobody.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Directory for the launch's record. Default: a new tonnage-launch-N here.",
-        ),
+        Option("--output", "DIR", "Directory for the launch's record. Default: a new tonnage-launch-N here."),
     ] = None,
     as_json: Json = False,
 ) -> None:

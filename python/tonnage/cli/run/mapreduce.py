@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
@@ -46,33 +47,20 @@ class MapReduceOptions:
 
     scratch: Annotated[
         list[Path],
-        typer.Option(
-            "--scratch",
-            metavar="DIR...",
-            help="Directory for temporary data, one on each device.",
-        ),
+        Option("--scratch", "DIR...", "Directory for temporary data, one on each device."),
     ]
     memory: Memory = default("1GiB")
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            parser=whole_number(1, MOST_WORKERS),
-            metavar="N",
-            help="Worker threads. Default: one per core.",
-        ),
+        Count("--workers", "Worker threads. Default: one per core.", 1, MOST_WORKERS),
     ] = None
     input_format: Annotated[
         str,
-        typer.Option(
-            "--input-format",
-            metavar="FORMAT",
-            help="lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by name).",
-        ),
+        Option("--input-format", "FORMAT", "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by name)."),
     ] = "auto"
     output_format: Annotated[
         str,
-        typer.Option("--output-format", metavar="FORMAT", help="parquet, arrow, csv or json."),
+        Option("--output-format", "FORMAT", "parquet, arrow, csv or json."),
     ] = "parquet"
 
 
@@ -80,26 +68,17 @@ def run_mapreduce(
     *,
     job: Annotated[
         str,
-        typer.Argument(
-            metavar="MODULE:NAME", help="A tonnage.MapReduce in a module, or in a file x.py."
-        ),
+        Argument("MODULE:NAME", "A tonnage.MapReduce in a module, or in a file x.py."),
     ],
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT...",
-            help="Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options.",
-        ),
+        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
+            "options."),
     ],
     output: Annotated[
         str,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Directory for the output, empty or new; with --cluster also an empty "
-            "s3://BUCKET/PREFIX.",
-        ),
+        Option("--output", "DIR", "Directory for the output, empty or new; with --cluster also an empty "
+            "s3://BUCKET/PREFIX."),
     ],
     settings: MapReduceOptions,
     options: ShuffleOptions,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions, auto_or
 from tonnage.cli.options.cluster import (
@@ -55,34 +56,21 @@ class RetrievalOptions:
 
     requests: Annotated[
         str,
-        typer.Option("--requests", metavar="N|auto", help="Concurrent requests to object storage."),
+        Option("--requests", "N|auto", "Concurrent requests to object storage."),
     ] = "auto"
     capacities: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--capacities",
-            metavar="DIR...",
-            help="Measurements of the store (tonnage measure object): --requests auto starts with "
-            "as many as it needs.",
-        ),
+        Option("--capacities", "DIR...", "Measurements of the store (tonnage measure object): --requests auto starts with "
+            "as many as it needs."),
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            parser=whole_number(1, 1024),
-            metavar="N",
-            help="Worker threads. Default: one per core.",
-        ),
+        Count("--workers", "Worker threads. Default: one per core.", 1, 1024),
     ] = None
     memory: Memory = default("256MiB")
     assignment: Annotated[
         str,
-        typer.Option(
-            "--assignment",
-            metavar="HOW",
-            help="Order of chunks: selective (from the file with the fewest readers), or sequential.",
-        ),
+        Option("--assignment", "HOW", "Order of chunks: selective (from the file with the fewest readers), or sequential."),
     ] = "selective"
 
     @property
@@ -95,23 +83,17 @@ def run_reduce(
     *,
     job: Annotated[
         str,
-        typer.Argument(
-            metavar="JOB",
-            help="kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own.",
-        ),
+        Argument("JOB", "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own."),
     ],
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT...",
-            help="Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options.",
-        ),
+        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
+            "options."),
     ],
     parameters: ReductionOptions,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="A,B,...", help="Columns to use. Default: all."),
+        Option("--columns", "A,B,...", "Columns to use. Default: all."),
     ] = None,
     chunks: ChunkOptions,
     retrieval: RetrievalOptions,

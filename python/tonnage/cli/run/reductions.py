@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tonnage.cli.options.types import Count, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import number, whole_number
 from tonnage.cli.options.user_code import load_object
@@ -39,82 +40,40 @@ class ReductionOptions:
 
     k: Annotated[
         int | None,
-        typer.Option(
-            "--k", parser=whole_number(1, 1 << 20), metavar="N", help="kmeans: number of centres."
-        ),
+        Count("--k", "kmeans: number of centres.", 1, 1 << 20),
     ] = None
     iterations: Annotated[
         int | None,
-        typer.Option(
-            "--iterations",
-            parser=whole_number(1, 1 << 20),
-            metavar="N",
-            help="kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.",
-        ),
+        Count("--iterations", "kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.", 1, 1 << 20),
     ] = None
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            "--tolerance",
-            parser=number(0, 1e300),
-            metavar="X",
-            help="kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
-            "for kmeans, 1e-6 for pagerank.",
-        ),
+        Option("--tolerance", "X", "kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
+            "for kmeans, 1e-6 for pagerank.", number(0, 1e300)),
     ] = None
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            parser=whole_number(0, 1 << 62),
-            metavar="N",
-            help="kmeans: seed of the first centres. Default: 0.",
-        ),
+        Count("--seed", "kmeans: seed of the first centres. Default: 0.", 0, 1 << 62),
     ] = None
     restarts: Annotated[
         int | None,
-        typer.Option(
-            "--restarts",
-            parser=whole_number(1, 1000),
-            metavar="N",
-            help="kmeans: draw the first centres this often, and take the best. Default: 1.",
-        ),
+        Count("--restarts", "kmeans: draw the first centres this often, and take the best. Default: 1.", 1, 1000),
     ] = None
     components: Annotated[
         int | None,
-        typer.Option(
-            "--components",
-            parser=whole_number(1, 1 << 20),
-            metavar="N",
-            help="pca: number of principal components.",
-        ),
+        Count("--components", "pca: number of principal components.", 1, 1 << 20),
     ] = None
     target: Annotated[
         int | None,
-        typer.Option(
-            "--target",
-            parser=whole_number(-(1 << 20), 1 << 20),
-            metavar="N",
-            help="regression: column to explain, from 0. Default: the last.",
-        ),
+        Count("--target", "regression: column to explain, from 0. Default: the last.", -(1 << 20), 1 << 20),
     ] = None
     damping: Annotated[
         float | None,
-        typer.Option(
-            "--damping",
-            parser=number(0, 1),
-            metavar="X",
-            help="pagerank: damping factor. Default: 0.85.",
-        ),
+        Option("--damping", "X", "pagerank: damping factor. Default: 0.85.", number(0, 1)),
     ] = None
     precision: Annotated[
         float | None,
-        typer.Option(
-            "--precision",
-            parser=number(1e-6, 0.5),
-            metavar="X",
-            help="histogram: largest relative error of a value. Default: 0.01.",
-        ),
+        Option("--precision", "X", "histogram: largest relative error of a value. Default: 0.01.", number(1e-6, 0.5)),
     ] = None
 
     def given_options(self, job: str) -> dict[str, Any]:

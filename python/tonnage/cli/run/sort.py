@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
@@ -43,27 +44,16 @@ def run_sort(
     *,
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT...",
-            help="Files or directories, or s3://BUCKET/PREFIX; before the options.",
-        ),
+        Argument("INPUT...", "Files or directories, or s3://BUCKET/PREFIX; before the options."),
     ],
     output: Annotated[
         list[str],
-        typer.Option(
-            "--output",
-            metavar="DIR...",
-            help="Directory for the output, empty or new, one on each device; or an empty "
-            "s3://BUCKET/PREFIX.",
-        ),
+        Option("--output", "DIR...", "Directory for the output, empty or new, one on each device; or an empty "
+            "s3://BUCKET/PREFIX."),
     ],
     scratch: Annotated[
         list[Path],
-        typer.Option(
-            "--scratch",
-            metavar="DIR...",
-            help="Directory for temporary data, one on each device.",
-        ),
+        Option("--scratch", "DIR...", "Directory for temporary data, one on each device."),
     ],
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from typer import completion as typer_completion
 
+from tonnage.cli.options.types import Argument
 from tonnage.cli.commands import COMPLETE
 from tonnage.cli.options.validate import refuse_unknown
 
@@ -14,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help=f"One of {', '.join(SHELLS)}.")],
+    shell: Annotated[str, Argument("SHELL", f"One of {', '.join(SHELLS)}.")],
 ) -> None:
     """Print a script that completes commands and flags in a shell.
 

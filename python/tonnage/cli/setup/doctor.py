@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option
 from tonnage.cli.options.types import Json
 from tonnage.cli.output.checks import table
 from tonnage.cli.setup.checks import examine
@@ -17,7 +18,7 @@ from tonnage.cli.setup.checks import examine
 def doctor(
     directory: Annotated[
         Path,
-        typer.Option("--dir", metavar="DIR", help="Directory for data and scratch. Default: here."),
+        Option("--dir", "DIR", "Directory for data and scratch. Default: here."),
     ] = Path(),
     as_json: Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option, Time
 from tonnage.base import core
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
@@ -32,31 +33,18 @@ class ClusterStudyOptions:
     cluster: ClusterAddress = None
     durability: Annotated[
         str | None,
-        typer.Option(
-            "--durability",
-            metavar="none|replicated",
-            help="With --cluster: what protects the output when a node is lost. Default: none.",
-        ),
+        Option("--durability", "none|replicated", "With --cluster: what protects the output when a node is lost. Default: none."),
     ] = None
     deadline: Annotated[
         float | None,
-        typer.Option(
-            "--deadline",
-            parser=parse_duration,
-            metavar="TIME",
-            help="With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
-            "Default: as fast as possible.",
-        ),
+        Time("--deadline", "With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
+            "Default: as fast as possible."),
     ] = None
     catalog: CatalogNames = None
     until: Annotated[
         str | None,
-        typer.Option(
-            "--until",
-            metavar="STEP",
-            help=f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
-            "continues from there.",
-        ),
+        Option("--until", "STEP", f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
+            "continues from there."),
     ] = None
 
     def refuse_without_cluster(self) -> None:

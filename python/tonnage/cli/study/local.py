@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from tonnage.cli.options.types import Option, Size
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import command_line, new_directory
@@ -28,32 +29,19 @@ def study(
     *,
     data: Annotated[
         int | None,
-        typer.Option(
-            "--data",
-            parser=parse_measurable,
-            metavar="SIZE",
-            help="How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
-            "machine type.",
-        ),
+        Size("--data", "How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
+            "machine type.", parse_measurable),
     ] = None,
     directory: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--dir",
-            metavar="DIR...",
-            help="A directory on each device: of several, the first half holds input and output, "
-            "the rest scratch. Default: here; with --cluster it is required.",
-        ),
+        Option("--dir", "DIR...", "A directory on each device: of several, the first half holds input and output, "
+            "the rest scratch. Default: here; with --cluster it is required."),
     ] = None,
     memory: Memory = default("1GiB"),
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
-            "an unfinished study there is resumed.",
-        ),
+        Option("--output", "DIR", "Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
+            "an unfinished study there is resumed."),
     ] = None,
     options: ClusterStudyOptions,
     as_json: Json = False,

@@ -6,8 +6,6 @@ reasons to distrust the figures, `findings` the results in sentences. Samples of
 are never pooled, and a statistic that too few values cannot support is not estimable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -54,8 +52,7 @@ from tonnage.model.analysis.warnings import measurement_warnings, missing_node_w
 
 __all__ = ["Price", "analyse"]
 
-OnShare = Callable[[float], None]
-"""Called with the completed share of the work."""
+OnShare = Callable[[float], None]  # Called with the completed share of the work
 
 
 def analyse(
@@ -65,17 +62,11 @@ def analyse(
     clusters: Sequence[ClusterMeasurement] = (),
     on_share: OnShare | None = None,
 ) -> Analysis:
-    """Analyse measurements.
+    """Analyse measurements of any machines and tools, in any order.
 
-    Args:
-        measurements: Of one machine or of many, ours or imported, in any order; each once.
-        prices: Of hosts or of machine types, by name.
-        seed: Of all draws; the same one with the same measurements gives the same analysis.
-        clusters: Cluster measurements, to report missing nodes.
-        on_share: Called with the completed share of the work.
-
-    Raises:
-        ValueError: There are no measurements, or two have the same id.
+    ``prices`` are of hosts or machine types, by name; ``clusters`` only serve to report missing
+    nodes. The same ``seed`` and measurements give the same analysis. `ValueError`: there are no
+    measurements, or two have the same id.
     """
     _check_unique(measurements)
     kinds = by_kind(sorted(measurements, key=lambda each: each.id))
@@ -169,7 +160,6 @@ def _subject(
 
 
 def _cluster_findings(series: Mapping[str, Series], seed: int) -> ClusterFindings | None:
-    """The findings in the series; None if most of them were idle most of the time."""
     moved = [name for name, each in series.items() if np.median(each.values) > 0]
     if 2 * len(moved) <= len(series):
         return None
@@ -182,7 +172,6 @@ def _variation_over_time(found: ClusterFindings) -> float | None:
 
 
 def _types(measurements: Sequence[Measurement]) -> dict[str, str | None]:
-    """The machine types of the instances that are known machines."""
     return {
         instance_of(each): each.environment.machine_type
         for each in measurements

@@ -6,8 +6,6 @@ divided. Then each side's interval gets half of the error, and the low end of on
 high end of the other (Bonferroni), so that both hold at once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,6 +24,7 @@ from tonnage.model.analysis.estimates import (
     values_of,
 )
 from tonnage.model.analysis.grouping import (
+    Kinds,
     OperationKind,
     Sample,
     by_kind,
@@ -33,8 +32,6 @@ from tonnage.model.analysis.grouping import (
     measurement_ids,
     rate_in,
 )
-
-Kinds = Mapping[OperationKind, Sequence[Sample]]
 
 
 def direct_against_buffered(kinds: Kinds) -> list[Comparison]:
@@ -67,7 +64,6 @@ def compare_layouts(kinds: Kinds) -> list[Comparison]:
 
 
 def compare_layouts_of(measurements: Sequence[Measurement]) -> list[Comparison]:
-    """`compare_layouts` for ungrouped measurements."""
     return compare_layouts(by_kind(measurements))
 
 
@@ -169,5 +165,4 @@ def _buffered(kind: OperationKind) -> str:
 
 
 def _without_concurrency(tops: Sequence[Sample], bottoms: Sequence[Sample]) -> bool:
-    """Whether both sides have samples without a concurrency."""
     return all(any(each.reading.concurrency is None for each in side) for side in (tops, bottoms))

@@ -4,8 +4,6 @@ Long trials use the knee, the smallest concurrency whose median rate is within 5
 operations wait longer without a higher rate.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from tonnage.base.records.analysis import ConcurrencyLevel, Percentile
@@ -28,7 +26,6 @@ def levels(samples: Sequence[Sample]) -> list[ConcurrencyLevel]:
 
 
 def level(samples: Sequence[Sample], concurrency: int | None) -> ConcurrencyLevel:
-    """The level of samples with one concurrency."""
     latencies = [(name, median_estimate(values_of(samples, latency(name)))) for name in PERCENTILES]
     by_operation = median_estimate(values_of(samples, _cpu_of_operation))
     return ConcurrencyLevel(
@@ -69,13 +66,10 @@ def representative_samples(samples: Sequence[Sample], near: int | None) -> list[
 
 
 def concurrencies(samples: Sequence[Sample]) -> list[int]:
-    """The known concurrencies, ascending."""
     return sorted({n for each in samples if (n := each.reading.concurrency) is not None})
 
 
 def latency(name: str) -> Callable[[Sample], float | None]:
-    """A getter of the latency of this name: mean, p50, p90, p99, p999 or max."""
-
     def of(sample: Sample) -> float | None:
         value: float | None = getattr(sample.reading.latency_seconds, name)
         return value

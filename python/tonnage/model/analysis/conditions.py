@@ -5,8 +5,6 @@ do not count. A location is the device and the directory. Machines of a cluster 
 device differently, so locations only count where one machine was measured in several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting
@@ -56,12 +54,10 @@ SETTINGS = {
 EXPLORING, LONG = "explore", "steady"
 """The suites of a sweep: long trials use the concurrency that short ones found."""
 
-Conditions = tuple[tuple[str, str], ...]
-"""Labels, each with a formatted value."""
+Conditions = tuple[tuple[str, str], ...]  # Labels, each with a formatted value
 
 
 def conditions_of(measurement: Measurement, reading: Metric, trial: Trial | None) -> Conditions:
-    """The conditions of a metric."""
     told = BY_PATTERN if "node_names" in reading.details else ()
     found = [
         (
@@ -105,7 +101,6 @@ def places(measurements: Sequence[Measurement]) -> dict[str, Conditions]:
 
 
 def condition_value(name: str, value: object) -> str:
-    """The formatted value of a condition."""
     if isinstance(value, int) and name.endswith("_bits_per_second"):
         return f"{formatting.significant(value / 1e6)} Mbit/s"
     if isinstance(value, int) and name.endswith("bytes"):
@@ -114,7 +109,6 @@ def condition_value(name: str, value: object) -> str:
 
 
 def block_size(count: int | None) -> str:
-    """The size of a block or a file."""
     if count is None:
         return "unknown size"
     return formatting.memory(count) if count >= 1024 else f"{count} B"

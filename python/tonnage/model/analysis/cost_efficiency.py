@@ -4,8 +4,6 @@
 and requests are not included.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +25,6 @@ SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class Price:
-    """A machine's price, above 0, and its source."""
-
     usd_per_hour: float
     source: str
 
@@ -42,11 +38,7 @@ class MachinePrice:
 
 
 def machine_price(measurement: Measurement, prices: Mapping[str, Price]) -> MachinePrice | None:
-    """The price of a measurement's machine, by its host or its type.
-
-    A virtual machine's firmware often states its type: a price applies if its name is a word of
-    ``environment.virtualisation``.
-    """
+    """The price of a measurement's machine, by its host, or a type that its firmware states."""
     own = instance_of(measurement)
     if own in prices:
         return MachinePrice(prices[own], None)
@@ -61,7 +53,6 @@ def machine_price(measurement: Measurement, prices: Mapping[str, Price]) -> Mach
 def per_dollar(
     subject: str, samples: Sequence[Sample], machines: Mapping[str, MachinePrice]
 ) -> list[CostEfficiency]:
-    """The cost efficiency of an operation, for each price."""
     alike: dict[MachinePrice, list[Sample]] = {}
     for sample in samples:
         if sample.instance in machines:

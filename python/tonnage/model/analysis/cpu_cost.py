@@ -1,7 +1,5 @@
 """CPU cost of disk layouts and of the network, in core seconds, and summaries of network rounds."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,14 +21,11 @@ from tonnage.base.records.network_rounds import (
 class LayoutCost:
     """Core seconds for each byte of output."""
 
-    own: float
-    """Of the measuring threads."""
-    machine: float
-    """Of the whole machine, including kernel threads and unrelated processes."""
+    own: float  # Of the measuring threads
+    machine: float  # Of the whole machine, including kernel threads and unrelated processes
 
 
 def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
-    """The median cost of the trials of each mode."""
     found: dict[str, list[LayoutCost]] = {}
     for trial in measurement.trials:
         if known := _cost(trial):
@@ -55,18 +50,14 @@ def _cost(trial: Trial) -> LayoutCost | None:
 
 @dataclass(frozen=True)
 class NetworkCost:
-    """The CPU cost and the retransmissions of a network measurement."""
-
     cpu_seconds_per_byte: dict[str, float]
     """Core seconds of the threads of each direction, send and receive: the median over trials."""
     retransmits: int | None
     """Retransmitted segments of all rounds; ``None`` if the kernel did not count them."""
-    connections: int
-    """Sending connections of all rounds, each of which opens its own."""
+    connections: int  # Sending connections of all rounds, each of which opens its own
 
 
 def network_cost(measurement: Measurement) -> NetworkCost:
-    """The cost of a network measurement."""
     used: dict[str, list[float]] = {}
     for trial in measurement.trials:
         if trial.reading:
@@ -91,10 +82,9 @@ def round_directions(measurement: Measurement) -> Iterator[list[Trial]]:
 
 
 def round_summary(together: Sequence[Trial]) -> dict[str, Trial]:
-    """The summary of one direction of a round, each as a trial: slowest endpoint, and their sum.
+    """One direction of a round, each as a trial: slowest endpoint, and the sum.
 
-    Endpoints of a round are not independent trials. A median over them would be meaningless, since
-    a shuffle waits for the slowest.
+    A median over endpoints would be meaningless, since a shuffle waits for the slowest.
     """
     return {SLOWEST: min(together, key=lambda each: each.bytes_per_second), ALL: _as_one(together)}
 

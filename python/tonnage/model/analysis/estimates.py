@@ -5,8 +5,6 @@ whatever its error. With a single instance the unit is the trial. Long series of
 correlated, so they count with their effective size. Samples within a trial are never a unit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -17,13 +15,11 @@ from tonnage.base.stats.quantiles import QuantileEstimate, quantile_estimate
 from tonnage.model.analysis.grouping import Sample, by_instance
 
 CONFIDENCE = 0.95
-LEAST_CORRELATED = 20
-"""Minimum number of trials for an estimate of their correlation."""
+LEAST_CORRELATED = 20  # Minimum number of trials for an estimate of their correlation
 INSTANCES, TRIALS, IN_TIME = "instances", "trials", "samples"
 
 
 def as_estimate(found: QuantileEstimate, over: str) -> Estimate:
-    """A quantile as a record."""
     interval = found.interval
     return Estimate(
         share=found.share,
@@ -70,5 +66,4 @@ def units_of(values: Mapping[str, Sequence[float]]) -> tuple[list[float], str]:
 
 
 def medians_of(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Each instance's median."""
     return {name: float(np.median(each)) for name, each in values.items()}

@@ -1,7 +1,5 @@
 """Findings of an analysis: the sentences that open its report."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -16,10 +14,8 @@ from tonnage.base.records.analysis import (
 from tonnage.base.stats.outliers import LEAST_INSTANCES, LEAST_SHARE
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
 
-MOST_CLUSTERS = 1_000
-"""Rarer false alarms are not estimated reliably."""
-TOLD_AT_MOST = 12
-"""With more operations than this, a table is clearer than sentences."""
+MOST_CLUSTERS = 1_000  # Rarer false alarms are not estimated reliably
+TOLD_AT_MOST = 12  # With more operations than this, a table is clearer than sentences
 SINGLE = (
     "This is a single machine. Another one of the same kind may be much faster or slower; this "
     "analysis cannot tell by how much."
@@ -31,7 +27,6 @@ UNKNOWN = (
 
 
 def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
-    """The sentences before the charts."""
     found = [SINGLE] if sum(each.known for each in machines) == 1 else []
     found += [UNKNOWN] if not all(each.known for each in machines) else []
     for subject in subjects:
@@ -102,9 +97,7 @@ def _outlier(subject: Subject, each: Outlier) -> str:
 def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str]:
     """Machines far below the median of their type, where there are too few for a test.
 
-    Args:
-        subject: An operation in which each machine's rate does not depend on the others.
-        types: The types of all machines.
+    Only for operations in which each machine's rate does not depend on the others.
     """
     named = {each.instance for each in subject.outliers}
     rates: dict[str, dict[str, float]] = {}

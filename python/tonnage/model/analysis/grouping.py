@@ -8,9 +8,7 @@ endpoints depend on each other: that of the slowest, and the sum; in addition ea
 instance.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,14 +33,11 @@ class Sample:
     measurement: str
     reading: Metric
     trial: Trial | None = None
-    began_seconds: float | None = None
-    """Start of its trial, in seconds since 1970."""
-    part: str | None = None
-    """The part of a network round: the slowest endpoint, all, or each."""
+    began_seconds: float | None = None  # Start of its trial, in seconds since 1970
+    part: str | None = None  # The part of a network round: the slowest endpoint, all, or each
 
     @property
     def suite(self) -> str | None:
-        """The suite of its trial: exploratory or long."""
         return self.trial.step.suite if self.trial and self.trial.step else None
 
 
@@ -71,13 +66,15 @@ class OperationKind:
         }
 
 
+Kinds = Mapping[OperationKind, Sequence[Sample]]
+
+
 def instance_of(measurement: Measurement) -> str:
     """The host; or the measurement itself, if the host is unknown."""
     return measurement.environment.host if measurement.environment else measurement.id
 
 
 def samples_of(measurement: Measurement) -> list[Sample]:
-    """All samples of a measurement."""
     instance, name = instance_of(measurement), measurement.id
     if measurement.kind == NET and not between_machines(measurement):
         return list(_of_rounds(measurement))
@@ -105,7 +102,6 @@ def by_kind(measurements: Iterable[Measurement]) -> dict[OperationKind, list[Sam
 
 
 def kind_of(sample: Sample, measurement: Measurement, place: Conditions = ()) -> OperationKind:
-    """The kind of a sample."""
     reading, trial = sample.reading, sample.trial
     layout = reading.details.get("layout") or measurement.settings.get("layout")
     named = (trial.step.operation if trial and trial.step else None) or _label(reading)
@@ -148,7 +144,6 @@ def unit_of(kind: OperationKind, samples: Sequence[Sample]) -> str:
 
 
 def rate_of(reading: Metric, unit: str) -> float | None:
-    """A metric's rate in the unit; None if the tool does not state it."""
     if unit == "bytes":
         return reading.bandwidth_bytes_per_second
     return reading.operations_per_second
@@ -165,7 +160,6 @@ def rate_in(unit: str, times: float = 1.0) -> Callable[[Sample], float | None]:
 
 
 def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
-    """Samples by instance, sorted by name."""
     found: dict[str, list[Sample]] = {}
     for sample in samples:
         found.setdefault(sample.instance, []).append(sample)
@@ -173,7 +167,6 @@ def by_instance(samples: Iterable[Sample]) -> dict[str, list[Sample]]:
 
 
 def measurement_ids(samples: Iterable[Sample]) -> list[str]:
-    """The measurements of samples, each once."""
     return list(dict.fromkeys(sample.measurement for sample in samples))
 
 
@@ -203,7 +196,6 @@ def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
 
 
 def _hosts(measurement: Measurement) -> list[str | None]:
-    """The host of each imported metric, if the measurement has several."""
     named = [reading.details.get("host") for reading in measurement.imported]
     tools = {reading.source.tool for reading in measurement.imported}
     several = len({*filter(None, named)}) > 1 and tools <= NAMES_HOSTS

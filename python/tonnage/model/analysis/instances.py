@@ -10,8 +10,6 @@ many instances three are shown, the best, the middle and the worst: in a merged 
 machines would look like a slow tail of all.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -40,16 +38,12 @@ from tonnage.model.analysis.estimates import IN_TIME, as_estimate, medians_of, v
 from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids
 
 LATENCIES = ("p50", "p90", "p99", "p999", "max")
-PER_DECADE = 16
-"""Bins for each factor of ten of a latency histogram."""
-LEAST_SAMPLES = 10
-"""Minimum number of samples of a rate for percentiles."""
-WIDE = 3.0
-"""Ratio of the fastest to the slowest instance above which the axis is logarithmic."""
+PER_DECADE = 16  # Bins for each factor of ten of a latency histogram
+LEAST_SAMPLES = 10  # Minimum number of samples of a rate for percentiles
+WIDE = 3.0  # Ratio of the fastest to the slowest instance above which the axis is logarithmic
 
 
 def instances(found: ClusterFindings, samples: Sequence[Sample]) -> list[Instance]:
-    """Each instance, from the best to the worst."""
     of = by_instance(samples)
     return [
         Instance(
@@ -64,7 +58,6 @@ def instances(found: ClusterFindings, samples: Sequence[Sample]) -> list[Instanc
 
 
 def outliers(found: ClusterFindings, samples: Sequence[Sample]) -> list[Outlier]:
-    """The outliers, farthest first."""
     of = by_instance(samples)
     return [
         Outlier(
@@ -81,7 +74,6 @@ def outliers(found: ClusterFindings, samples: Sequence[Sample]) -> list[Outlier]
 
 
 def alternating(found: ClusterFindings, samples: Sequence[Sample]) -> list[MultimodalInstance]:
-    """The instances with several modes."""
     of = by_instance(samples)
     return [
         MultimodalInstance(
@@ -141,9 +133,7 @@ def spread(
     values = np.asarray([medians[name] for name in sorted(medians)])
     if values.size < LEAST_INSTANCES or np.ptp(values) == 0:
         return None
-    axis: Axis = "linear"
-    if values.min() > 0 and values.max() > WIDE * values.min():
-        axis = "logarithmic"
+    axis = axis_of(values)
     bars = histogram(values, axis)
     curve = density(values, axis)
     # In instances per bin, to share the histogram's axis.
@@ -162,8 +152,12 @@ def spread(
 
 
 def modes_of(found: Modality) -> list[Mode]:
-    """Modes as records."""
     return [Mode(value=mode.value, share=mode.share) for mode in found.modes]
+
+
+def axis_of(values: FloatArray) -> Axis:
+    is_wide = values.min() > 0 and values.max() > WIDE * values.min()
+    return "logarithmic" if is_wide else "linear"
 
 
 def _modes_over(values: FloatArray, axis: Axis, seed: int) -> list[Mode]:

@@ -5,21 +5,20 @@ the same for all values, and shares are relative to each value's own instances, 
 compared with many. Each other value also has a ratio to the first by name (`comparisons`).
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison, LabelComparison, LabelGroup
 from tonnage.base.records.environment import HOST
-from tonnage.base.stats.density import REACH, Axis, bandwidth, histogram, kernel_density
+from tonnage.base.stats.density import REACH, bandwidth, histogram, kernel_density
 from tonnage.base.stats.outliers import LEAST_INSTANCES
 from tonnage.base.stats.samples import FloatArray
 from tonnage.model.analysis.comparisons import common_concurrency, compare
 from tonnage.model.analysis.estimates import median_estimate, units_of, values_of
 from tonnage.model.analysis.grouping import (
+    Kinds,
     OperationKind,
     Sample,
     kind_names,
@@ -27,14 +26,11 @@ from tonnage.model.analysis.grouping import (
     rate_in,
     unit_of,
 )
-from tonnage.model.analysis.instances import WIDE
+from tonnage.model.analysis.instances import axis_of
 
-POINTS = 256
-"""Points of a density."""
+POINTS = 256  # Points of a density
 
-Kinds = Mapping[OperationKind, Sequence[Sample]]
-Values = dict[str, list[Sample]]
-"""Samples of one kind, by value of a label."""
+Values = dict[str, list[Sample]]  # Samples of one kind, by value of a label
 
 
 def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison]:
@@ -50,7 +46,6 @@ def ratios(kinds: Kinds, measurements: Sequence[Measurement]) -> list[Comparison
 
 
 def side_by_side(kinds: Kinds, measurements: Sequence[Measurement]) -> list[LabelComparison]:
-    """Comparisons of all operations that were measured with several values of a label."""
     called = kind_names(list(kinds))
     found = [
         _of_kind(called[kind], name, unit_of(kind, kinds[kind]), values)
@@ -89,9 +84,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
         return None
     units = {value: np.asarray(units_of(found)[0]) for value, found in rates.items()}
     every = np.concatenate(list(units.values()))
-    axis: Axis = "linear"
-    if every.min() > 0 and every.max() > WIDE * every.min():
-        axis = "logarithmic"
+    axis = axis_of(every)
     bars = histogram(every, axis)
     on_axis = {
         value: np.log(each) if axis == "logarithmic" else each for value, each in units.items()
@@ -132,5 +125,4 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
 
 
 def _width(values: FloatArray) -> float | None:
-    """A density's bandwidth; None for few or equal values."""
     return bandwidth(values) if values.size >= LEAST_INSTANCES and np.ptp(values) > 0 else None

@@ -1,7 +1,5 @@
 """Charts that these measurements do not support, and why: reports say so instead of a gap."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from tonnage.base.records.analysis import (
@@ -55,7 +53,6 @@ def omitted_charts(
     layouts: Sequence[Comparison],
     by_label: Sequence[LabelComparison],
 ) -> list[Omission]:
-    """The charts that cannot be drawn."""
     found = []
     if not any(each.operations for each in dollars):
         found.append(_omission("Operations per dollar", _why_no_price(dollars)))

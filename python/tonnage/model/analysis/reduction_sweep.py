@@ -3,8 +3,6 @@
 Values are medians, since a shared machine has slow moments but no fast ones.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from statistics import fmean, median
@@ -34,7 +32,6 @@ def summarise_sweep(records: Sequence[ReductionRecord]) -> ReductionSweep:
 
 
 def _input_key(record: ReductionRecord) -> str:
-    """What compared reductions have in common."""
     told = [record.job, record.bytes, record.rounds_here, len(record.workers)]
     names = ("inputs", "format", "memory_bytes", "assignment", "flags")
     return json.dumps([*told, *(record.settings.get(name) for name in names)])
@@ -71,8 +68,8 @@ def _result(records: list[ReductionRecord]) -> SweepResult:
 def _unbiased_best(cells: Sequence[Sequence[ReductionRecord]]) -> float | None:
     """The seconds of the best cell, without the bias of choosing it by the same runs.
 
-    Leave one out: for each round the others choose the cell with the least median, and its seconds
-    in this round count. The result is the median over rounds.
+    Leave one out: the other rounds choose the cell with the least median, and its seconds in this
+    round count. The result is the median over rounds.
     """
     rounds = min(len(cell) for cell in cells)
     if rounds < 2:

@@ -7,8 +7,6 @@ averaged into `POINTS` equal bins, with gaps where there is no data. Long trials
 of their steady state; periodic short trials have no warm-up.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +19,8 @@ from tonnage.base.stats.samples import FloatArray, Series
 from tonnage.base.stats.steady_state import steady_by_slope
 from tonnage.model.analysis.grouping import Sample, by_instance, rate_of
 
-POINTS = 150
-"""More would not be visible, with a line for each of 45 instances."""
-TOGETHER = 2.0
-"""Instances share a clock if all fit within this multiple of the longest series."""
+POINTS = 150  # More would not be visible, with a line for each of 45 instances
+TOGETHER = 2.0  # Instances share a clock if all fit within this multiple of the longest series
 GAP = 1.75
 """Steps longer than this multiple of the median contain a gap: one missed slot makes it 2."""
 
@@ -61,7 +57,6 @@ def series_of(samples: Sequence[Sample], unit: str) -> dict[str, Series]:
 
 
 def steadiness(samples: Sequence[Sample]) -> dict[str, SteadyState]:
-    """The steady state of each instance's longest trial, if that is long enough."""
     found = {}
     for name, of in by_instance(samples).items():
         reading = _longest(of).reading

@@ -7,31 +7,25 @@ device's own, which may be protected. A guest cannot tell whether the data would
 power.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records import ClusterMeasurement, Environment, Measurement
 from tonnage.model.analysis.concurrency import latency
 from tonnage.model.analysis.estimates import medians_of, values_of
-from tonnage.model.analysis.grouping import OperationKind, Sample, by_instance
+from tonnage.model.analysis.grouping import Kinds, OperationKind, Sample, by_instance
 from tonnage.model.study_findings import HIGH_SHARE, disk_warnings
 
 FLUSH_SECONDS = 100e-6
 """A flash device needs some hundred microseconds for a flush, a disk milliseconds."""
 SYNCHRONOUS = {"1", "sync", "dsync", "osync"}
 """Values of fio's ``sync`` with which each write is durable when it completes."""
-NAMED = 3
-"""Number of instances that a warning names; beyond, it gives their number."""
-
-Kinds = Mapping[OperationKind, Sequence[Sample]]
+NAMED = 3  # Number of instances that a warning names; beyond, it gives their number
 
 
 def measurement_warnings(
     measurements: Sequence[Measurement], kinds: Kinds, names: Mapping[OperationKind, str]
 ) -> list[str]:
-    """Warnings about the measurements, each in a sentence or two."""
     phases = [trial.phase for each in measurements for trial in each.trials]
     return [
         *_builds(measurements),
@@ -210,7 +204,6 @@ def _quicker_than_reads(kind: OperationKind, durable: Sequence[Sample], kinds: K
 
 
 def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
-    """Warnings about other users of the cores during measurements."""
     taken: dict[str, list[str]] = {}
     for measurement in measurements:
         environment = measurement.environment
@@ -236,7 +229,6 @@ def _core_seconds(measurement: Measurement, environment: Environment) -> tuple[f
 
 
 def _without_results(measurements: Sequence[Measurement]) -> list[str]:
-    """A warning about measurements without results."""
     silent = [each.id for each in measurements if not each.readings]
     if not silent:
         return []

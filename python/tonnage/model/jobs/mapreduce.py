@@ -15,8 +15,6 @@ devices, so both are divided by the mixed rate (equation 5); rates that were mea
 apply separately.
 """
 
-from __future__ import annotations
-
 from typing import Literal, cast
 
 from msgspec import structs
@@ -42,15 +40,10 @@ def mapreduce_job(
     objects: bool = False,
     name: str = "mapreduce",
 ) -> Job:
-    """A MapReduce job.
+    """A MapReduce; shares are bytes of output for each byte of a function's input.
 
-    Args:
-        durability: ``none``; ``replicated``: a second copy of the output on another node;
-            ``volumes``: input and output on network-attached volumes.
-        map_share: Bytes of map output for each byte of input.
-        reduce_share: Bytes of reduction output for each byte of map output.
-        objects: Whether an object store replaces the volumes.
-        name: Of the job.
+    ``replicated`` keeps a second copy of the output on another node, ``volumes`` has input and
+    output on network-attached volumes, or with ``objects`` in an object store.
     """
     for share in (map_share, reduce_share):
         if not 0 < share < float("inf"):
@@ -112,13 +105,7 @@ def sort_job(durability: Durability = "none", *, objects: bool = False) -> Job:
 
 
 def job_from_run(record: RunRecord) -> Job:
-    """The job that repeats a finished sort or MapReduce.
-
-    It has the run's durability, its selectivities, and its core seconds for each byte.
-
-    Raises:
-        ValueError: The run is of another kind, or empty.
-    """
+    """The job that repeats a finished sort or MapReduce; `ValueError` if it is neither."""
     phases = observed_phases(record)
     if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
         raise ValueError("it is not a finished sort or MapReduce on a cluster")

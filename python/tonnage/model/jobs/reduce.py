@@ -6,8 +6,6 @@ compared with the data (KMeans's centres, PCA's matrices), or a vector of the gr
 cached between passes; this is not assumed here, since MATE-EC2 retrieves it again.
 """
 
-from __future__ import annotations
-
 from msgspec import structs
 
 from tonnage.base.records import ReductionRecord
@@ -26,15 +24,11 @@ def reduce_job(
     cpu_seconds_per_byte: float | None = None,
     source: str = "given",
 ) -> Job:
-    """A reduction job.
+    """A reduction.
 
-    Args:
-        passes: Number of passes over all data.
-        chunk_bytes: Bytes of a request.
-        object_share: Bytes of a node's reduction object that are sent, for each byte of input.
-        local_share: Share of the input on the nodes' own disks; the rest is in object storage.
-        cpu_seconds_per_byte: Measured core seconds of the work, if known.
-        source: Of those.
+    ``object_share`` is bytes of a node's reduction object that are sent, for each byte of input;
+    ``local_share`` is the share of the input on nodes' own disks, the rest is in object storage.
+    ``source`` is where the core seconds for each byte come from.
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
         raise ValueError("needs at least a pass, chunks of a byte, and shares from 0 to 1")
@@ -71,13 +65,9 @@ def reduce_job(
 
 
 def job_from_reduction(record: ReductionRecord) -> Job:
-    """The job that repeats a finished reduction.
+    """The job that repeats a finished reduction; `ValueError` if that was empty.
 
-    It has the run's number of rounds, size of ranges, share of local input, and core seconds for
-    each byte, including those of retrieval.
-
-    Raises:
-        ValueError: The run is empty.
+    Its core seconds for each byte include those of retrieval.
     """
     moved = record.rounds_here * record.bytes
     if not moved:

@@ -15,8 +15,6 @@ Finished runs become calibrations of their offers (`calibration`), whether or no
 were measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +37,7 @@ from tonnage.model.profiles.offer_matching import (
     OfferAssignments,
     OfferName,
     match_offers,
+    unused,
 )
 from tonnage.model.profiles.rates import (
     NodeRate,
@@ -65,14 +64,11 @@ BURST = 1.1
 class AdvertisedRate:
     """The advertised rate of a resource, in bytes a second."""
 
-    baseline: float
-    """The baseline, or the only figure."""
+    baseline: float  # Or the only figure
     peak: float | None = None
-    """The burst rate."""
 
 
 AdvertisedRates = Mapping[OfferName, Mapping[str, AdvertisedRate]]
-"""Each offer's advertised rates by resource."""
 
 
 def build_profile(
@@ -86,41 +82,32 @@ def build_profile(
     volumes: bool = False,
     placement: bool = False,
 ) -> Profile:
-    """Build the profile of all offers among these measurements and runs.
+    """Build the profile of all offers among these measurements and runs, each given once.
 
-    Args:
-        measurements: Of any kind, each once.
-        advertised: The advertised rates of offers.
-        name: Of the profile.
-        made_at: Now, ISO 8601.
-        runs: Records of finished jobs, each once.
-        assigned: The offers of machines that do not report theirs.
-        volumes: Whether devices of an unknown model are network-attached volumes.
-        placement: Whether nodes were placed close together.
-
-    Raises:
-        OfferError: An assignment contradicts the measurements.
+    ``assigned`` are offers of machines that do not report theirs, and raise `OfferError` if they
+    contradict the measurements. With ``volumes``, devices of an unknown model count as
+    network-attached; ``placement``: nodes were close together.
     """
     assigned = assigned or OfferAssignments()
     hosts = {node for each in runs for node in nodes_of(each)}
-    matched, unused = match_offers(measurements, assigned, hosts)
+    matched, left_out = match_offers(measurements, assigned, hosts)
     calibrated, unused_runs = calibrations(
         runs, {each.host: each.offer for each in matched}, assigned
     )
-    unused += unused_runs
+    left_out += unused_runs
     rates_by_offer: dict[OfferName, list[NodeRate]] = {each.offer: [] for each in matched}
     rates_by_offer |= {offer: [] for offer in calibrated if offer not in rates_by_offer}
     for each in matched:
         for rate in node_rates(each, volumes=volumes):
             if isinstance(rate, UnusedMeasurements):
-                unused.append(rate)
+                left_out.append(rate)
             else:
                 rates_by_offer[each.offer].append(rate)
     offers, network_rates = [], {}
     cores: dict[str, list[list[float]]] = {}
     for offer, rates in sorted(rates_by_offer.items()):
         used, dropped = _usable(rates, advertised.get(offer, {}))
-        unused += dropped
+        left_out += dropped
         networks = used.pop("network", [])
         smallest = min((each.nodes for each in networks), default=0)
         baseline = [each for each in networks if each.nodes == smallest]
@@ -155,7 +142,7 @@ def build_profile(
         runs=[name_of(each) for each in runs],
         commands={each.id: each.command for each in measurements}
         | {name_of(each): each.command for each in runs},
-        left_out=_by_reason(unused),
+        left_out=_by_reason(left_out),
     )
 
 
@@ -164,7 +151,7 @@ def _usable(
 ) -> tuple[dict[str, list[NodeRate]], list[UnusedMeasurements]]:
     """The rates that plans use, by resource; and the unused measurements, with the reason."""
     used: dict[str, list[NodeRate]] = {}
-    unused: list[UnusedMeasurements] = []
+    dropped: list[UnusedMeasurements] = []
     networks = [each for each in rates if each.resource == "network"]
     methods = sorted({each.method for each in networks})
     # A job can choose the number of connections of a pair, but not its links.
@@ -179,24 +166,19 @@ def _usable(
                 used.setdefault(each.resource, []).append(each)
             else:
                 why = f"{each.resource}, {each.method}: {method} was faster"
-                unused.append(UnusedMeasurements(measurements=[each.measurement], why=why))
+                dropped.append(unused(each.measurement, why))
     if len(methods) == 1:
         used["network"] = networks
     elif not is_shuffle:
         why = f"network: {formatting.listing(methods)} differ: give the measurements of one"
-        unused += [
-            UnusedMeasurements(measurements=[each.measurement], why=why) for each in networks
-        ]
+        dropped += [unused(each.measurement, why) for each in networks]
     for each in rates:
         if _is_core(each.resource):
             used.setdefault(each.resource, []).append(each)
     for resource in list(used):
         if burst := _burst(resource, used[resource], figures.get(resource)):
-            unused += [
-                UnusedMeasurements(measurements=[each.measurement], why=burst)
-                for each in used.pop(resource)
-            ]
-    return used, unused
+            dropped += [unused(each.measurement, burst) for each in used.pop(resource)]
+    return used, dropped
 
 
 def _burst(resource: str, rates: Sequence[NodeRate], figure: AdvertisedRate | None) -> str | None:
@@ -213,7 +195,6 @@ def _burst(resource: str, rates: Sequence[NodeRate], figure: AdvertisedRate | No
 
 
 def _source(rates: Sequence[NodeRate]) -> str:
-    """The methods, and the measurements."""
     methods = dict.fromkeys(each.method for each in rates)
     names = dict.fromkeys(each.measurement for each in rates)
     return f"{formatting.listing(methods)}: {', '.join(names)}"
@@ -249,7 +230,6 @@ def _network_share(
 
 
 def _core_share(resource: str, of_offers: Sequence[Sequence[float]]) -> CapacityDistribution:
-    """The throughput of a core, used for any offer's vCPU."""
     source = f"a core of {formatting.several(len(of_offers), 'offer')}, used for any offer's vCPU"
     return _over_offers(resource, of_offers, source)
 
@@ -273,9 +253,8 @@ def _over_offers(
     )
 
 
-def _by_reason(unused: Iterable[UnusedMeasurements]) -> list[UnusedMeasurements]:
-    """Unused measurements, merged by reason."""
+def _by_reason(left_out: Iterable[UnusedMeasurements]) -> list[UnusedMeasurements]:
     found: dict[str, dict[str, None]] = {}
-    for each in unused:
+    for each in left_out:
         found.setdefault(each.why, {}).update(dict.fromkeys(each.measurements))
     return [UnusedMeasurements(measurements=list(names), why=why) for why, names in found.items()]

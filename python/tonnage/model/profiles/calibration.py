@@ -13,8 +13,6 @@ lost a node or took several commands, whose duration is not the job's; runs on s
 runs on one machine, whose passes have no network between them.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter
@@ -27,7 +25,7 @@ from tonnage.base.records.calibration import CalibratedPhase, Calibration
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.capacity import UNKNOWN_SPREAD
-from tonnage.model.profiles.offer_matching import DEBUG, OfferAssignments, OfferName
+from tonnage.model.profiles.offer_matching import DEBUG, OfferAssignments, OfferName, unused
 from tonnage.model.run_phases import (
     ObservedPhase,
     Run,
@@ -69,19 +67,13 @@ class RunObservation:
 def calibrations(
     runs: Sequence[Run], hosts: Mapping[str, OfferName], assigned: OfferAssignments
 ) -> tuple[dict[OfferName, list[Calibration]], list[UnusedMeasurements]]:
-    """Each offer's calibrations, and the unused runs.
-
-    Args:
-        runs: Each once.
-        hosts: The offers of machines, from measurements.
-        assigned: Offers that the user assigns.
-    """
+    """Each offer's calibrations, and the unused runs; ``hosts`` are measured machines' offers."""
     observations: list[RunObservation] = []
     left: list[UnusedMeasurements] = []
     for run in runs:
         found = _observation(run, hosts, assigned)
         if isinstance(found, str):
-            left.append(UnusedMeasurements(measurements=[name_of(run)], why=found))
+            left.append(unused(name_of(run), found))
         else:
             observations.append(found)
     made: dict[OfferName, list[Calibration]] = {}
@@ -94,14 +86,13 @@ def calibrations(
             if each.nodes < nodes:
                 fewer = formatting.several(each.nodes, "node")
                 why = f"a run on {fewer}, while there is one on {nodes}"
-                left.append(UnusedMeasurements(measurements=[each.name], why=why))
+                left.append(unused(each.name, why))
     return made, left
 
 
 def _observation(
     run: Run, hosts: Mapping[str, OfferName], assigned: OfferAssignments
 ) -> RunObservation | str:
-    """The observation of a run, or why it cannot be used."""
     if run.environment.debug_build:
         return DEBUG
     names = nodes_of(run)
@@ -151,7 +142,6 @@ def _offer(
 
 
 def _combine(runs: Sequence[RunObservation]) -> Calibration:
-    """The calibration of repetitions of one job."""
     first = runs[0]
     phases = [[each.phases[place] for each in runs] for place in range(len(first.phases))]
     spread = _spread([_paces(runs, each) for each in phases])

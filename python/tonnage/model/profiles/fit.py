@@ -6,8 +6,6 @@ single node has a spread, too. Differences of clusters beyond the chance of thei
 clusters' own spread.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -17,25 +15,15 @@ from tonnage.base.records.profile import CapacityDistribution, Evidence, Mode
 from tonnage.base.stats.samples import FloatArray
 from tonnage.model.capacity import LEAST_SPREAD, UNKNOWN_SPREAD
 
-SPLIT_PARAMETERS = 2
-"""A second mode adds its location and its share."""
-LEAST_FACTOR = 1.2
-"""Modes whose medians are closer than this are merged: a plan would not differ."""
-LEAST_GAP = 3.0
-"""Spreads between two modes, at least; otherwise a tail would count as a mode."""
+SPLIT_PARAMETERS = 2  # A second mode adds its location and its share
+LEAST_FACTOR = 1.2  # Modes whose medians are closer than this are merged: a plan would not differ
+LEAST_GAP = 3.0  # Spreads between two modes, at least; otherwise a tail would count as a mode
 
 
 def fit_distribution(
     resource: str, clusters: Sequence[Sequence[float]], *, evidence: Evidence, source: str
 ) -> CapacityDistribution:
-    """Fit the distribution of a resource.
-
-    Args:
-        resource: As a job's demands name it.
-        clusters: The rates of each cluster's nodes, in bytes a second.
-        evidence: The kind of evidence.
-        source: The names of the measurements.
-    """
+    """Fit a resource's distribution to the rates (B/s) of each cluster's nodes."""
     if not clusters or not all(clusters):
         raise ValueError(f"{resource}: needs at least one cluster, and a node in each")
     rates = np.array([rate for cluster in clusters for rate in cluster])

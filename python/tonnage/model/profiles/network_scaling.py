@@ -6,8 +6,6 @@ logarithms of the points from the largest share on; b is at least 0. Extrapolati
 and random clusters draw exponents with the error of b.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -25,16 +23,12 @@ UNKNOWN_ERROR = 0.1
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """The share of two nodes' bandwidth, by cluster size."""
-
     points: tuple[tuple[int, float], ...]
     source: str
-    exponent: float
-    """``b`` of the power law beyond the last point; 0 if bandwidth did not fall."""
+    exponent: float  # ``b`` of the power law beyond the last point; 0 if bandwidth did not fall
     error: float | None
     """The exponent's standard error; ``None`` with fewer than three falling points."""
-    freedom: int
-    """Degrees of freedom of that error."""
+    freedom: int  # Degrees of freedom of that error
 
     @property
     def exponent_interval(self) -> tuple[float, float] | None:
@@ -46,11 +40,10 @@ class ScalingCurve:
 
     @property
     def largest(self) -> int:
-        """The largest cluster that was measured."""
         return self.points[-1][0]
 
     def share(self, nodes: npt.NDArray[np.int64]) -> Shares:
-        """The share of two nodes' bandwidth that each node has in a cluster of this size."""
+        """The share of two nodes' bandwidth that each node has in clusters of these sizes."""
         sizes, shares = (np.array(each, dtype=float) for each in zip(*self.points, strict=True))
         asked = np.maximum(np.asarray(nodes, dtype=float), 1)
         joined = np.interp(np.log(asked), np.log(sizes), shares)
@@ -58,7 +51,7 @@ class ScalingCurve:
         return np.asarray(np.where(asked > sizes[-1], beyond, joined))
 
     def shares(self, nodes: npt.NDArray[np.int64], off: Shares) -> Shares:
-        """The same in several clusters, each with an exponent off by this many standard errors.
+        """The same in several clusters, each with an exponent off by ``off`` standard errors.
 
         ``nodes`` has shape ``(n,)``, ``off`` (standard normal) has shape ``(clusters,)``.
         """
@@ -67,7 +60,6 @@ class ScalingCurve:
         return np.asarray(self.share(nodes) * beyond ** -(error * off[:, None]))
 
     def warning(self, nodes: int) -> str | None:
-        """A warning for a cluster that is larger than any measured one."""
         if nodes <= self.largest:
             return None
         said = f"the network of {nodes} nodes is extrapolated from {self.largest} at most"
@@ -78,7 +70,6 @@ class ScalingCurve:
 
 
 def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
-    """The curve through measured points."""
     points = sorted(scaling.points)
     if not points or points[0][0] < 1 or any(share <= 0 for _, share in points):
         raise ValueError("network scaling needs points of at least one node, with positive shares")

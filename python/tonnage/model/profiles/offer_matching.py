@@ -1,7 +1,5 @@
 """Match measurements with offers: the machine reports its offer, or the user assigns it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,10 +7,13 @@ from tonnage.base import formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.profile import UnusedMeasurements
 
-OfferName = tuple[str, str]
-"""Provider and machine type."""
+OfferName = tuple[str, str]  # Provider and machine type
 IMPORTED = "imported from another tool, which does not state the machine"
 DEBUG = "made with a debug build, whose speeds are meaningless"
+
+
+def unused(name: str, why: str) -> UnusedMeasurements:
+    return UnusedMeasurements(measurements=[name], why=why)
 
 
 class OfferError(ValueError):
@@ -21,19 +22,14 @@ class OfferError(ValueError):
 
 @dataclass(frozen=True)
 class MatchedMeasurement:
-    """A measurement, and the offer of its machine."""
-
     measurement: Measurement
     host: str
     offer: OfferName
-    assigned: bool
-    """Whether the user assigned the offer, rather than the machine reporting it."""
+    assigned: bool  # Whether the user assigned the offer, rather than the machine reporting it
 
 
 @dataclass(frozen=True)
 class OfferAssignments:
-    """Offers that the user assigns to machines."""
-
     default: OfferName | None = None
     by_host: Mapping[str, OfferName] = field(default_factory=dict)
 
@@ -41,17 +37,10 @@ class OfferAssignments:
 def match_offers(
     measurements: Sequence[Measurement], assigned: OfferAssignments, ran: Collection[str] = ()
 ) -> tuple[list[MatchedMeasurement], list[UnusedMeasurements]]:
-    """Each measurement with its offer, and those without.
+    """Each measurement with its offer, and those without; ``ran`` are hosts of finished jobs.
 
     An assignment to a host overrides what its machine reports; the default must agree with it.
-
-    Args:
-        measurements: Of any kind, each once.
-        assigned: What the user says.
-        ran: Hosts that have done a job.
-
-    Raises:
-        OfferError: It does not, or an assigned host has neither a measurement nor a run.
+    Otherwise, and for a host without a measurement or run, this raises `OfferError`.
     """
     hosts = {each.environment.host for each in measurements if each.environment} | {*ran}
     for host in assigned.by_host:
@@ -62,9 +51,9 @@ def match_offers(
     for each in measurements:
         here = each.environment
         if here is None:
-            left.append(UnusedMeasurements(measurements=[each.id], why=IMPORTED))
+            left.append(unused(each.id, IMPORTED))
         elif here.debug_build:
-            left.append(UnusedMeasurements(measurements=[each.id], why=DEBUG))
+            left.append(unused(each.id, DEBUG))
         elif here.host in assigned.by_host:
             found.append(
                 MatchedMeasurement(each, here.host, assigned.by_host[here.host], assigned=True)
@@ -80,11 +69,9 @@ def match_offers(
         elif assigned.default:
             found.append(MatchedMeasurement(each, here.host, assigned.default, assigned=True))
         else:
-            left.append(
-                UnusedMeasurements(
-                    measurements=[each.id],
-                    why=f"{here.host} does not report its offer "
-                    f"(tonnage profile ... --offer {here.host}=PROVIDER/TYPE)",
-                )
+            why = (
+                f"{here.host} does not report its offer "
+                f"(tonnage profile ... --offer {here.host}=PROVIDER/TYPE)"
             )
+            left.append(unused(each.id, why))
     return found, left

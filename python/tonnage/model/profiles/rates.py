@@ -9,8 +9,6 @@ A rate has a method: a layout, a size of chunks. Rates of different methods are 
 plans use the fastest one (`best_method`), since jobs would, too.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,7 +31,7 @@ from tonnage.base.records.network_rounds import (
 )
 from tonnage.base.records.network_rounds import DIRECTIONS as BOTH
 from tonnage.base.records.profile import UnusedMeasurements
-from tonnage.model.profiles.offer_matching import MatchedMeasurement
+from tonnage.model.profiles.offer_matching import MatchedMeasurement, unused
 
 VOLUMES = ("Amazon Elastic Block Store", "PersistentDisk", "nvme_card-pd", "MSFT NVMe Accelerator")
 """Model prefixes of network-attached volumes: EBS, Google's persistent disks, Azure's."""
@@ -41,8 +39,7 @@ OWN = ("Amazon EC2 NVMe Instance Storage", "nvme_card", "EphemeralDisk", "Micros
 """Model prefixes of local disks; the ones above take precedence."""
 MEMORY = ("tmpfs", "ramfs")
 WAYS = {"rw": "both", "ro": "read", "wo": "write"}
-MOST = 1e12
-"""Bytes a second; higher rates are invalid."""
+MOST = 1e12  # Bytes a second; higher rates are invalid
 NOTHING = "moved no data, or an impossible amount"
 USELESS = {
     **dict.fromkeys(
@@ -61,25 +58,18 @@ class NodeRate:
 
     resource: str
     node: str
-    moment: float
-    """When, in seconds since 1970."""
-    value: float
-    """Bytes a second."""
+    moment: float  # When, in seconds since 1970
+    value: float  # Bytes a second
     measurement: str
-    method: str
-    """In words that follow the resource's name."""
-    nodes: int = 1
-    """Number of nodes that were measured together."""
+    method: str  # In words that follow the resource's name
+    nodes: int = 1  # Number of nodes that were measured together
 
 
 Found = NodeRate | UnusedMeasurements
 
 
 def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]:
-    """The rates of a measurement's node, and the unused parts with the reason.
-
-    ``volumes``: whether devices of an unknown model are network-attached volumes.
-    """
+    """The rates of a node; and the unused parts. ``volumes``: unknown devices are volumes."""
     measurement = matched.measurement
     readers: dict[str, Callable[[], Iterable[Found]]] = {
         "disk": lambda: _disks(matched, volumes),
@@ -90,21 +80,17 @@ def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]
     }
     if measurement.kind not in readers:
         why = USELESS.get(measurement.kind, f"plans do not use {measurement.kind} measurements")
-        yield left_out(measurement, why)
+        yield unused(measurement.id, why)
         return
     try:
         datetime.fromisoformat(measurement.began_at)
     except ValueError:
-        yield left_out(measurement, "its time of measurement is invalid")
+        yield unused(measurement.id, "its time of measurement is invalid")
         return
     found = list(readers[measurement.kind]())
     yield from found
     if not found:
-        yield left_out(measurement, "it has no trial that plans use")
-
-
-def left_out(measurement: Measurement, why: str) -> UnusedMeasurements:
-    return UnusedMeasurements(measurements=[measurement.id], why=why)
+        yield unused(measurement.id, "it has no trial that plans use")
 
 
 def best_method(found: Sequence[NodeRate], order: Sequence[str]) -> str:
@@ -126,7 +112,6 @@ def median_rate(found: Sequence[NodeRate]) -> float:
 
 
 def node_medians(found: Sequence[NodeRate]) -> dict[str, float]:
-    """Each node's median."""
     several: dict[str, list[float]] = {}
     for each in found:
         several.setdefault(each.node, []).append(each.value)
@@ -138,9 +123,9 @@ def _checked(
 ) -> Found:
     measurement = matched.measurement
     if not (math.isfinite(value) and 0 < value <= MOST):
-        return left_out(measurement, f"{resource}: {NOTHING}")
+        return unused(measurement.id, f"{resource}: {NOTHING}")
     if trial.reading and trial.reading.cached:
-        return left_out(measurement, f"{resource}: from a cache, {trial.reading.cached}")
+        return unused(measurement.id, f"{resource}: from a cache, {trial.reading.cached}")
     moment = _timestamp(trial, measurement)
     return NodeRate(resource, matched.host, moment, value, measurement.id, method)
 
@@ -157,11 +142,11 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
     devices = measurement.environment.devices if measurement.environment else []
     where = {_device_kind(device) for device in devices} or {None}
     if any(device.file_system in MEMORY for device in devices):
-        yield left_out(measurement, "memory, not a disk: its directory is on a tmpfs")
+        yield unused(measurement.id, "memory, not a disk: its directory is on a tmpfs")
         return
     if {"local", "volume"} <= where:
         why = "one direction used local disks, the other volumes: the rate is of neither"
-        yield left_out(measurement, why)
+        yield unused(measurement.id, why)
         return
     place = next((each for each in where if each), "volume" if volumes else "local")
     names = [name for device in devices for name in device.name.split(", ")]
@@ -179,10 +164,10 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
             why = (
                 "volume, both ways at once: plans add the times of both ways, which share the link"
             )
-            yield left_out(measurement, why)
+            yield unused(measurement.id, why)
         elif way != "both" and _has_separate_devices(measurement):
             why = f"{place} {way}: only some of the devices, since the other direction used others"
-            yield left_out(measurement, why)
+            yield unused(measurement.id, why)
         else:
             yield _checked(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
 
@@ -196,14 +181,12 @@ def _device_kind(device: Device) -> str | None:
 
 
 def _has_separate_devices(measurement: Measurement) -> bool:
-    """Whether it read some devices and wrote others."""
     devices = measurement.environment.devices if measurement.environment else []
     read, write = (measurement.settings.get(name) for name in ("read", "write"))
     return len(devices) > 1 and read != write
 
 
 def _cores(matched: MatchedMeasurement) -> Iterator[Found]:
-    """The throughput of a core, by stage."""
     for trial in matched.measurement.trials:
         used = trial.cpu_seconds_per_byte
         yield _checked(matched, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core")
@@ -238,14 +221,13 @@ def _network(matched: MatchedMeasurement) -> Iterator[Found]:
                     )
                 yield checked
         return
-    yield left_out(measurement, why)
+    yield unused(measurement.id, why)
 
 
 def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
     """The node's rate, all to all: the lesser of sent and received.
 
-    Between unlike machines the slowest sets the pace of all, so the node's rate alone with all
-    others counts instead.
+    Between unlike machines the slowest limits all, so the rate alone with all others counts.
     """
     done: dict[tuple[str, int, int, int], dict[str, Trial]] = {}
     several: list[str] = []
@@ -263,7 +245,7 @@ def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
         wanted = (ALONE, UNEVENLY)
         between = formatting.listing(several)
         why = f"network, all to all between {between}: the slowest sets the pace of all"
-        yield left_out(matched.measurement, why)
+        yield unused(matched.measurement.id, why)
     for (pattern, nodes, connections, _), ways in done.items():
         if pattern in wanted and len(ways) == len(BOTH):
             value = min(trial.bytes_per_second for trial in ways.values())
@@ -280,7 +262,7 @@ def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
             "object storage: a store on the machine itself, not its provider's (use "
             "--offer HOST=PROVIDER/TYPE if it represents that)"
         )
-        yield left_out(measurement, why)
+        yield unused(measurement.id, why)
         return
     for trial in measurement.trials:
         reading, step = trial.reading, trial.step

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from tonnage.model.profiles.build import AdvertisedRates
 
 PROFILES = Path(__file__).parent / "published"
-"""The shipped profiles."""
 
 
 class ProfileError(Exception):
@@ -44,9 +43,7 @@ class OfferCapacity:
 
     distributions: Mapping[str, CapacityDistribution]
     curve: ScalingCurve | None = None
-    """Its network bandwidth by number of nodes."""
     calibrations: tuple[Calibration, ...] = ()
-    """From finished runs on it."""
 
 
 NO_CAPACITY = OfferCapacity({})
@@ -60,10 +57,9 @@ class ProfileIndex:
     offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]
     shares: OfferCapacity
     """Shares of advertised figures that measured offers reached, and a network scaling."""
-    notes: tuple[str, ...] = ()
-    """Caveats: measurements that were not used, and why."""
+    notes: tuple[str, ...] = ()  # Measurements that were not used, and why
     commands: Mapping[str, list[str]] = field(default_factory=dict)
-    """The commands behind the cited measurements and runs, by name."""
+    """Behind the cited measurements and runs, by name."""
     _anywhere: dict[tuple[str, str], OfferCapacity] = field(default_factory=dict)
 
     def apart_from_placement(self, provider: str, kind: str) -> OfferCapacity:
@@ -79,19 +75,14 @@ class ProfileIndex:
 
 
 def profile_names() -> list[str]:
-    """The names of the shipped profiles."""
     return sorted(path.stem for path in PROFILES.glob("*.json"))
 
 
 def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -> list[Profile]:
     """The profile of this name; or those in this file or directory, and one built from the rest.
 
-    Args:
-        name: The name, or the path.
-        advertised: Returns the advertised rates of offers; called only if there are measurements.
-
-    Raises:
-        ProfileError: There is none, one is unreadable, or measurements yield nothing.
+    ``advertised`` is called only if there are measurements. `ProfileError`: there is no profile,
+    one is unreadable, or the measurements yield none.
     """
     place = Path(name)
     if name in profile_names():
@@ -123,7 +114,6 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
 
 
 def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]:
-    """The measurements that no profile was built from, each once."""
     if place.is_file() and not (
         has_schema(place, Measurement) or has_schema(place, ClusterMeasurement)
     ):
@@ -138,7 +128,6 @@ def _measurements(place: Path, profiles: Sequence[Profile]) -> list[Measurement]
 
 
 def _runs(place: Path, profiles: Sequence[Profile]) -> list[Run]:
-    """The finished runs that no profile was built from, each once."""
     taken = {name for each in profiles for name in each.runs}
     found = {name_of(each): each for each in load_runs(place)}
     return [each for name, each in found.items() if name not in taken]
@@ -155,12 +144,9 @@ def _build(
 
 
 def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
-    """Index profiles; if several have a distribution, the last one wins.
+    """Index profiles; the last distribution wins. `ProfileError`: one is invalid.
 
     All resources but the network hold for any placement.
-
-    Raises:
-        ProfileError: A distribution is invalid.
     """
     entries: dict[tuple[str, str], list[OfferProfile]] = {}
     shares: dict[str, CapacityDistribution] = {}

@@ -15,8 +15,6 @@ If each node was measured alone, at its own time, nodes and times cannot be sepa
 is attributed to nodes, which makes the slowest of many slower.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence
@@ -30,11 +28,9 @@ from tonnage.model.profiles.fit import fit_distribution
 from tonnage.model.profiles.rates import NodeRate
 
 TOGETHER_SECONDS = 3600.0
-SWEEPS = 10
-"""The polish converges long before."""
+SWEEPS = 10  # The polish converges long before
 
-Snapshot = dict[str, float]
-"""The logarithm of each node's rate."""
+Snapshot = dict[str, float]  # The logarithm of each node's rate
 
 
 @dataclass(frozen=True)
@@ -44,8 +40,7 @@ class Decomposition:
     nodes: dict[str, float]
     times: list[float]
     residuals: list[float]
-    seen: int
-    """Number of rates in all snapshots."""
+    seen: int  # Number of rates in all snapshots
 
     @property
     def freedom(self) -> int:
@@ -89,7 +84,6 @@ def fit_over_times(
 
 
 def _snapshots(rates: Sequence[NodeRate]) -> list[Snapshot]:
-    """Snapshots, each within an hour of its first measurement."""
     snapshots: list[dict[str, list[float]]] = []
     began = -math.inf
     for each in sorted(rates, key=lambda rate: rate.moment):

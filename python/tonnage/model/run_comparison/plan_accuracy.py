@@ -1,14 +1,11 @@
 """The accuracy of the plan that a run followed: time, cost, and the largest deviation."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import FollowedPlan, ReductionRecord, RunComparison, RunRecord
 from tonnage.base.records.cluster_study import PlanAccuracy
 
 
 def plan_accuracy(record: RunRecord | ReductionRecord) -> PlanAccuracy:
-    """The accuracy of the plan that a run was compared with."""
     planned = record.compared.planned if record.compared else None
     assert record.compared is not None and planned is not None
     candidate, seconds = planned.candidate, record.seconds

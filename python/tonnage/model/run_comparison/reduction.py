@@ -5,38 +5,25 @@ for each other is neither: it follows from the slowest worker. Planned seconds a
 bytes that were read, and to the rounds.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator
 
 from msgspec import structs
 
 from tonnage.base import formatting
-from tonnage.base.records import (
-    FollowedPlan,
-    NodePhase,
-    PhaseComparison,
-    ReductionRecord,
-    RunComparison,
-)
-from tonnage.base.records.plan import Candidate, Plan, Range
-from tonnage.model.run_comparison.two_pass import GET, PLAN_RESOURCES, TOLERANCE
+from tonnage.base.records import NodePhase, PhaseComparison, ReductionRecord, RunComparison
+from tonnage.base.records.plan import Candidate, Plan
+from tonnage.model.run_comparison.two_pass import GET, PLAN_RESOURCES, TOLERANCE, followed_plan
 from tonnage.model.run_phases import functions_of
 from tonnage.model.two_pass import CPU
 
-ROUNDS = "rounds"
-"""The phase that represents all of them."""
+ROUNDS = "rounds"  # The phase that represents all of them
 
 
 def compare_reduction(record: ReductionRecord, plan: Plan, candidate: Candidate) -> ReductionRecord:
-    """The record of a finished reduction, with the comparison with a candidate of its plan."""
+    """The record of a finished reduction, compared with a candidate of its plan."""
     rounds = record.rounds_here / max(len(plan.job.phases), 1)
-    scale = record.bytes / plan.bytes * rounds
-    between = candidate.seconds
-    seconds = Range(
-        low=between.low * scale, median=between.median * scale, high=between.high * scale
-    )
+    planned = followed_plan(record, plan, candidate, record.bytes / plan.bytes * rounds)
     longest = max(candidate.phases, key=lambda phase: phase.seconds)
     found = _rounds(record)
     return structs.replace(
@@ -45,20 +32,14 @@ def compare_reduction(record: ReductionRecord, plan: Plan, candidate: Candidate)
             phases=[
                 structs.replace(
                     found,
-                    planned_seconds=seconds.median,
+                    planned_seconds=planned.seconds.median,
                     planned_bottleneck=longest.bottleneck,
                     as_planned=longest.bottleneck in PLAN_RESOURCES[found.bottleneck],
                 )
             ],
             phase_seconds=record.seconds,
             other_seconds=0.0,
-            planned=FollowedPlan(
-                candidate=candidate,
-                made_at=plan.made_at,
-                bytes=plan.bytes,
-                seconds=seconds,
-                inside=seconds.low <= record.seconds <= seconds.high,
-            ),
+            planned=planned,
             notes=[*_notes(record, plan)],
         ),
     )

@@ -15,8 +15,6 @@ bottleneck if there is no such stage, with the node whose network took longest.
 selectivities; a note says if the actual ones differ.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,6 +27,7 @@ from tonnage.base.records import (
     NodePhase,
     Phase,
     PhaseComparison,
+    ReductionRecord,
     ResourceUse,
     RunComparison,
     RunRecord,
@@ -54,10 +53,8 @@ EQUIVALENT = {
     CPU: (CPU,),
 }
 """The resources that a bottleneck may mean: a stage that waits for one also waits for the other."""
-PASSES = ("pass_one", "pass_two")
-"""The phases of a run, in the order of a plan's."""
-COPY = "copy"
-"""Replication of pass two's output, where it did not overlap with it."""
+PASSES = ("pass_one", "pass_two")  # The phases of a run, in the order of a plan's
+COPY = "copy"  # Replication of pass two's output, where it did not overlap with it
 PLAN_RESOURCES = {
     **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
     **dict.fromkeys(NETWORK, ("network",)),
@@ -65,10 +62,8 @@ PLAN_RESOURCES = {
     CPU: ("cpu",),
 }
 """The names of these resources in plans."""
-BUSY_SHARE = 0.7
-"""A stage that was busy for this share of a phase is its bottleneck."""
-TIE = 0.05
-"""Resources that need as long as the limit within this share are limits, too."""
+BUSY_SHARE = 0.7  # A stage that was busy for this share of a phase is its bottleneck
+TIE = 0.05  # Resources that need as long as the limit within this share are limits, too
 TOLERANCE = 0.01
 """Relative difference of sizes and selectivities from which on the plan was for others."""
 RULE = (
@@ -89,7 +84,7 @@ def compare(
     phases = [_phase(name, record, of_nodes) for name in names]
     planned = None
     if plan and candidate:
-        planned = _planned(record, plan, candidate)
+        planned = followed_plan(record, plan, candidate, record.bytes / plan.bytes)
         scale = planned.seconds.median / candidate.seconds.median
         copies = next((each for each in phases if each.name == COPY), None)
         phases = [_with_plan(each, candidate, scale, copies) for each in phases]
@@ -122,7 +117,6 @@ def compare(
 
 
 def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) -> PhaseComparison:
-    """A phase of all nodes, compared with its limit."""
     ran = {
         node.node: several
         for node in record.nodes
@@ -167,10 +161,7 @@ def _phase(name: str, record: RunRecord, carried: Mapping[str, NodeCapacity]) ->
 
 
 def resource_uses(demands: Mapping[str, float], carried: NodeCapacity) -> list[ResourceUse]:
-    """The time of each of a node's resources in a phase.
-
-    Demands are bytes by resource; of cores, core seconds.
-    """
+    """The time of each resource in a phase; demands are bytes, of cores core seconds."""
     rates = {
         READ: carried.read,
         WRITE: carried.write,
@@ -235,7 +226,6 @@ def _bottleneck(
     seconds: float,
     record: RunRecord,
 ) -> tuple[str, str]:
-    """The resource that limited a phase, and its node."""
     busy_seconds: dict[tuple[str, str, str], float] = {}
     wired = False
     for node, several in ran.items():
@@ -280,8 +270,10 @@ def _with_plan(
     )
 
 
-def _planned(record: RunRecord, plan: Plan, candidate: Candidate) -> FollowedPlan:
-    scale = record.bytes / plan.bytes
+def followed_plan(
+    record: RunRecord | ReductionRecord, plan: Plan, candidate: Candidate, scale: float
+) -> FollowedPlan:
+    """The candidate that a run followed, with its seconds times ``scale``."""
     between = candidate.seconds
     seconds = Range(
         low=between.low * scale, median=between.median * scale, high=between.high * scale
@@ -350,7 +342,6 @@ def _notes(
 
 
 def _selectivity_notes(record: RunRecord, plan: Plan) -> Iterable[str]:
-    """Notes on selectivities that differ from the planned ones."""
     if not record.bytes or not record.shuffled_bytes or record.written_bytes is None:
         return
     made = {

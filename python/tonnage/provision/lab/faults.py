@@ -79,8 +79,8 @@ def inject_fault(
         node = find_node(record, name, room)
         _refuse_nothing_to(kind, node)
         times = (factor or FACTOR) if kind in SLOWDOWNS else None
-        none: dict[str, float | None] = {}
-        of_node = {**record.faults.get(name, none), kind: times}
+        of_node = dict(record.faults.get(name, {}))
+        of_node[kind] = times
         cut: dict[str, float] = {name: time.monotonic()} if kind == "cut-link" else {}
         # Record first: a recorded fault that is not there does less harm than the opposite.
         record = structs.replace(

@@ -186,8 +186,8 @@ class MapReduceJob(TwoPassJob):
                 )
                 if sums != came:
                     raise core.RunError(
-                        f"of partition {place} {came.bytes} bytes came to {owner}, and others "
-                        f"were sent: {blocks.CORRUPT}"
+                        f"{owner} received {came.bytes} bytes of partition {place}, which are not "
+                        f"those sent: {blocks.CORRUPT}"
                     )
         return {
             "rows": sum(result.rows for result in results.values()),

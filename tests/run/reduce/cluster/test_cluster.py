@@ -1,4 +1,4 @@
-"""Reductions on a fleet: each chunk counts once, whoever dies."""
+"""Reductions on a cluster: each chunk counts once, whichever nodes are lost."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
         rows_of(seed, 5000).tofile(tmp_path / node / "rows")
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
     job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], checkpoint_seconds=60.0)
-    with pytest.raises(core.RunError, match=r"no node can read .* of the input any more: first .*/rows at"):
+    with pytest.raises(
+        core.RunError, match=r"no node can read .* of the input any more: first .*/rows at"
+    ):
         reduce_on_cluster(cluster, tmp_path / "job", job)
     (died,) = cluster.died
     result, _ = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)

@@ -1,7 +1,7 @@
 """Whatever befalls a tenth of requests, each row counts once, or the object that changed is named.
 
 The store is a real one (`support.s3`), which answers 500 or 503, resets connections, cuts answers
-short and stalls in the middle of them, each a fortieth of all; a seed says which. On a fleet agents
+short and stalls in the middle of them, each a fortieth of all; a seed says which. On a cluster workers
 and machines die meanwhile. A sum of rows' digests proves it (`support.checksums`). Ten seeds, or
 those that ``TONNAGE_REDUCE_SEEDS`` says: ``0:100`` are all that are asked for, ``17`` is one alone.
 """
@@ -100,7 +100,7 @@ def test_an_object_that_is_changed_meanwhile_is_named(faulty: Bucket, seed: int)
 
 
 def machines(seed: int, deaths: int) -> ReduceMachines:
-    """A fleet of which agents die, in odd cases with a machine."""
+    """A cluster of which workers die, in odd cases with a machine."""
     gone = ("b",) if seed % 2 else ()
     return ReduceMachines("a", "b", "c", deaths=deaths, seed=seed, gone=gone)
 

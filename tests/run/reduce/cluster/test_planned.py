@@ -1,4 +1,4 @@
-"""`run reduce --cluster --plan`: as many machines as planned, and the plan beside what came."""
+"""`run reduce --cluster --plan`: as many nodes as planned, and the plan beside the run."""
 
 from __future__ import annotations
 
@@ -44,9 +44,7 @@ def test_rounds_stand_beside_their_plan() -> None:
     (phase,) = found.phases
     assert (phase.name, phase.planned_bottleneck, phase.as_planned) == (ROUNDS, "network", False)
     assert phase.bottleneck == "object get" and phase.median_seconds == 36.0
-    assert found.notes == [
-        "it was planned for 4.00 GB: planned seconds are scaled to 8.00 GB"
-    ]
+    assert found.notes == ["it was planned for 4.00 GB: planned seconds are scaled to 8.00 GB"]
 
 
 def test_what_was_planned_otherwise_is_told() -> None:

@@ -1,4 +1,4 @@
-"""What a round came to is stored without pickle: read back the same, or refused."""
+"""A round's result is stored without pickle: it is read back the same, or refused."""
 
 from __future__ import annotations
 

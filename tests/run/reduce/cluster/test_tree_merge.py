@@ -1,4 +1,4 @@
-"""Merging on a fleet: who is lost meanwhile, who is not, and when it is enough."""
+"""Merging on a cluster: which nodes are lost meanwhile, and when the job gives up."""
 
 from __future__ import annotations
 

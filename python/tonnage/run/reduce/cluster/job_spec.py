@@ -1,4 +1,4 @@
-"""A reduction that is asked of a fleet."""
+"""A reduction as a job of a cluster."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class ReduceJob(ReduceSpec):
 
     @property
     def code(self) -> ShippedCode:
-        """What is sent along with its objects."""
+        """The code that nodes need to unpickle the reduction."""
         reduction = self.reduction
         return ShippedCode([] if isinstance(reduction, FromSample) else type(reduction).__mro__)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What has to be the same for the same command to go on."""
+        """The settings that a command must share to resume the job."""
         name, flags = self.named
         return {
             "reduction": [name, self.code.digest],
@@ -57,7 +57,7 @@ class ReduceJob(ReduceSpec):
 
     @property
     def _state(self) -> str | None:
-        """A digest of what the reduction was given; ``None`` if that cannot be told."""
+        """A digest of the reduction's state; ``None`` if it cannot be pickled."""
         reduction = self.reduction
         of = reduction.make if isinstance(reduction, FromSample) else vars(reduction)
         try:
@@ -67,7 +67,7 @@ class ReduceJob(ReduceSpec):
 
     @property
     def urls(self) -> list[str]:
-        """Objects, and folders of them, among the inputs."""
+        """The inputs in object storage."""
         return [each for each in self.inputs if is_url(each)]
 
     def worker_config(self, node: str) -> ReduceConfig:

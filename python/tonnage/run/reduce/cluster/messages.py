@@ -35,7 +35,7 @@ class ChunksFound(Message, frozen=True):
 
 
 class SampleRows(Message, frozen=True):
-    """Give so many rows of these chunks."""
+    """Sample this many rows of these chunks."""
 
     index: bytes
     rows: int
@@ -48,7 +48,7 @@ class RowsSampled(Message, frozen=True):
 
 
 class Learn(Message, frozen=True):
-    """Take what stays the same in all rounds."""
+    """Take what is the same in all rounds."""
 
     reduction: bytes
     index: bytes
@@ -59,7 +59,7 @@ class Learn(Message, frozen=True):
 
 
 class Reduce(Message, frozen=True):
-    """Reduce chunks of a round: these, and those that come while it does (`MoreChunks`)."""
+    """Reduce chunks of a round: these, and those that arrive meanwhile (`MoreChunks`)."""
 
     round: int
     known: bytes
@@ -89,13 +89,13 @@ class Reduced(Message, frozen=True):
     requests: RequestCounts
     phases: list[Phase]
     threads: int
-    """Requests at once."""
+    """The number of concurrent requests."""
     why: str
-    """Why so many."""
+    """Why it is that number."""
 
 
 class Merge(Message, frozen=True):
-    """Merge the node's own objects, or what they came to, with those it was given since."""
+    """Merge the node's own objects, or their merged object, with those received since."""
 
     attempt: int
 
@@ -114,7 +114,7 @@ class ChunksArrived(Message, frozen=True, tag=True):
 
 
 class ChunkRetrieved(Message, frozen=True, tag=True):
-    """A chunk was retrieved; so many should wait at the node."""
+    """A chunk was retrieved; ``ahead`` chunks should wait at the node."""
 
     number: int
     ahead: int
@@ -127,7 +127,7 @@ class ChunksReturned(Message, frozen=True, tag=True):
 
 
 class Checkpoint(Message, frozen=True, tag=True):
-    """A thread's object so far, with the chunks that came to it since its last one."""
+    """A thread's object so far, with the chunks reduced since its last checkpoint."""
 
     worker: int
     content: bytes
@@ -135,7 +135,7 @@ class Checkpoint(Message, frozen=True, tag=True):
 
 
 class MoreChunks(Message, frozen=True, tag=True):
-    """Take chunks, which come after so many others."""
+    """Take chunks, which follow ``start`` others."""
 
     start: int
     chunks: list[NumberedChunk]
@@ -143,7 +143,7 @@ class MoreChunks(Message, frozen=True, tag=True):
 
 
 class ReturnChunks(Message, frozen=True, tag=True):
-    """Give back so many chunks, at most, that are not retrieved yet."""
+    """Return up to this many chunks that are not retrieved yet."""
 
     count: int
 

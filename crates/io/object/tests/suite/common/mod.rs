@@ -1,4 +1,4 @@
-//! A real server for the tests: versitygw, as `tests/setup.sh` has built it.
+//! A real server for the tests: versitygw, as `tools/setup-tests` has built it.
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
@@ -27,7 +27,7 @@ impl Server {
         let root = above.find(|place| place.join("Cargo.lock").exists());
         let program = root.expect("a workspace").join(".tools/s3server");
         if !program.exists() {
-            eprintln!("skipped: tests/setup.sh has not built .tools/s3server");
+            eprintln!("skipped: tools/setup-tests has not built .tools/s3server");
             return None;
         }
         // On a disk, since it keeps what it knows of objects in extended attributes.
