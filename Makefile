@@ -22,7 +22,7 @@ help: ## List what there is to make.
 setup: $(VENV)/.core ## Make .venv and build Tonnage into it.
 	@echo "Ready: $(BIN)/tonnage --help"
 
-setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete .tools/handover/.complete ## Set up what tests need too, Chromium and Hadoop among it.
+setup-test: packages $(VENV)/.core $(VENV)/.dev .tools/hadoop/.complete .tools/skypilot/.complete ## Set up what tests need too, Chromium and Hadoop among it.
 
 study: $(VENV)/.core ## Set up, then study this machine's disks and write the report.
 	@$(BIN)/tonnage study
@@ -98,7 +98,7 @@ packages:
 	@touch $@
 
 # Apart from what Tonnage runs on: SkyPilot wants other versions of that.
-.tools/handover/.complete: requirements/handover.txt | $(BIN)/python
+.tools/skypilot/.complete: requirements/skypilot.txt | $(BIN)/python
 	@rm -rf $(@D)
 	@$(BIN)/python -m venv --without-pip $(@D)
 	@tools/step "Installing SkyPilot" $(BIN)/python -m pip --python $(@D)/bin/python install --no-compile --require-hashes -r $<

@@ -35,7 +35,7 @@ STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
 NEW = ("plan", "sort", "--data", "1TB", "--catalog", "aws-us-east-1-2026")
 PYTHONS = {
     "ray": Path(sys.executable),
-    "skypilot": ROOT / ".tools" / "handover" / "bin" / "python",
+    "skypilot": ROOT / ".tools" / "skypilot" / "bin" / "python",
 }
 GIB = 1 << 30
 
