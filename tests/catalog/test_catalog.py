@@ -587,7 +587,9 @@ def test_diff_prints_price_changes(tonnage: Tonnage) -> None:
     shown = output_of(tonnage, "diff", AWS_2014, AWS)
     assert "cheaper   m3.large    $0.14 -> $0.133 an hour (−5.0 %)" in shown
     assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
-    assert json.loads(output_of(tonnage, "diff", AWS, AWS, "--json"))["changed"] == []
+    same = json.loads(output_of(tonnage, "diff", AWS, AWS, "--json"))
+    keys = ["before", "after", "new", "gone", "dearer", "cheaper", "changed"]
+    assert [*same] == keys and same["changed"] == []
 
 
 def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage.cli.options.types import Argument, Option, Size
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.extras import refuse_missing_extra
-from tonnage.cli.options.types import Json, number, parse_size, parse_usd
+from tonnage.cli.options.types import Argument, Json, Option, Size, number, parse_size, parse_usd
 from tonnage.cli.options.validate import refuse_suffix, refuse_unknown
 
 if TYPE_CHECKING:
@@ -41,6 +40,8 @@ SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
     "network": lambda offer: _most_first(offer.network.baseline_bytes_per_second),
 }
 """Sort orders of offers; unknown figures come last."""
+_DIFFERENCE_KEYS = {"costlier": "dearer"}
+"""Keys of a difference's JSON that are not its fields' names."""
 LEAST_CAPACITY = 1_000_000
 """A smaller capacity probably lacks its unit."""
 
@@ -56,41 +57,31 @@ def parse_capacity(text: str) -> int:
 def ls(
     names: Annotated[
         list[str] | None,
-        Argument("[CATALOG...]", "Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
-            "is given; otherwise the catalogs themselves are listed."),
+        Argument(
+            "[CATALOG...]",
+            "Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
+            "is given; otherwise the catalogs themselves are listed.",
+        ),
     ] = None,
-    provider: Annotated[
-        str | None,
-        Option("--provider", "NAME", "aws, azure, gcp or lab."),
-    ] = None,
-    arch: Annotated[
-        str | None,
-        Option("--arch", "NAME", "x86_64 or arm64."),
-    ] = None,
-    min_vcpus: Annotated[
-        float | None,
-        Option("--min-vcpus", "N", "Fewest vCPUs.", number(0, 1_000_000)),
-    ] = None,
-    min_memory: Annotated[
-        int | None,
-        Size("--min-memory", "Least memory.", parse_capacity),
-    ] = None,
+    provider: Annotated[str | None, Option("NAME", "aws, azure, gcp or lab.")] = None,
+    arch: Annotated[str | None, Option("NAME", "x86_64 or arm64.")] = None,
+    min_vcpus: Annotated[float | None, Option("N", "Fewest vCPUs.", number(0, 1_000_000))] = None,
+    min_memory: Annotated[int | None, Size("Least memory.", parse_capacity)] = None,
     min_local_disk: Annotated[
-        int | None,
-        Size("--min-local-disk", "Least total size of local disks.", parse_capacity),
+        int | None, Size("Least total size of local disks.", parse_capacity)
     ] = None,
     min_network: Annotated[
         int | None,
-        Option("--min-network", "RATE", "Least sustained bandwidth of the network, like 10Gbit; bursts do not count.", parse_rate),
+        Option(
+            "RATE",
+            "Least sustained bandwidth of the network, like 10Gbit; bursts do not count.",
+            parse_rate,
+        ),
     ] = None,
     max_price: Annotated[
-        float | None,
-        Option("--max-price", "USD", "Highest on-demand price per hour.", parse_usd),
+        float | None, Option("USD", "Highest on-demand price per hour.", parse_usd)
     ] = None,
-    sort: Annotated[
-        str | None,
-        Option("--sort", "BY", f"Order: {', '.join(SORTS)}. Default: price."),
-    ] = None,
+    sort: Annotated[str | None, Option("BY", f"Order: {', '.join(SORTS)}. Default: price.")] = None,
     as_json: Json = False,
 ) -> None:
     """List catalogs, or the offers that pass all filters.
@@ -130,12 +121,10 @@ def ls(
 
 
 def show(
-    name: Annotated[
-        str, Argument("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")
-    ],
+    name: Annotated[str, Argument("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")],
     catalog: Annotated[
         str | None,
-        Option("--catalog", "NAME", "Its catalog, by name or as a CSV file. Default: each provider's newest."),
+        Option("NAME", "Its catalog, by name or as a CSV file. Default: each provider's newest."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -160,12 +149,8 @@ def show(
 
 
 def diff(
-    before: Annotated[
-        str, Argument("BEFORE", "A catalog's name, or a CSV file.")
-    ],
-    after: Annotated[
-        str, Argument("AFTER", "Another one of the same provider.")
-    ],
+    before: Annotated[str, Argument("BEFORE", "A catalog's name, or a CSV file.")],
+    after: Annotated[str, Argument("AFTER", "Another one of the same provider.")],
     as_json: Json = False,
 ) -> None:
     """Compare two catalogs: types that are new, gone, cheaper, more expensive or changed.
@@ -179,23 +164,25 @@ def diff(
     with _catalog_errors():
         found = compare_catalogs(load_catalog(before), load_catalog(after))
     if as_json:
-        print(json.dumps(dataclasses.asdict(found)))
+        values = dataclasses.asdict(found)
+        print(json.dumps({_DIFFERENCE_KEYS.get(key, key): values[key] for key in values}))
         return
     print_difference(found)
 
 
 def refresh(
     provider: Annotated[str, Argument("PROVIDER", f"{', '.join(REFRESHABLE)}.")],
-    region: Annotated[
-        str, Option("--region", "NAME", "Region of the provider.")
-    ] = "us-east-1",
+    region: Annotated[str, Option("NAME", "Region of the provider.")] = "us-east-1",
     out: Annotated[
         Path | None,
-        Option("--output", "FILE.csv", "File of the catalog. Default: named by provider, region and day, here."),
+        Option(
+            "FILE.csv",
+            "File of the catalog. Default: named by provider, region and day, here.",
+            flag="--output",
+        ),
     ] = None,
     endpoint_url: Annotated[
-        str | None,
-        Option("--endpoint-url", "URL", "Address of a server to ask instead of AWS, for tests."),
+        str | None, Option("URL", "Address of a server to ask instead of AWS, for tests.")
     ] = None,
     as_json: Json = False,
 ) -> None:

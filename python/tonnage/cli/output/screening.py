@@ -109,7 +109,13 @@ def _gain(
         change = gain(job.job, job.size, nodes, result.decommission)
     except NotEstimable as error:
         return {"gain": None, "why": str(error)}, [f"The gain of a {title} is unknown: {error}"]
-    values = {"seconds": change.seconds, "usd": change.usd, **dataclasses.asdict(change)}
+    values = {
+        "seconds": change.seconds,
+        "usd": change.usd,
+        "with_all": dataclasses.asdict(change.all_nodes),
+        "without": dataclasses.asdict(change.remaining),
+        "notes": change.notes,
+    }
     return {"gain": values}, list(_gain_lines(title, change))
 
 
