@@ -13,11 +13,11 @@ import typer
 from typer.core import TyperGroup
 
 from tonnage import __version__
-from tonnage.cli.options.types import Switch
 from tonnage.base import core
 from tonnage.base.formatting import did_you_mean
 from tonnage.cli.options.groups import flattened
 from tonnage.cli.options.parser import RENAMED_COMMANDS, RENAMED_FLAGS, Command, flags_of
+from tonnage.cli.options.types import Switch
 
 HELP = """Measure what machines' disks and networks carry, predict a data job's time and cost, run
 it, and check the prediction.

@@ -6,16 +6,13 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError, ReductionRecord, RunRecord
 from tonnage.base.records.discovery import has_schema, measurement_bytes
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.inputs import load_all, load_clusters, measurement_files
-from tonnage.cli.options.types import Json, whole_number
+from tonnage.cli.options.types import Argument, Count, Json, Option
 from tonnage.cli.options.validate import refuse_suffix
 from tonnage.cli.output.run_comparison import comparison_lines
 from tonnage.cli.output.run_record import lost_lines
@@ -28,24 +25,32 @@ def report(
     *,
     paths: Annotated[
         list[Path],
-        Argument("PATH...", "Measurements, or directories of them at any depth; or one job on a cluster (its "
-            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json)."),
+        Argument(
+            "PATH...",
+            "Measurements, or directories of them at any depth; or one job on a cluster (its "
+            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json).",
+        ),
     ],
     price: Annotated[
         list[str] | None,
-        Option("--price", "HOST_OR_TYPE=USD_PER_HOUR...", "Price of a host or of a machine type; or HOST=TYPE, a type of the catalog."),
+        Option(
+            "HOST_OR_TYPE=USD_PER_HOUR...",
+            "Price of a host or of a machine type; or HOST=TYPE, a type of the catalog.",
+        ),
     ] = None,
     catalog: Annotated[
-        str | None,
-        Option("--catalog", "NAME", "Prices of machine types: a catalog's name or CSV file."),
+        str | None, Option("NAME", "Prices of machine types: a catalog's name or CSV file.")
     ] = None,
     out: Annotated[
         Path,
-        Option("--output", "FILE.html", "File of the page; its figures go next to it, into FILE.json."),
+        Option(
+            "FILE.html",
+            "File of the page; its figures go next to it, into FILE.json.",
+            flag="--output",
+        ),
     ] = Path("report.html"),
     seed: Annotated[
-        int | None,
-        Count("--seed", "Seed of everything that is random. Default: 0.", 0, 1 << 62),
+        int | None, Count("Seed of everything that is random. Default: 0.", 0, 1 << 62)
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import (
+    Count,
     Json,
     Key,
+    Option,
     RecordBytes,
-    parse_duration,
+    Size,
+    Switch,
+    Time,
     parse_layout,
     parse_measurable,
-    parse_size,
-    whole_number,
 )
 from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output.simulation import simulation_lines
@@ -57,33 +58,33 @@ def parse_slow(text: str) -> SlowNodes:
 class NodeOptions:
     """What each node is, and what it carries."""
 
-    offer: Annotated[
-        str | None,
-        Option("--offer", "OFFER", "Machine type: TYPE, or PROVIDER/TYPE."),
-    ] = None
+    offer: Annotated[str | None, Option("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")] = None
     catalog: CatalogNames = None
     profile: Annotated[
         str | None,
-        Option("--profile", "NAME_OR_DIR", "Measured capacity: a profile, or measurements. Without --offer, it has to have "
-            f"one machine type. Default: {BUILT_IN}."),
+        Option(
+            "NAME_OR_DIR",
+            "Measured capacity: a profile, or measurements. Without --offer, it has to have "
+            f"one machine type. Default: {BUILT_IN}.",
+        ),
     ] = None
     placement: Annotated[
         bool | None,
-        Switch("--placement/--no-placement", "Nodes in a placement group, or outside one. Default: as measured, inside if both "
-            "were."),
+        Switch(
+            "--placement/--no-placement",
+            "Nodes in a placement group, or outside one. Default: as measured, inside if both "
+            "were.",
+        ),
     ] = None
     memory: Annotated[
-        int | None,
-        Size("--memory", "Memory of the sort on each node. Default: half of the node's."),
+        int | None, Size("Memory of the sort on each node. Default: half of the node's.")
     ] = None
     cores: Annotated[
-        int | None,
-        Count("--cores", "Cores of each node. Default: the offer's vCPUs.", 1, 4096),
+        int | None, Count("Cores of each node. Default: the offer's vCPUs.", 1, 4096)
     ] = None
-    connections: Annotated[
-        int,
-        Count("--connections", "TCP connections from each node to each other.", 1, 64),
-    ] = default("1")
+    connections: Annotated[int, Count("TCP connections from each node to each other.", 1, 64)] = (
+        default("1")
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,54 +93,49 @@ class FaultOptions:
 
     durability: Annotated[
         str,
-        Option("--durability", "none|replicated", "What protects the output. none; replicated: a copy on another node."),
+        Option(
+            "none|replicated", "What protects the output. none; replicated: a copy on another node."
+        ),
     ] = "none"
     input_copies: Annotated[
         int | None,
-        Count("--input-copies", "Nodes that have each part of the input. Default: one more than --lose.", 1, MOST_NODES),
+        Count(
+            "Nodes that have each part of the input. Default: one more than --lose.", 1, MOST_NODES
+        ),
     ] = None
-    lose: Annotated[
-        int,
-        Count("--lose", "Nodes that are lost, at random times.", 0, MOST_NODES),
-    ] = default("0")
+    lose: Annotated[int, Count("Nodes that are lost, at random times.", 0, MOST_NODES)] = default(
+        "0"
+    )
     slow: Annotated[
         SlowNodes | None,
-        Option("--slow", "NODES:FACTOR", "Slow nodes, and their speed: 3:0.5 means three nodes at half speed.", parse_slow),
+        Option(
+            "NODES:FACTOR",
+            "Slow nodes, and their speed: 3:0.5 means three nodes at half speed.",
+            parse_slow,
+        ),
     ] = None
     mtbf: Annotated[
-        float | None,
-        Time("--mtbf", "Mean time between failures of one node. Default: 183d."),
+        float | None, Time("Mean time between failures of one node. Default: 183d.")
     ] = None
 
 
 def simulate_sort(
     *,
-    nodes: Annotated[
-        int,
-        Count("--nodes", "Number of nodes.", 2, MOST_NODES),
-    ],
-    data: Annotated[
-        int,
-        Size("--data", "Size of the input, like 100TB.", parse_measurable),
-    ],
+    nodes: Annotated[int, Count("Number of nodes.", 2, MOST_NODES)],
+    data: Annotated[int, Size("Size of the input, like 100TB.", parse_measurable)],
     node: NodeOptions,
     faults: FaultOptions,
     even: Annotated[
-        bool,
-        Switch("--even", "Partitions of equal size, as with a sample without error."),
+        bool, Switch("--even", "Partitions of equal size, as with a sample without error.")
     ] = False,
     descriptors: Annotated[
-        int,
-        Count("--descriptors", "Open files and sockets that a process may have (ulimit -n).", 1, 1 << 30),
+        int, Count("Open files and sockets that a process may have (ulimit -n).", 1, 1 << 30)
     ] = default("1024"),
     per_node: Annotated[
         bool,
         Switch("--per-node", "Scale the table of clusters by data per node, not by total data."),
     ] = False,
-    seed: Annotated[
-        int,
-        Count("--seed", "Seed of everything that is random.", 0, 1 << 31),
-    ] = default("0"),
+    seed: Annotated[int, Count("Seed of everything that is random.", 0, 1 << 31)] = default("0"),
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
     as_json: Json = False,

@@ -6,32 +6,21 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import LARGEST, Json, whole_number
+from tonnage.cli.options.types import LARGEST, Argument, Count, Json, Switch, whole_number
 
 
 def gensort(
     records: Annotated[
-        int,
-        Argument("RECORDS", "Number of records.", whole_number(0, LARGEST // 100)),
+        int, Argument("RECORDS", "Number of records.", whole_number(0, LARGEST // 100))
     ],
-    files: Annotated[
-        list[Path], Argument("FILE...", "Files that share the records.")
-    ],
+    files: Annotated[list[Path], Argument("FILE...", "Files that share the records.")],
     ascii_records: Annotated[
         bool, Switch("--ascii", "ASCII records instead of binary ones.")
     ] = False,
-    start: Annotated[
-        int,
-        Count("--start", "Number of the first record.", 0, (1 << 128) - 1),
-    ] = default("0"),
-    skew: Annotated[
-        bool, Switch("--skew", "Skewed keys instead of uniform ones.")
-    ] = False,
+    start: Annotated[int, Count("Number of the first record.", 0, (1 << 128) - 1)] = default("0"),
+    skew: Annotated[bool, Switch("--skew", "Skewed keys instead of uniform ones.")] = False,
     as_json: Json = False,
 ) -> None:
     """Generate records of the sort benchmark, the same bytes as its gensort 1.5.

@@ -6,13 +6,10 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Argument, Json
 
 if TYPE_CHECKING:
     from tonnage.run.reduce.index import Index
@@ -22,8 +19,10 @@ def index(
     *,
     inputs: Annotated[
         list[str],
-        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options."),
+        Argument(
+            "INPUT...",
+            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
+        ),
     ],
     chunks: ChunkOptions,
     endpoint: EndpointUrl = None,

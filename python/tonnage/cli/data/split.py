@@ -6,13 +6,10 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import Dtype, InputFormat
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
-from tonnage.cli.options.types import Json, whole_number
+from tonnage.cli.options.types import Argument, Count, Json, Option
 from tonnage.run.storage.object_store import is_url
 
 MOST = 99_999
@@ -21,20 +18,16 @@ MOST = 99_999
 
 def split(
     *,
-    source: Annotated[
-        str, Argument("FILE", "A file, or an object: s3://BUCKET/KEY.")
-    ],
-    output: Annotated[
-        str,
-        Option("--output", "DIR", "New directory for the parts."),
-    ],
-    parts: Annotated[
-        int | None,
-        Count("--parts", "Number of parts.", 1, MOST),
-    ] = None,
+    source: Annotated[str, Argument("FILE", "A file, or an object: s3://BUCKET/KEY.")],
+    output: Annotated[str, Option("DIR", "New directory for the parts.")],
+    parts: Annotated[int | None, Count("Number of parts.", 1, MOST)] = None,
     workers: Annotated[
         int | None,
-        Count("--workers", "Make as many parts, of at most 256 MiB, as this many workers can share evenly.", 1, MOST),
+        Count(
+            "Make as many parts, of at most 256 MiB, as this many workers can share evenly.",
+            1,
+            MOST,
+        ),
     ] = None,
     format: InputFormat = None,
     dtype: Dtype = None,

@@ -7,19 +7,21 @@ from typing import Annotated
 
 import typer
 
-from tonnage.cli.options.types import Argument
 from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import StoreOptions, bytes_to_read, locations
-from tonnage.cli.options.types import Json, Key, RecordBytes, parse_layout
+from tonnage.cli.options.types import Argument, Json, Key, RecordBytes, parse_layout
 
 
 def valsort(
     *,
     inputs: Annotated[
         list[str],
-        Argument("FILE_OR_DIR...", "Files in the order of their keys, or directories of them, or objects "
-            "s3://BUCKET/KEY or folders of them; before the options."),
+        Argument(
+            "FILE_OR_DIR...",
+            "Files in the order of their keys, or directories of them, or objects "
+            "s3://BUCKET/KEY or folders of them; before the options.",
+        ),
     ],
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",

@@ -7,9 +7,6 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Option
 from tonnage.cli.measure.options import (
     Measure,
     MeasureOptions,
@@ -22,7 +19,7 @@ from tonnage.cli.measure.options import (
 )
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import Memory
+from tonnage.cli.options.types import Memory, Option
 from tonnage.cli.options.validate import refuse_repeated, refuse_unknown
 from tonnage.cli.output.trials import disk_details
 
@@ -34,13 +31,19 @@ def measure_disk(
     *,
     directory: Annotated[
         list[Path] | None,
-        Option("--dir", "DIR...", "A directory on each device. Of several, the first half is read and the rest "
-            "written; a single one does both. Default: here."),
+        Option(
+            "DIR...",
+            "A directory on each device. Of several, the first half is read and the rest "
+            "written; a single one does both. Default: here.",
+            flag="--dir",
+        ),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        Option("--mode", "MODE...", "rw (read and write), ro (read), wo (write), headroom (without disks). Default: "
-            "all."),
+        Option(
+            "MODE...",
+            "rw (read and write), ro (read), wo (write), headroom (without disks). Default: all.",
+        ),
     ] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),

@@ -6,24 +6,24 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.files import command_line
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.output.trials import metric_line, scorecard_line
 
 
 def import_files(
     files: Annotated[
-        list[Path],
-        Argument("FILE...", "Output of a tool; may be compressed with zstd."),
+        list[Path], Argument("FILE...", "Output of a tool; may be compressed with zstd.")
     ],
     out: Annotated[
         Path | None,
-        Option("--output", "DIR", "Directory for the measurements, for tonnage report. Default: print only."),
+        Option(
+            "DIR",
+            "Directory for the measurements, for tonnage report. Default: print only.",
+            flag="--output",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -8,9 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option, Size, Switch
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison
@@ -18,7 +15,14 @@ from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import ResultOptions, Seed, TrialSeconds, TrialSize
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import Memory, parse_size, whole_number
+from tonnage.cli.options.types import (
+    Argument,
+    Count,
+    Memory,
+    Option,
+    Size,
+    Switch,
+)
 from tonnage.cli.options.validate import refuse_files, refuse_unknown
 from tonnage.cli.output.trials import print_directory, summary
 from tonnage.model.analysis.cpu_cost import layout_costs
@@ -28,39 +32,46 @@ def measure_layouts(
     *,
     device: Annotated[
         list[Path] | None,
-        Argument("[DEVICE...]", "Block devices, or files to use as loop devices; nothing else is touched. Without "
-            "any, only clean up after a killed command."),
+        Argument(
+            "[DEVICE...]",
+            "Block devices, or files to use as loop devices; nothing else is touched. Without "
+            "any, only clean up after a killed command.",
+        ),
     ] = None,
     layout: Annotated[
         list[str] | None,
-        Option("--layout", "LAYOUT...", "single (the first device), separate (a file system on each), jbod, raid0 (one "
-            "file system over all). Default: all, or single with one device."),
+        Option(
+            "LAYOUT...",
+            "single (the first device), separate (a file system on each), jbod, raid0 (one "
+            "file system over all). Default: all, or single with one device.",
+        ),
     ] = None,
     mode: Annotated[
         list[str] | None,
-        Option("--mode", "MODE...", "wo (write), ro (read), rw (read and write). Default: all."),
+        Option("MODE...", "wo (write), ro (read), rw (read and write). Default: all."),
     ] = None,
     file_system: Annotated[
         str | None,
-        Option("--file-system", "NAME", "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
-            "this machine can make all layouts."),
+        Option(
+            "NAME",
+            "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
+            "this machine can make all layouts.",
+        ),
     ] = None,
-    stripe: Annotated[
-        int | None,
-        Size("--stripe", "Stripe size of a raid0 on LVM. Default: 512KiB."),
-    ] = None,
+    stripe: Annotated[int | None, Size("Stripe size of a raid0 on LVM. Default: 512KiB.")] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),
     repetitions: Annotated[
-        int,
-        Count("--repetitions", "How often each layout is made and measured.", 1, 10_000),
+        int, Count("How often each layout is made and measured.", 1, 10_000)
     ] = default("3"),
     memory: Memory = default("1GiB"),
     seed: Seed = default("1"),
     destroy: Annotated[
         bool,
-        Switch("--destroy", "Also use devices that hold data, which is lost. A device in use is refused "
-            "anyway."),
+        Switch(
+            "--destroy",
+            "Also use devices that hold data, which is lost. A device in use is refused anyway.",
+        ),
     ] = False,
     results: ResultOptions,
 ) -> None:

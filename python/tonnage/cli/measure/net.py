@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.cli.measure.cluster import measure_and_print
@@ -17,7 +16,16 @@ from tonnage.cli.measure.options import REPETITIONS, ClusterOptions, RepetitionO
 from tonnage.cli.options.cluster import refuse_without_ray
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import duration, parse_size, whole_number
+from tonnage.cli.options.types import (
+    Count,
+    Option,
+    Size,
+    Switch,
+    Time,
+    duration,
+    parse_size,
+    whole_number,
+)
 from tonnage.cli.options.validate import refuse_memory, refuse_without
 from tonnage.cli.output.cluster_measurement import network_lines
 from tonnage.cli.output.trials import Details, print_trials
@@ -58,40 +66,59 @@ def parse_rate(text: str) -> int:
 def measure_net(
     *,
     endpoints: Annotated[
-        int | None,
-        Count("--endpoints", f"Processes of this machine that take part. Default: {ENDPOINTS}.", 2, 64),
+        int | None, Count(f"Processes of this machine that take part. Default: {ENDPOINTS}.", 2, 64)
     ] = None,
     connections: Annotated[
         list[int] | None,
-        Option("--connections", "N...", "TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
-            "and 4.", whole_number(1, 64)),
+        Option(
+            "N...",
+            "TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
+            "and 4.",
+            whole_number(1, 64),
+        ),
     ] = None,
     block: Annotated[
         int | None,
-        Size("--block", "Bytes that a connection sends at a time, by default 512KiB as in a sort. Only "
-            "whole blocks count: over a slow link give less, or more --seconds.", parse_block),
+        Size(
+            "Bytes that a connection sends at a time, by default 512KiB as in a sort. Only "
+            "whole blocks count: over a slow link give less, or more --seconds.",
+            parse_block,
+        ),
     ] = None,
     seconds: Annotated[
         float | None,
-        Time("--seconds", f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, where there are many, "
-            f"{CLUSTER_SECONDS:g}s.", duration(0.1, 1_000_000)),
+        Time(
+            f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, where there are many, "
+            f"{CLUSTER_SECONDS:g}s.",
+            duration(0.1, 1_000_000),
+        ),
     ] = None,
     one_way: Annotated[
-        bool,
-        Switch("--one-way", "Only the first endpoint sends, instead of all to all."),
+        bool, Switch("--one-way", "Only the first endpoint sends, instead of all to all.")
     ] = False,
     namespaces: Annotated[
         bool,
-        Switch("--namespaces", "Give each endpoint a network namespace of its own on a bridge, instead of "
-            "loopback. Needs root."),
+        Switch(
+            "--namespaces",
+            "Give each endpoint a network namespace of its own on a bridge, instead of "
+            "loopback. Needs root.",
+        ),
     ] = False,
     rate: Annotated[
         int | None,
-        Option("--rate", "RATE", "With --namespaces: bandwidth of each endpoint's link each way, like 1Gbit.", parse_rate),
+        Option(
+            "RATE",
+            "With --namespaces: bandwidth of each endpoint's link each way, like 1Gbit.",
+            parse_rate,
+        ),
     ] = None,
     sizes: Annotated[
         list[int] | None,
-        Option("--sizes", "N...", "With --cluster: how many nodes send all to all. Default: 2, 4, 8 ... and all.", whole_number(2, 10_000)),
+        Option(
+            "N...",
+            "With --cluster: how many nodes send all to all. Default: 2, 4, 8 ... and all.",
+            whole_number(2, 10_000),
+        ),
     ] = None,
     seed: Seed = default("1"),
     repetition: RepetitionOptions,

@@ -6,16 +6,22 @@ import dataclasses
 import functools
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option, Size, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Metric
 from tonnage.cli.measure.options import Measure, MeasureOptions, RepetitionOptions, Seed
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import EndpointUrl, refuse_endpoint
-from tonnage.cli.options.types import duration, parse_size, whole_number
+from tonnage.cli.options.types import (
+    Argument,
+    Count,
+    Option,
+    Size,
+    Time,
+    duration,
+    parse_size,
+    whole_number,
+)
 from tonnage.cli.options.validate import refuse_memory, refuse_unknown
 from tonnage.cli.output.trials import Details, metric_line
 from tonnage.run.storage.object_store import parse_url
@@ -32,35 +38,43 @@ def measure_object(
     *,
     place: Annotated[
         str,
-        Argument("s3://BUCKET/PREFIX", "Where test objects go: a folder of their own, removed at the end. Keys and region "
-            "come from AWS_ variables or ~/.aws."),
+        Argument(
+            "s3://BUCKET/PREFIX",
+            "Where test objects go: a folder of their own, removed at the end. Keys and region "
+            "come from AWS_ variables or ~/.aws.",
+        ),
     ],
     endpoint: EndpointUrl = None,
     operation: Annotated[
         list[str] | None,
-        Option("--operation", "OPERATION...", "get (ranges), put (objects of one chunk), multipart (parts of one upload, at "
-            "least 5 MiB). Default: get and put."),
+        Option(
+            "OPERATION...",
+            "get (ranges), put (objects of one chunk), multipart (parts of one upload, at "
+            "least 5 MiB). Default: get and put.",
+        ),
     ] = None,
     chunk: Annotated[
         list[int] | None,
-        Option("--chunk-size", "SIZE...", "Bytes that one request moves. Default: 1MiB, 4MiB and 16MiB.", parse_size),
+        Option(
+            "SIZE...",
+            "Bytes that one request moves. Default: 1MiB, 4MiB and 16MiB.",
+            parse_size,
+            flag="--chunk-size",
+        ),
     ] = None,
     requests: Annotated[
         list[int] | None,
-        Option("--requests", "N...", "Concurrent requests to object storage. Default: 1, 2, 4, 8 and 16.", whole_number(1, 1024)),
+        Option(
+            "N...",
+            "Concurrent requests to object storage. Default: 1, 2, 4, 8 and 16.",
+            whole_number(1, 1024),
+        ),
     ] = None,
-    seconds: Annotated[
-        float,
-        Time("--seconds", "Duration of a trial.", duration(0.2, 1_000_000)),
-    ] = default("5"),
-    objects: Annotated[
-        int,
-        Count("--objects", "Number of objects to read from.", 1, 10_000),
-    ] = default("4"),
-    object_size: Annotated[
-        int,
-        Size("--object-size", "Size of each of them."),
-    ] = default("64MiB"),
+    seconds: Annotated[float, Time("Duration of a trial.", duration(0.2, 1_000_000))] = default(
+        "5"
+    ),
+    objects: Annotated[int, Count("Number of objects to read from.", 1, 10_000)] = default("4"),
+    object_size: Annotated[int, Size("Size of each of them.")] = default("64MiB"),
     seed: Seed = default("1"),
     repetition: RepetitionOptions,
     options: MeasureOptions,

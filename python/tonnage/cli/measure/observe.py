@@ -9,40 +9,57 @@ from typing import Annotated
 
 import typer
 
-from tonnage.cli.options.types import Argument, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import duration, parse_measurable, whole_number
+from tonnage.cli.options.types import (
+    Argument,
+    Option,
+    Size,
+    Switch,
+    Time,
+    duration,
+    parse_measurable,
+    whole_number,
+)
 from tonnage.cli.options.validate import refuse_files, refuse_non_empty
 from tonnage.cli.output.observation import observation_lines
 
 
 def observe(
     command: Annotated[
-        list[str] | None,
-        Argument("-- COMMAND...", "Command to run and watch, after --."),
+        list[str] | None, Argument("-- COMMAND...", "Command to run and watch, after --.")
     ] = None,
     pid: Annotated[
         list[int] | None,
-        Option("--pid", "PID...", "Watch running processes and their children, until they end or Ctrl-C.", whole_number(1, 1 << 22)),
+        Option(
+            "PID...",
+            "Watch running processes and their children, until they end or Ctrl-C.",
+            whole_number(1, 1 << 22),
+        ),
     ] = None,
     interval: Annotated[
-        float,
-        Time("--interval", "Interval between samples; it grows with the duration.", duration(0.01, 3600)),
+        float, Time("Interval between samples; it grows with the duration.", duration(0.01, 3600))
     ] = default("0.05"),
     data: Annotated[
         int | None,
-        Size("--data", "Size of the command's input. Default: what the first phase reads.", parse_measurable),
+        Size("Size of the command's input. Default: what the first phase reads.", parse_measurable),
     ] = None,
     out: Annotated[
         Path | None,
-        Option("--output", "DIR", "Directory for the results. Default: a new tonnage-observe-N here."),
+        Option(
+            "DIR",
+            "Directory for the results. Default: a new tonnage-observe-N here.",
+            flag="--output",
+        ),
     ] = None,
     as_json: Annotated[
         bool,
-        Switch("--json", "Print the observation as one JSON document; the command's standard output goes "
-            "to standard error."),
+        Switch(
+            "--json",
+            "Print the observation as one JSON document; the command's standard output goes "
+            "to standard error.",
+        ),
     ] = False,
 ) -> None:
     """Run a command, record its use of this machine, and find its phases and bottlenecks.

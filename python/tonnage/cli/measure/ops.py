@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Option, Time
 from tonnage.cli.measure.options import (
     ENGINES,
     MOST_REPETITIONS,
@@ -26,7 +23,7 @@ from tonnage.cli.measure.options import (
 )
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import duration, whole_number
+from tonnage.cli.options.types import Option, Time, duration, whole_number
 from tonnage.cli.options.validate import refuse_unknown
 
 SUBMISSIONS = ("single", "batched")
@@ -39,23 +36,36 @@ def measure_ops(
     operation: Operations = None,
     suite: Annotated[
         str,
-        Option("--suite", "SUITE", "explore: short trials at several queue depths; steady: the same, then long "
-            "trials at the smallest queue depth within 5 % of the best."),
+        Option(
+            "SUITE",
+            "explore: short trials at several queue depths; steady: the same, then long "
+            "trials at the smallest queue depth within 5 % of the best.",
+        ),
     ] = "explore",
     queue_depth: Annotated[
         list[int] | None,
-        Option("--queue-depth", "N...", "Operations in flight. Default: several, depending on the operation.", whole_number(1, 4096)),
+        Option(
+            "N...",
+            "Operations in flight. Default: several, depending on the operation.",
+            whole_number(1, 4096),
+        ),
     ] = None,
     seconds: Annotated[
         float | None,
-        Time("--seconds", "Duration of a trial. Default: 5s for explore, 120s for steady.", duration(0.2, 1_000_000)),
+        Time(
+            "Duration of a trial. Default: 5s for explore, 120s for steady.",
+            duration(0.2, 1_000_000),
+        ),
     ] = None,
     file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",
     submission: Annotated[
         str,
-        Option("--submission", "HOW", "single: submit each operation at once; batched: replace all finished operations "
-            "with one system call (less CPU, slightly later)."),
+        Option(
+            "HOW",
+            "single: submit each operation at once; batched: replace all finished operations "
+            "with one system call (less CPU, slightly later).",
+        ),
     ] = "single",
     seed: Seed = default("1"),
     repetition: RepetitionOptions,

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.cluster import NODE, ClusterAddress, Nodes
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.types import (
+    Count,
     Json,
+    Option,
+    Size,
+    Switch,
+    Time,
     duration,
-    parse_duration,
     parse_measurable,
     parse_share,
-    whole_number,
 )
 from tonnage.cli.options.validate import (
     refuse_memory,
@@ -40,41 +40,49 @@ MOST_REPETITIONS = 30
 
 Operations = Annotated[
     list[str] | None,
-    Option("--operation", "OPERATION...", "read4k, read4m, write4k, write4m (each write durable), write4k-64 (one write in 64 "
-        "durable). Default: all."),
+    Option(
+        "OPERATION...",
+        "read4k, read4m, write4k, write4m (each write durable), write4k-64 (one write in 64 "
+        "durable). Default: all.",
+    ),
 ]
-Directory = Annotated[
-    Path,
-    Option("--dir", "DIR", "Directory on the device to measure."),
-]
+Directory = Annotated[Path, Option("DIR", "Directory on the device to measure.", flag="--dir")]
 FileSize = Annotated[
     int,
-    Size("--file-size", "Size of the test file; make it larger than any cache of the device or host.", parse_measurable),
+    Size(
+        "Size of the test file; make it larger than any cache of the device or host.",
+        parse_measurable,
+    ),
 ]
 EngineName = Annotated[
     str,
-    Option("--engine", "ENGINE", "ring: one io_uring for all operations; sync: one blocking thread each."),
+    Option(
+        "ENGINE",
+        "ring: one io_uring for all operations; sync: one blocking thread each.",
+        flag="--engine",
+    ),
 ]
 TrialSize = Annotated[
-    int,
-    Size("--size", "Most bytes that a trial reads, and most that it writes.", parse_measurable),
+    int, Size("Most bytes that a trial reads, and most that it writes.", parse_measurable)
 ]
-TrialSeconds = Annotated[
-    float,
-    Time("--seconds", "Longest duration of a trial.", duration(0.1, 1_000_000)),
-]
-Seed = Annotated[
-    int,
-    Count("--seed", "Seed of everything that is random.", 0, 1 << 62),
-]
+TrialSeconds = Annotated[float, Time("Longest duration of a trial.", duration(0.1, 1_000_000))]
+Seed = Annotated[int, Count("Seed of everything that is random.", 0, 1 << 62)]
 Repetitions = Annotated[
     int | None,
-    Count("--repetitions", f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
-        f"most {MOST_REPETITIONS}.", 1, 10_000),
+    Count(
+        f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
+        f"most {MOST_REPETITIONS}.",
+        1,
+        10_000,
+    ),
 ]
 UntilConfidence = Annotated[
     float | None,
-    Option("--until-confidence", "PERCENT", "Repeat until the median's 95 % confidence interval is this narrow, like 2%.", parse_share),
+    Option(
+        "PERCENT",
+        "Repeat until the median's 95 % confidence interval is this narrow, like 2%.",
+        parse_share,
+    ),
 ]
 OneAtATime = Annotated[
     bool,
@@ -82,18 +90,26 @@ OneAtATime = Annotated[
 ]
 MeasureTimeout = Annotated[
     float,
-    Time("--timeout", "With --cluster: a node without reports or progress for this long is given up. The "
-        "other nodes' results are kept, and the exit code is 1."),
+    Time(
+        "With --cluster: a node without reports or progress for this long is given up. The "
+        "other nodes' results are kept, and the exit code is 1."
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
-    Option("--label", "NAME=VALUE...", "Labels to keep with the results, like region=us-east-1. machine-type and provider "
-        "say what the machine was rented as."),
+    Option(
+        "NAME=VALUE...",
+        "Labels to keep with the results, like region=us-east-1. machine-type and provider "
+        "say what the machine was rented as.",
+    ),
 ]
 ResultDirectory = Annotated[
     Path | None,
-    Option("--output", "DIR", "Directory for the results. An unfinished measurement there is resumed. Default: a "
-        "new one here."),
+    Option(
+        "DIR",
+        "Directory for the results. An unfinished measurement there is resumed. Default: a "
+        "new one here.",
+    ),
 ]
 
 Measure = Callable[..., Iterator[Trial | Measurement]]

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Count, Time
 from tonnage.base import core
 from tonnage.cli.measure.options import (
     ENGINES,
@@ -24,7 +21,7 @@ from tonnage.cli.measure.options import (
 )
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import duration, parse_duration, whole_number
+from tonnage.cli.options.types import Count, Time, duration
 from tonnage.cli.options.validate import refuse_unknown
 
 
@@ -32,21 +29,11 @@ def measure_over_time(
     *,
     directory: Directory = Path(),
     operation: Operations = None,
-    queue_depth: Annotated[
-        int,
-        Count("--queue-depth", "Operations in flight.", 1, 4096),
-    ] = default("8"),
-    every: Annotated[
-        float,
-        Time("--every", "Interval between measurements."),
-    ] = default("10min"),
-    lasting: Annotated[
-        float,
-        Time("--for", "Duration of it all."),
-    ] = default("24h"),
+    queue_depth: Annotated[int, Count("Operations in flight.", 1, 4096)] = default("8"),
+    every: Annotated[float, Time("Interval between measurements.")] = default("10min"),
+    lasting: Annotated[float, Time("Duration of it all.", flag="--for")] = default("24h"),
     seconds: Annotated[
-        float,
-        Time("--seconds", "Duration of each operation's trial.", duration(0.2, 1_000_000)),
+        float, Time("Duration of each operation's trial.", duration(0.2, 1_000_000))
     ] = default("5"),
     file_size: FileSize = default("4GB"),
     engine_name: EngineName = "ring",

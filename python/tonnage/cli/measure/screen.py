@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Option, Size
 from tonnage.base import core, formatting
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.cli.measure.cluster import fail_if_missing, run_and_print
@@ -26,7 +23,7 @@ from tonnage.cli.measure.options import (
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import CatalogNames, job_from, load_catalogs
-from tonnage.cli.options.types import Memory, parse_size
+from tonnage.cli.options.types import Memory, Option, Size
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cli.output.screening import ScreenedJob, print_screening
 from tonnage.cli.output.trials import print_directory
@@ -51,21 +48,25 @@ def measure_screen(
     *,
     directory: Annotated[
         list[Path] | None,
-        Option("--dir", "DIR...", "A directory on each device of a node, an absolute path; {node} in it is the "
-            "node's name."),
+        Option(
+            "DIR...",
+            "A directory on each device of a node, an absolute path; {node} in it is the "
+            "node's name.",
+            flag="--dir",
+        ),
     ] = None,
     size: TrialSize = default("1GB"),
     seconds: TrialSeconds = default("5"),
     memory: Memory = default("256MiB"),
     job: Annotated[
         str | None,
-        Option("--job", "JOB", "Also predict this job with and without the suspects: sort, mapreduce, or a job's "
-            "JSON file. Needs --data."),
+        Option(
+            "JOB",
+            "Also predict this job with and without the suspects: sort, mapreduce, or a job's "
+            "JSON file. Needs --data.",
+        ),
     ] = None,
-    data: Annotated[
-        int | None,
-        Size("--data", "The job's input."),
-    ] = None,
+    data: Annotated[int | None, Size("The job's input.")] = None,
     catalog: CatalogNames = None,
     options: ScreenOptions,
 ) -> None:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from tonnage.cli.options.types import Count, Option, Size, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import (
     Directory,
@@ -19,7 +18,7 @@ from tonnage.cli.measure.options import (
 )
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import parse_size, whole_number
+from tonnage.cli.options.types import Count, Option, Size, Switch, parse_size
 from tonnage.cli.options.validate import refuse_memory, refuse_unknown, refuse_without
 
 TRANSFER_UNIT_BYTES = 4096
@@ -38,41 +37,41 @@ def measure_stream(
     *,
     directory: Directory = Path(),
     operation: Annotated[
-        list[str] | None,
-        Option("--operation", "OPERATION...", "write, read. Default: both."),
+        list[str] | None, Option("OPERATION...", "write, read. Default: both.")
     ] = None,
     processes: Annotated[
         int,
-        Count("--processes", "How many write or read at once: threads that block, as IOR's processes do.", 1, 4096),
+        Count(
+            "How many write or read at once: threads that block, as IOR's processes do.", 1, 4096
+        ),
     ] = default("1"),
-    block: Annotated[
-        int,
-        Size("--block", "Bytes of each process in a segment (IOR -b)."),
-    ] = default("1GiB"),
-    transfer: Annotated[
-        int,
-        Size("--transfer", "Bytes of one system call (IOR -t).", parse_transfer),
-    ] = default("1MiB"),
+    block: Annotated[int, Size("Bytes of each process in a segment (IOR -b).")] = default("1GiB"),
+    transfer: Annotated[int, Size("Bytes of one system call (IOR -t).", parse_transfer)] = default(
+        "1MiB"
+    ),
     segments: Annotated[
-        int,
-        Count("--segments", "Segments of a file, each with a block of every process (IOR -s).", 1, 1 << 32),
+        int, Count("Segments of a file, each with a block of every process (IOR -s).", 1, 1 << 32)
     ] = default("1"),
     shared: Annotated[
         bool, Switch("--shared", "One file for all processes, not one each.")
     ] = False,
     shared_dir: Annotated[
         bool,
-        Switch("--shared-dir", "With --cluster: --dir is one directory on a file system that all nodes mount. "
+        Switch(
+            "--shared-dir",
+            "With --cluster: --dir is one directory on a file system that all nodes mount. "
             "Nodes start each trial together and read what another node wrote; with --shared, all "
-            "use one file."),
+            "use one file.",
+        ),
     ] = False,
     buffered: Annotated[
         bool,
-        Switch("--buffered", "Use the page cache, and drop it before reading, instead of bypassing it."),
+        Switch(
+            "--buffered", "Use the page cache, and drop it before reading, instead of bypassing it."
+        ),
     ] = False,
     flush: Annotated[
-        bool,
-        Switch("--flush/--no-flush", "Count the time until written data is durable."),
+        bool, Switch("--flush/--no-flush", "Count the time until written data is durable.")
     ] = True,
     repetition: RepetitionOptions,
     options: MeasureOptions,

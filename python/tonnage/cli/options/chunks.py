@@ -8,22 +8,21 @@ from typing import Annotated
 
 import typer
 
-from tonnage.cli.options.types import Option
 from tonnage.base import core
-from tonnage.cli.options.types import parse_size
+from tonnage.cli.options.types import Option, parse_size
 
 InputFormat = Annotated[
     str | None,
-    Option("--input-format", "FORMAT", "rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name."),
+    Option(
+        "FORMAT",
+        "rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name.",
+        flag="--input-format",
+    ),
 ]
 Dtype = Annotated[
-    str | None,
-    Option("--dtype", "DTYPE", "Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats."),
+    str | None, Option("DTYPE", "Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats.")
 ]
-ChunkSize = Annotated[
-    str,
-    Option("--chunk-size", "SIZE|auto", "Approximate size of a chunk, like 16MiB."),
-]
+ChunkSize = Annotated[str, Option("SIZE|auto", "Approximate size of a chunk, like 16MiB.")]
 
 
 @dataclass(frozen=True, kw_only=True)

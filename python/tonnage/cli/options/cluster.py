@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Count, Option, Time
 from tonnage.base import core
 from tonnage.cli.options.extras import refuse_missing_extra
-from tonnage.cli.options.types import parse_duration, whole_number
+from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cluster.config import PATIENCE_SECONDS
 
@@ -23,50 +20,66 @@ NODE = "{node}"
 
 ClusterAddress = Annotated[
     str | None,
-    Option("--cluster", "ADDRESS", "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
+    Option(
+        "ADDRESS",
+        "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
         "TYPE@ADDRESS uses its nodes of one machine type. Paths are each node's own; {node} in a "
-        "path is the node's name."),
+        "path is the node's name.",
+    ),
 ]
-Nodes = Annotated[
-    int | None,
-    Count("--nodes", "With --cluster: how many nodes. Default: all.", 1, 10_000),
-]
+Nodes = Annotated[int | None, Count("With --cluster: how many nodes. Default: all.", 1, 10_000)]
 Timeout = Annotated[
     float | None,
-    Time("--timeout", "With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
+    Time(
+        "With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
         "find its connections broken), and so is one that holds up all others for twice as long. "
-        f"Default: {TIMEOUT_SECONDS:g}s."),
+        f"Default: {TIMEOUT_SECONDS:g}s."
+    ),
 ]
 JobDirectory = Annotated[
     Path | None,
-    Option("--job-dir", "DIR", "With --cluster: directory for the job's state and results. An existing job is "
-        "resumed. Default: a new one here."),
+    Option(
+        "DIR",
+        "With --cluster: directory for the job's state and results. An existing job is "
+        "resumed. Default: a new one here.",
+    ),
 ]
 PlanFile = Annotated[
     Path | None,
-    Option("--plan", "FILE", "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
-        "nodes and the durability, and the result is compared with it."),
+    Option(
+        "FILE",
+        "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
+        "nodes and the durability, and the result is compared with it.",
+    ),
 ]
 CandidateNumber = Annotated[
-    int | None,
-    Count("--candidate", "Which candidate of the plan, 1 being the best. Default: 1.", 1, 1_000_000),
+    int | None, Count("Which candidate of the plan, 1 being the best. Default: 1.", 1, 1_000_000)
 ]
 Connections = Annotated[
     int | None,
-    Count("--connections", "With --cluster: TCP connections from each node to each other. Default: "
-        f"{CONNECTIONS}.", 1, 64),
+    Count(
+        f"With --cluster: TCP connections from each node to each other. Default: {CONNECTIONS}.",
+        1,
+        64,
+    ),
 ]
 Capacities = Annotated[
     list[Path] | None,
-    Option("--capacities", "DIR...", "With --cluster: measurements of these nodes (tonnage measure disk, net and object "
+    Option(
+        "DIR...",
+        "With --cluster: measurements of these nodes (tonnage measure disk, net and object "
         "--cluster). Each phase is compared with its limit, and nodes with slower disks get less "
-        "data. Default: all nodes get the same."),
+        "data. Default: all nodes get the same.",
+    ),
 ]
 Durability = Annotated[
     str | None,
-    Option("--durability", "none|replicated|volumes", "With --cluster: what protects the output when a node is lost. none: its part is "
+    Option(
+        "none|replicated|volumes",
+        "With --cluster: what protects the output when a node is lost. none: its part is "
         "computed again while the job runs; replicated: another node keeps a copy of each file; "
-        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL."),
+        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL.",
+    ),
 ]
 
 

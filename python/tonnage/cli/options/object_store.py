@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-import typer
-
-from tonnage.cli.options.types import Count, Option
 from tonnage.base import core
 from tonnage.cli.options.files import bytes_in
-from tonnage.cli.options.types import whole_number
+from tonnage.cli.options.types import Count, Option
 from tonnage.run.storage.object_store import is_url, parse_url
 
 if TYPE_CHECKING:
@@ -21,12 +18,15 @@ if TYPE_CHECKING:
 
 EndpointUrl = Annotated[
     str | None,
-    Option("--endpoint-url", "URL", "Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
-        "or AWS."),
+    Option(
+        "URL",
+        "Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
+        "or AWS.",
+        flag="--endpoint-url",
+    ),
 ]
 Requests = Annotated[
-    int | None,
-    Count("--requests", "Concurrent requests to object storage. Default: 16.", 1, 1024),
+    int | None, Count("Concurrent requests to object storage. Default: 16.", 1, 1024)
 ]
 
 

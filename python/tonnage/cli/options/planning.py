@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option, Size, Switch
 from tonnage.base import core, formatting
-from tonnage.cli.options.types import LARGEST, number, parse_size, whole_number
+from tonnage.cli.options.types import (
+    LARGEST,
+    Argument,
+    Count,
+    Option,
+    Size,
+    Switch,
+    number,
+)
 from tonnage.cli.options.validate import refuse_unknown
 
 if TYPE_CHECKING:
@@ -32,18 +37,22 @@ FLAGS_OF_JOB = {
 """The flags that describe each kind of job."""
 
 JobName = Annotated[
-    str,
-    Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a run."),
+    str, Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a run.")
 ]
 CatalogNames = Annotated[
     list[str] | None,
-    Option("--catalog", "NAME...", "Catalogs of offers and prices, by name or as CSV files. Default: each provider's "
-        "newest."),
+    Option(
+        "NAME...",
+        "Catalogs of offers and prices, by name or as CSV files. Default: each provider's newest.",
+    ),
 ]
 ProfileNames = Annotated[
     list[str] | None,
-    Option("--profile", "NAME_OR_DIR...", "Measured capacities: names of profiles, or directories of profiles and "
-        f"measurements. Default: {BUILT_IN}."),
+    Option(
+        "NAME_OR_DIR...",
+        "Measured capacities: names of profiles, or directories of profiles and "
+        f"measurements. Default: {BUILT_IN}.",
+    ),
 ]
 
 
@@ -57,27 +66,33 @@ class JobDescription:
     ] = None
     map_share: Annotated[
         float | None,
-        Option("--map-share", "SHARE", "mapreduce: bytes out of the map per byte of input. Default: 1.", number(1e-9, 1e9)),
+        Option(
+            "SHARE",
+            "mapreduce: bytes out of the map per byte of input. Default: 1.",
+            number(1e-9, 1e9),
+        ),
     ] = None
     reduce_share: Annotated[
         float | None,
-        Option("--reduce-share", "SHARE", "mapreduce: bytes of output per byte out of the map. Default: 1.", number(1e-9, 1e9)),
+        Option(
+            "SHARE",
+            "mapreduce: bytes of output per byte out of the map. Default: 1.",
+            number(1e-9, 1e9),
+        ),
     ] = None
     passes: Annotated[
-        int | None,
-        Count("--passes", "reduce: how often all data is read. Default: 1.", 1, 10_000),
+        int | None, Count("reduce: how often all data is read. Default: 1.", 1, 10_000)
     ] = None
-    chunk_size: Annotated[
-        int | None,
-        Size("--chunk-size", "reduce: bytes of one request. Default: 8MiB."),
-    ] = None
+    chunk_size: Annotated[int | None, Size("reduce: bytes of one request. Default: 8MiB.")] = None
     local_share: Annotated[
         float | None,
-        Option("--local-share", "SHARE", "reduce: share of the input on the nodes' own disks. Default: 0.", number(0, 1)),
+        Option(
+            "SHARE", "reduce: share of the input on the nodes' own disks. Default: 0.", number(0, 1)
+        ),
     ] = None
     core_seconds: Annotated[
         float | None,
-        Option("--core-seconds", "N", "reduce: core seconds of its own work per GB and pass.", number(0, 1e6)),
+        Option("N", "reduce: core seconds of its own work per GB and pass.", number(0, 1e6)),
     ] = None
 
     @property

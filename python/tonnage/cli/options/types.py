@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.models import ArgumentInfo, OptionInfo
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.validate import refuse_memory
@@ -138,16 +139,47 @@ def parse_layout(record_bytes: int, key: str) -> Layout:
     return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
 
 
+def Option(
+    metavar: str, text: str, parser: Callable[[str], Any] | None = None, flag: str | None = None
+) -> OptionInfo:
+    """An option with a value; its flag is the parameter's name, unless it is given."""
+    flags = [flag] if flag else []
+    option: OptionInfo = typer.Option(*flags, metavar=metavar, help=text, parser=parser)
+    return option
+
+
+def Size(
+    text: str, parser: Callable[[str], int] = parse_size, flag: str | None = None
+) -> OptionInfo:
+    """An option whose value is a size in bytes."""
+    return Option("SIZE", text, parser, flag)
+
+
+def Time(
+    text: str, parser: Callable[[str], float] = parse_duration, flag: str | None = None
+) -> OptionInfo:
+    """An option whose value is a time in seconds."""
+    return Option("TIME", text, parser, flag)
+
+
+def Count(text: str, least: int, most: int) -> OptionInfo:
+    """An option whose value is a whole number within these bounds."""
+    return Option("N", text, whole_number(least, most))
+
+
+def Switch(flags: str, text: str) -> OptionInfo:
+    """An option without a value."""
+    option: OptionInfo = typer.Option(flags, help=text)
+    return option
+
+
+def Argument(metavar: str, text: str, parser: Callable[[str], Any] | None = None) -> ArgumentInfo:
+    """An argument."""
+    argument: ArgumentInfo = typer.Argument(metavar=metavar, help=text, parser=parser)
+    return argument
+
+
 Json = Annotated[bool, Switch("--json", "Print one JSON document and nothing else.")]
-Memory = Annotated[
-    int,
-    Size("--memory", "Memory for all buffers and indexes.", parse_memory),
-]
-RecordBytes = Annotated[
-    int,
-    Count("--record-bytes", "Length of a record in bytes.", 1, LARGEST),
-]
-Key = Annotated[
-    str,
-    Option("--key", "OFFSET:LENGTH", "Position of the key in a record, in bytes."),
-]
+Memory = Annotated[int, Size("Memory for all buffers and indexes.", parse_memory)]
+RecordBytes = Annotated[int, Count("Length of a record in bytes.", 1, LARGEST)]
+Key = Annotated[str, Option("OFFSET:LENGTH", "Position of the key in a record, in bytes.")]

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Option
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.cluster import CandidateNumber
+from tonnage.cli.options.types import Option
 from tonnage.cli.options.validate import refuse_unknown, refuse_without
 
 if TYPE_CHECKING:
@@ -35,13 +33,15 @@ class EmitOptions:
 
     emit: Annotated[
         str | None,
-        Option("--emit", "FORMAT", "Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
-            "skypilot (a task's YAML)."),
+        Option(
+            "FORMAT",
+            "Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
+            "skypilot (a task's YAML).",
+        ),
     ] = None
     candidate: CandidateNumber = None
     output: Annotated[
-        Path | None,
-        Option("--output", "FILE", "With --emit: file to write. Default: print it."),
+        Path | None, Option("FILE", "With --emit: file to write. Default: print it.")
     ] = None
 
     def refuse(self, others: Mapping[str, object]) -> None:

@@ -6,9 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
@@ -19,7 +16,7 @@ from tonnage.cli.options.planning import (
     load_catalogs,
     load_profiles,
 )
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Json, Option
 from tonnage.cli.options.validate import refuse_suffix
 
 if TYPE_CHECKING:
@@ -31,9 +28,9 @@ def explore(
     job: JobName = "sort",
     sources: PlanSources,
     description: JobDescription,
-    out: Annotated[
-        Path, Option("--output", "FILE.html", "File of the page.")
-    ] = Path("explore.html"),
+    out: Annotated[Path, Option("FILE.html", "File of the page.", flag="--output")] = Path(
+        "explore.html"
+    ),
     as_json: Json = False,
 ) -> None:
     """Write a page that plans: choose size and deadline, and see what to rent.

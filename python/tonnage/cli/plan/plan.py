@@ -7,9 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Count, Option, Size, Switch, Time
 from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.planning import (
@@ -22,12 +19,14 @@ from tonnage.cli.options.planning import (
     require_offer,
 )
 from tonnage.cli.options.types import (
+    Count,
     Json,
+    Option,
+    Size,
+    Switch,
+    Time,
     number,
-    parse_duration,
-    parse_size,
     parse_usd,
-    whole_number,
 )
 from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output.plan import (
@@ -54,28 +53,22 @@ ARCHITECTURES = ("x86_64", "arm64")
 class LimitOptions:
     """What a plan has to keep, and what it should optimize."""
 
-    deadline: Annotated[
-        float | None,
-        Time("--deadline", "Longest time for the job."),
-    ] = None
+    deadline: Annotated[float | None, Time("Longest time for the job.")] = None
     budget: Annotated[
         float | None,
-        Option("--budget", "USD", "Most that the job may cost; with --survey, most that measuring may cost.", parse_usd),
+        Option(
+            "USD",
+            "Most that the job may cost; with --survey, most that measuring may cost.",
+            parse_usd,
+        ),
     ] = None
-    max_nodes: Annotated[
-        int,
-        Count("--max-nodes", "Largest cluster to consider.", 1, MOST_NODES),
-    ] = default("1000")
-    nodes: Annotated[
-        int | None,
-        Count("--nodes", "Exactly this many nodes.", 1, MOST_NODES),
-    ] = None
-    objective: Annotated[
-        str, Option("--objective", "WHAT", "What to minimize: cost or time.")
-    ] = "cost"
+    max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MOST_NODES)] = default(
+        "1000"
+    )
+    nodes: Annotated[int | None, Count("Exactly this many nodes.", 1, MOST_NODES)] = None
+    objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
-        str,
-        Option("--billing", "HOW", "seconds (with the provider's minimum), or hours (every started hour)."),
+        str, Option("HOW", "seconds (with the provider's minimum), or hours (every started hour).")
     ] = "seconds"
 
     def limits(self, survey: bool) -> Limits:
@@ -100,27 +93,29 @@ class OfferOptions:
 
     network: Annotated[
         str,
-        Option("--network", "MODEL", "Network model: scaled (falls with cluster size, as measured), baseline (two-node "
-            "bandwidth), infinite (ignore the network)."),
+        Option(
+            "MODEL",
+            "Network model: scaled (falls with cluster size, as measured), baseline (two-node "
+            "bandwidth), infinite (ignore the network).",
+        ),
     ] = "scaled"
     purchase: Annotated[
         str,
-        Option("--purchase", "HOW", "on-demand, or spot (a range of prices; interruptions are not modelled)."),
+        Option("HOW", "on-demand, or spot (a range of prices; interruptions are not modelled)."),
     ] = "on-demand"
     provider: Annotated[
-        list[str] | None,
-        Option("--provider", "NAME...", "Only aws, gcp, azure or lab. Default: all."),
+        list[str] | None, Option("NAME...", "Only aws, gcp, azure or lab. Default: all.")
     ] = None
-    arch: Annotated[
-        str | None, Option("--arch", "NAME", "Only x86_64, or only arm64.")
-    ] = None
+    arch: Annotated[str | None, Option("NAME", "Only x86_64, or only arm64.")] = None
     placement: Annotated[
         bool | None,
-        Switch("--placement/--no-placement", "Only nodes in a placement group, or only nodes outside one."),
+        Switch(
+            "--placement/--no-placement",
+            "Only nodes in a placement group, or only nodes outside one.",
+        ),
     ] = None
     measured: Annotated[
-        bool,
-        Switch("--measured", "Only offers whose needed capacities were all measured."),
+        bool, Switch("--measured", "Only offers whose needed capacities were all measured.")
     ] = False
 
     def refuse_unknown(self) -> None:
@@ -139,14 +134,21 @@ class PlannedJob(JobDescription):
 
     durability: Annotated[
         str | None,
-        Option("--durability", "none|replicated|volumes", "sort, mapreduce: what protects the output. none; replicated: a copy on another "
+        Option(
+            "none|replicated|volumes",
+            "sort, mapreduce: what protects the output. none; replicated: a copy on another "
             "node; volumes: input and output on network block storage, or with --objects in a "
-            "store."),
+            "store.",
+        ),
     ] = None
     egress: Annotated[
         float | None,
-        Option("--egress", "SHARE", "Bytes that leave the provider per byte of input, at its price to the internet: 1 "
-            "to download a sort's output.", number(0, 1e9)),
+        Option(
+            "SHARE",
+            "Bytes that leave the provider per byte of input, at its price to the internet: 1 "
+            "to download a sort's output.",
+            number(0, 1e9),
+        ),
     ] = None
 
     def job(self, name: str) -> Job:
@@ -158,25 +160,21 @@ class PlannedJob(JobDescription):
 def plan(
     *,
     job: JobName,
-    data: Annotated[
-        int,
-        Size("--data", "Size of the input, like 20TB."),
-    ],
+    data: Annotated[int, Size("Size of the input, like 20TB.")],
     sources: PlanSources,
     description: PlannedJob,
     limits: LimitOptions,
     offers: OfferOptions,
     every: Annotated[
-        bool,
-        Switch("--all", "Consider every number of nodes and volumes; print all rows."),
+        bool, Switch("--all", "Consider every number of nodes and volumes; print all rows.")
     ] = False,
     explain: Annotated[
         str | None,
-        Option("--explain", "OFFER", "Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE."),
+        Option(
+            "OFFER", "Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE."
+        ),
     ] = None,
-    survey: Annotated[
-        bool, Switch("--survey", "Show what to measure next, best first.")
-    ] = False,
+    survey: Annotated[bool, Switch("--survey", "Show what to measure next, best first.")] = False,
     emitting: EmitOptions,
     as_json: Json = False,
 ) -> None:

@@ -9,13 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Option, Switch
 from tonnage.base import core, formatting
 from tonnage.cli.options.inputs import load_all, load_run_records, measurement_files
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Argument, Json, Option, Switch
 from tonnage.cli.options.validate import refuse_suffix
 
 if TYPE_CHECKING:
@@ -32,28 +29,32 @@ def profile(
     *,
     paths: Annotated[
         list[Path],
-        Argument("MEASUREMENT_OR_RUN...", "Measurements and records of finished runs, or directories of them, at any depth."),
+        Argument(
+            "MEASUREMENT_OR_RUN...",
+            "Measurements and records of finished runs, or directories of them, at any depth.",
+        ),
     ],
-    out: Annotated[
-        Path, Option("--output", "PROFILE.json", "File of the profile.")
-    ],
+    out: Annotated[Path, Option("PROFILE.json", "File of the profile.", flag="--output")],
     offer: Annotated[
         list[str] | None,
-        Option("--offer", "[HOST=]OFFER...", "Which offer the machines are, or one host is, if the measurements do not say: "
-            "TYPE, or PROVIDER/TYPE."),
+        Option(
+            "[HOST=]OFFER...",
+            "Which offer the machines are, or one host is, if the measurements do not say: "
+            "TYPE, or PROVIDER/TYPE.",
+        ),
     ] = None,
     catalog: CatalogNames = None,
     volumes: Annotated[
         bool,
-        Switch("--volumes", "Treat devices of unknown kind as network block storage, not as local disks."),
+        Switch(
+            "--volumes",
+            "Treat devices of unknown kind as network block storage, not as local disks.",
+        ),
     ] = False,
     placement: Annotated[
         bool, Switch("--placement", "The machines were in a placement group.")
     ] = False,
-    name: Annotated[
-        str | None,
-        Option("--name", "NAME", "Name of the profile. Default: its file's."),
-    ] = None,
+    name: Annotated[str | None, Option("NAME", "Name of the profile. Default: its file's.")] = None,
     as_json: Json = False,
 ) -> None:
     """Make a profile for tonnage plan from measurements of offers and from finished runs.

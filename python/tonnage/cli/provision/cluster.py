@@ -10,25 +10,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.extras import refuse_missing_extra
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Argument, Json, Option
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
     from tonnage.provision.aws.ec2 import Ec2
     from tonnage.provision.aws.status import LaunchStatus
 
-Which = Annotated[
-    str | None,
-    Argument("[LAUNCH]", "Directory of a launch's record, or its name."),
-]
+Which = Annotated[str | None, Argument("[LAUNCH]", "Directory of a launch's record, or its name.")]
 Region = Annotated[
-    str | None,
-    Option("--region", "NAME", "AWS region, without a record. Default: that of your AWS settings."),
+    str | None, Option("NAME", "AWS region, without a record. Default: that of your AWS settings.")
 ]
 
 

@@ -9,19 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core, formatting
-from tonnage.cli.options.types import Json, number
+from tonnage.cli.options.types import Argument, Json, Option, number
 
 STARTING_RAY = "starting Ray on nodes"
 
-Lab = Annotated[
-    str | None,
-    Option("--lab", "NAME", "Name of the lab, if several are up."),
-]
-NodeName = Annotated[
-    str, Argument("NODE", "A node, like fast-0; lab status lists all.")
-]
+Lab = Annotated[str | None, Option("NAME", "Name of the lab, if several are up.", flag="--lab")]
+NodeName = Annotated[str, Argument("NODE", "A node, like fast-0; lab status lists all.")]
 
 
 def up(
@@ -56,9 +50,7 @@ def status(name: Lab = None, as_json: Json = False) -> None:
 
 def execute(
     node: NodeName,
-    command: Annotated[
-        list[str], Argument("-- COMMAND...", "Command to run there, after --.")
-    ],
+    command: Annotated[list[str], Argument("-- COMMAND...", "Command to run there, after --.")],
     name: Lab = None,
 ) -> None:
     """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
@@ -108,13 +100,9 @@ def ray(name: Lab = None, as_json: Json = False) -> None:
 
 def fault(
     node: NodeName,
-    what: Annotated[
-        str,
-        Argument("FAULT", "cut-link, slow-disk, slow-link, fill-disk or kill."),
-    ],
+    what: Annotated[str, Argument("FAULT", "cut-link, slow-disk, slow-link, fill-disk or kill.")],
     factor: Annotated[
-        float | None,
-        Option("--factor", "X", "How many times slower. Default: 4.", number(1, 1e6)),
+        float | None, Option("X", "How many times slower. Default: 4.", number(1, 1e6))
     ] = None,
     name: Lab = None,
     as_json: Json = False,

@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option, Switch, Time
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.cluster import CandidateNumber
@@ -19,7 +16,15 @@ from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.plan_file import select_candidate
-from tonnage.cli.options.types import Json, parse_duration, parse_usd, whole_number
+from tonnage.cli.options.types import (
+    Argument,
+    Count,
+    Json,
+    Option,
+    Switch,
+    Time,
+    parse_usd,
+)
 from tonnage.cli.options.validate import refuse_files, refuse_non_empty, refuse_unknown
 from tonnage.cli.output.launch import price_lines, print_requests, ready_lines
 from tonnage.cli.provision.order import (
@@ -43,24 +48,19 @@ LEAST_LIFETIME_SECONDS = 600.0
 class AccountOptions:
     """What of your AWS account the cluster uses."""
 
-    image: Annotated[
-        str | None,
-        Option("--image", "AMI", "Id of an Ubuntu 24.04 image."),
-    ] = None
-    subnet: Annotated[
-        str | None,
-        Option("--subnet", "ID", "Subnet of all nodes, which sets their zone."),
-    ] = None
-    key: Annotated[
-        str | None, Option("--key-pair", "NAME", "Name of your EC2 key pair.")
-    ] = None
+    image: Annotated[str | None, Option("AMI", "Id of an Ubuntu 24.04 image.")] = None
+    subnet: Annotated[str | None, Option("ID", "Subnet of all nodes, which sets their zone.")] = (
+        None
+    )
+    key: Annotated[str | None, Option("NAME", "Name of your EC2 key pair.", flag="--key-pair")] = (
+        None
+    )
     ssh_from: Annotated[
-        str | None,
-        Option("--ssh-from", "CIDR", "Addresses that may reach nodes by ssh, like 203.0.113.7/32."),
+        str | None, Option("CIDR", "Addresses that may reach nodes by ssh, like 203.0.113.7/32.")
     ] = None
     instance_profile: Annotated[
         str | None,
-        Option("--instance-profile", "NAME", "Instance profile whose role lets jobs on the nodes use a bucket of S3."),
+        Option("NAME", "Instance profile whose role lets jobs on the nodes use a bucket of S3."),
     ] = None
 
     @property
@@ -85,17 +85,15 @@ class NodeAccess:
 
     ssh: Annotated[
         str,
-        Option("--ssh", "COMMAND", "Command that reaches nodes, with its options: 'ssh -i KEY.pem -J BASTION'."),
+        Option(
+            "COMMAND", "Command that reaches nodes, with its options: 'ssh -i KEY.pem -J BASTION'."
+        ),
     ] = "ssh"
-    user: Annotated[str, Option("--user", "NAME", "SSH user of the image.")] = (
-        "ubuntu"
-    )
-    private: Annotated[
-        bool, Switch("--private", "Reach nodes at their private addresses.")
-    ] = False
+    user: Annotated[str, Option("NAME", "SSH user of the image.")] = "ubuntu"
+    private: Annotated[bool, Switch("--private", "Reach nodes at their private addresses.")] = False
     wheel: Annotated[
         Path | None,
-        Option("--wheel", "FILE", "Wheel of Tonnage for the nodes. Default: the one from make build."),
+        Option("FILE", "Wheel of Tonnage for the nodes. Default: the one from make build."),
     ] = None
 
     @property
@@ -111,31 +109,24 @@ class NodeAccess:
 class RentOptions:
     """How nodes are rented, checked and replaced."""
 
-    purchase: Annotated[
-        str | None,
-        Option("--purchase", "HOW", "on-demand or spot. Default: as planned."),
-    ] = None
+    purchase: Annotated[str | None, Option("HOW", "on-demand or spot. Default: as planned.")] = None
     lifetime: Annotated[
-        float,
-        Time("--lifetime", "The nodes end themselves after this time, whatever else happens."),
+        float, Time("The nodes end themselves after this time, whatever else happens.")
     ] = default("2h")
     budget: Annotated[
         float | None,
-        Option("--budget", "USD", "Refuse to rent what could cost more by the end of its lifetime.", parse_usd),
+        Option("USD", "Refuse to rent what could cost more by the end of its lifetime.", parse_usd),
     ] = None
     replacements: Annotated[
-        int,
-        Count("--replacements", "How many failed or slow nodes may be replaced.", 0, 1000),
+        int, Count("How many failed or slow nodes may be replaced.", 0, 1000)
     ] = default("2")
     screen: Annotated[
-        bool,
-        Switch("--screen/--no-screen", "Test the nodes, and replace slow ones."),
+        bool, Switch("--screen/--no-screen", "Test the nodes, and replace slow ones.")
     ] = True
     size: TrialSize = default("1GB")
     seconds: TrialSeconds = default("5")
     timeout: Annotated[
-        float,
-        Time("--timeout", "How long a node may take to start, to answer, and to answer while tested."),
+        float, Time("How long a node may take to start, to answer, and to answer while tested.")
     ] = default("5min")
 
 
@@ -144,22 +135,28 @@ def launch(
     plan: Annotated[Path, Argument("PLAN", "A plan from tonnage plan --json.")],
     command: Annotated[
         list[str] | None,
-        Argument("[-- COMMAND...]", "Command to run on the head node, after --; then the cluster is ended."),
+        Argument(
+            "[-- COMMAND...]",
+            "Command to run on the head node, after --; then the cluster is ended.",
+        ),
     ] = None,
     candidate: CandidateNumber = None,
     rent: RentOptions,
     account: AccountOptions,
     access: NodeAccess,
     catalog: Annotated[
-        str | None,
-        Option("--catalog", "NAME", "The plan's catalog, if it is a file of your own."),
+        str | None, Option("NAME", "The plan's catalog, if it is a file of your own.")
     ] = None,
     dry_run: Annotated[
         bool, Switch("--dry-run", "Print requests and prices; contact nobody.")
     ] = False,
     out: Annotated[
         Path | None,
-        Option("--output", "DIR", "Directory for the launch's record. Default: a new tonnage-launch-N here."),
+        Option(
+            "DIR",
+            "Directory for the launch's record. Default: a new tonnage-launch-N here.",
+            flag="--output",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
@@ -20,7 +17,7 @@ from tonnage.cli.options.cluster import (
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.plan_file import planned_durability, selected_plan
-from tonnage.cli.options.types import Json, Memory, whole_number
+from tonnage.cli.options.types import Argument, Count, Json, Memory, Option
 from tonnage.cli.options.user_code import load_object
 from tonnage.cli.options.validate import (
     refuse_files,
@@ -46,39 +43,41 @@ class MapReduceOptions:
     """How a MapReduce reads, computes and writes."""
 
     scratch: Annotated[
-        list[Path],
-        Option("--scratch", "DIR...", "Directory for temporary data, one on each device."),
+        list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
     ]
     memory: Memory = default("1GiB")
     workers: Annotated[
-        int | None,
-        Count("--workers", "Worker threads. Default: one per core.", 1, MOST_WORKERS),
+        int | None, Count("Worker threads. Default: one per core.", 1, MOST_WORKERS)
     ] = None
     input_format: Annotated[
         str,
-        Option("--input-format", "FORMAT", "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by name)."),
+        Option(
+            "FORMAT",
+            "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by name).",
+        ),
     ] = "auto"
-    output_format: Annotated[
-        str,
-        Option("--output-format", "FORMAT", "parquet, arrow, csv or json."),
-    ] = "parquet"
+    output_format: Annotated[str, Option("FORMAT", "parquet, arrow, csv or json.")] = "parquet"
 
 
 def run_mapreduce(
     *,
     job: Annotated[
-        str,
-        Argument("MODULE:NAME", "A tonnage.MapReduce in a module, or in a file x.py."),
+        str, Argument("MODULE:NAME", "A tonnage.MapReduce in a module, or in a file x.py.")
     ],
     inputs: Annotated[
         list[str],
-        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options."),
+        Argument(
+            "INPUT...",
+            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
+        ),
     ],
     output: Annotated[
         str,
-        Option("--output", "DIR", "Directory for the output, empty or new; with --cluster also an empty "
-            "s3://BUCKET/PREFIX."),
+        Option(
+            "DIR",
+            "Directory for the output, empty or new; with --cluster also an empty "
+            "s3://BUCKET/PREFIX.",
+        ),
     ],
     settings: MapReduceOptions,
     options: ShuffleOptions,

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions, auto_or
 from tonnage.cli.options.cluster import (
@@ -31,7 +28,7 @@ from tonnage.cli.options.object_store import (
     refuse_endpoint,
 )
 from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster, selected_plan
-from tonnage.cli.options.types import Json, Memory, whole_number
+from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, whole_number
 from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output.reduction import reduction_lines
 from tonnage.cli.run.cluster import resumable
@@ -54,23 +51,23 @@ ASSIGNMENTS = ("selective", "sequential")
 class RetrievalOptions:
     """How chunks are retrieved and reduced."""
 
-    requests: Annotated[
-        str,
-        Option("--requests", "N|auto", "Concurrent requests to object storage."),
-    ] = "auto"
+    requests: Annotated[str, Option("N|auto", "Concurrent requests to object storage.")] = "auto"
     capacities: Annotated[
         list[Path] | None,
-        Option("--capacities", "DIR...", "Measurements of the store (tonnage measure object): --requests auto starts with "
-            "as many as it needs."),
+        Option(
+            "DIR...",
+            "Measurements of the store (tonnage measure object): --requests auto starts with "
+            "as many as it needs.",
+        ),
     ] = None
-    workers: Annotated[
-        int | None,
-        Count("--workers", "Worker threads. Default: one per core.", 1, 1024),
-    ] = None
+    workers: Annotated[int | None, Count("Worker threads. Default: one per core.", 1, 1024)] = None
     memory: Memory = default("256MiB")
     assignment: Annotated[
         str,
-        Option("--assignment", "HOW", "Order of chunks: selective (from the file with the fewest readers), or sequential."),
+        Option(
+            "HOW",
+            "Order of chunks: selective (from the file with the fewest readers), or sequential.",
+        ),
     ] = "selective"
 
     @property
@@ -83,18 +80,19 @@ def run_reduce(
     *,
     job: Annotated[
         str,
-        Argument("JOB", "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own."),
+        Argument(
+            "JOB", "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own."
+        ),
     ],
     inputs: Annotated[
         list[str],
-        Argument("INPUT...", "Files or directories, objects s3://BUCKET/KEY or folders of them; before the "
-            "options."),
+        Argument(
+            "INPUT...",
+            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
+        ),
     ],
     parameters: ReductionOptions,
-    columns: Annotated[
-        str | None,
-        Option("--columns", "A,B,...", "Columns to use. Default: all."),
-    ] = None,
+    columns: Annotated[str | None, Option("A,B,...", "Columns to use. Default: all.")] = None,
     chunks: ChunkOptions,
     retrieval: RetrievalOptions,
     options: JobOptions,

@@ -6,11 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from tonnage.cli.options.types import Count, Option
 from tonnage.base import core, formatting
-from tonnage.cli.options.types import number, whole_number
+from tonnage.cli.options.types import Count, Option, number
 from tonnage.cli.options.user_code import load_object
 
 if TYPE_CHECKING:
@@ -38,42 +35,46 @@ SAMPLE_ROWS = 10_000
 class ReductionOptions:
     """Parameters of the built-in reductions."""
 
-    k: Annotated[
-        int | None,
-        Count("--k", "kmeans: number of centres.", 1, 1 << 20),
-    ] = None
+    k: Annotated[int | None, Count("kmeans: number of centres.", 1, 1 << 20)] = None
     iterations: Annotated[
         int | None,
-        Count("--iterations", "kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.", 1, 1 << 20),
+        Count(
+            "kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.",
+            1,
+            1 << 20,
+        ),
     ] = None
     tolerance: Annotated[
         float | None,
-        Option("--tolerance", "X", "kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
-            "for kmeans, 1e-6 for pagerank.", number(0, 1e300)),
+        Option(
+            "X",
+            "kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
+            "for kmeans, 1e-6 for pagerank.",
+            number(0, 1e300),
+        ),
     ] = None
     seed: Annotated[
-        int | None,
-        Count("--seed", "kmeans: seed of the first centres. Default: 0.", 0, 1 << 62),
+        int | None, Count("kmeans: seed of the first centres. Default: 0.", 0, 1 << 62)
     ] = None
     restarts: Annotated[
         int | None,
-        Count("--restarts", "kmeans: draw the first centres this often, and take the best. Default: 1.", 1, 1000),
+        Count("kmeans: draw the first centres this often, and take the best. Default: 1.", 1, 1000),
     ] = None
-    components: Annotated[
-        int | None,
-        Count("--components", "pca: number of principal components.", 1, 1 << 20),
-    ] = None
+    components: Annotated[int | None, Count("pca: number of principal components.", 1, 1 << 20)] = (
+        None
+    )
     target: Annotated[
         int | None,
-        Count("--target", "regression: column to explain, from 0. Default: the last.", -(1 << 20), 1 << 20),
+        Count("regression: column to explain, from 0. Default: the last.", -(1 << 20), 1 << 20),
     ] = None
     damping: Annotated[
-        float | None,
-        Option("--damping", "X", "pagerank: damping factor. Default: 0.85.", number(0, 1)),
+        float | None, Option("X", "pagerank: damping factor. Default: 0.85.", number(0, 1))
     ] = None
     precision: Annotated[
         float | None,
-        Option("--precision", "X", "histogram: largest relative error of a value. Default: 0.01.", number(1e-6, 0.5)),
+        Option(
+            "X", "histogram: largest relative error of a value. Default: 0.01.", number(1e-6, 0.5)
+        ),
     ] = None
 
     def given_options(self, job: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tonnage.cli.options.types import Argument, Option
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import (
@@ -22,7 +21,7 @@ from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.plan_file import planned_durability, selected_plan
-from tonnage.cli.options.types import Json, Key, Memory, RecordBytes, parse_layout
+from tonnage.cli.options.types import Argument, Json, Key, Memory, Option, RecordBytes, parse_layout
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_inside,
@@ -48,12 +47,14 @@ def run_sort(
     ],
     output: Annotated[
         list[str],
-        Option("--output", "DIR...", "Directory for the output, empty or new, one on each device; or an empty "
-            "s3://BUCKET/PREFIX."),
+        Option(
+            "DIR...",
+            "Directory for the output, empty or new, one on each device; or an empty "
+            "s3://BUCKET/PREFIX.",
+        ),
     ],
     scratch: Annotated[
-        list[Path],
-        Option("--scratch", "DIR...", "Directory for temporary data, one on each device."),
+        list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
     ],
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from typer import completion as typer_completion
 
-from tonnage.cli.options.types import Argument
 from tonnage.cli.commands import COMPLETE
+from tonnage.cli.options.types import Argument
 from tonnage.cli.options.validate import refuse_unknown
 
 SHELLS = ("bash", "zsh", "fish")

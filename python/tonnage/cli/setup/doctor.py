@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from tonnage.cli.options.types import Option
-from tonnage.cli.options.types import Json
+from tonnage.cli.options.types import Json, Option
 from tonnage.cli.output.checks import table
 from tonnage.cli.setup.checks import examine
 
 
 def doctor(
     directory: Annotated[
-        Path,
-        Option("--dir", "DIR", "Directory for data and scratch. Default: here."),
+        Path, Option("DIR", "Directory for data and scratch. Default: here.", flag="--dir")
     ] = Path(),
     as_json: Json = False,
 ) -> None:

@@ -10,15 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Option, Time
 from tonnage.base import core
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.planning import CatalogNames
-from tonnage.cli.options.types import parse_duration
+from tonnage.cli.options.types import Option, Time
 from tonnage.cli.options.validate import refuse_files, refuse_without
 from tonnage.cli.output.cluster_study import study_lines
 from tonnage.cli.output.next_steps import from_cluster_study
@@ -33,18 +30,26 @@ class ClusterStudyOptions:
     cluster: ClusterAddress = None
     durability: Annotated[
         str | None,
-        Option("--durability", "none|replicated", "With --cluster: what protects the output when a node is lost. Default: none."),
+        Option(
+            "none|replicated",
+            "With --cluster: what protects the output when a node is lost. Default: none.",
+        ),
     ] = None
     deadline: Annotated[
         float | None,
-        Time("--deadline", "With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
-            "Default: as fast as possible."),
+        Time(
+            "With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
+            "Default: as fast as possible."
+        ),
     ] = None
     catalog: CatalogNames = None
     until: Annotated[
         str | None,
-        Option("--until", "STEP", f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
-            "continues from there."),
+        Option(
+            "STEP",
+            f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
+            "continues from there.",
+        ),
     ] = None
 
     def refuse_without_cluster(self) -> None:

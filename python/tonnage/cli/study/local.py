@@ -6,14 +6,11 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from tonnage.cli.options.types import Option, Size
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import Json, Memory, parse_measurable
+from tonnage.cli.options.types import Json, Memory, Option, Size, parse_measurable
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_missing,
@@ -29,19 +26,30 @@ def study(
     *,
     data: Annotated[
         int | None,
-        Size("--data", "How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
-            "machine type.", parse_measurable),
+        Size(
+            "How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
+            "machine type.",
+            parse_measurable,
+        ),
     ] = None,
     directory: Annotated[
         list[Path] | None,
-        Option("--dir", "DIR...", "A directory on each device: of several, the first half holds input and output, "
-            "the rest scratch. Default: here; with --cluster it is required."),
+        Option(
+            "DIR...",
+            "A directory on each device: of several, the first half holds input and output, "
+            "the rest scratch. Default: here; with --cluster it is required.",
+            flag="--dir",
+        ),
     ] = None,
     memory: Memory = default("1GiB"),
     out: Annotated[
         Path | None,
-        Option("--output", "DIR", "Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
-            "an unfinished study there is resumed."),
+        Option(
+            "DIR",
+            "Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
+            "an unfinished study there is resumed.",
+            flag="--output",
+        ),
     ] = None,
     options: ClusterStudyOptions,
     as_json: Json = False,
