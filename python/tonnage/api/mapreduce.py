@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.api.checks import count, size
+from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.mapreduce import Functions, Input, run_map_reduce
