@@ -2,15 +2,16 @@
 
     sudo .venv/bin/python benches/reduce_cluster/bench.py
 
-MATE-EC2's heterogeneous fleets: eight machines of a lab, from eight small ones (0L/8S) to eight
-large ones (8L/0S), where a large one has a link of twice the rate. All objects are in a store that
-has no limit of its own, a machine of the lab as well. k-means and PCA are run `--repeats` times on
-each cluster; each reduction's record is kept in `--out`, and what was done is not done again.
+MATE-EC2's heterogeneous clusters: eight machines of a lab, from eight small ones (0L/8S) to eight
+large ones (8L/0S), where a large one has a link of twice the rate. All objects are in a store
+without a limit of its own, also a machine of the lab. k-means and PCA run `--repeats` times on each
+cluster. Each reduction's record is stored in `--out`, and finished ones are not repeated.
 
-What each kind carries is known from the fleets of one kind, so the optimum of a mixed one is its
-bytes by the sum of its machines' rates. The claim, of medians: a mixed cluster takes at most 3 % more
-than that for k-means, and 5 % for PCA. For fleets of one kind it is told how much of their links'
-rates they had, which nobody claims. Needs root, Ray, what a lab needs, and the tests' S3 server.
+The rate of each kind comes from the clusters of one kind, so the optimum of a mixed cluster is its
+bytes divided by the sum of its machines' rates. The claim, of medians: a mixed cluster takes at
+most 3 % more than that for k-means, and 5 % for PCA. For clusters of one kind the share of their
+links' rates is printed, without a claim. Needs root, Ray, what a lab needs, and the tests' S3
+server.
 """
 
 from __future__ import annotations
