@@ -79,7 +79,7 @@ def test_arguments_of_map_reduce(points: Path, setting: str, value: Any, message
 
 def test_a_reduction_on_a_cluster_has_no_output_to_protect(points: Path) -> None:
     cluster = Cluster(points.parent / "job", durability="replicated")
-    with pytest.raises(tonnage.UsageError, match="cluster: .* are for MapReduce"):
+    with pytest.raises(tonnage.UsageError, match=r"cluster: .* are for MapReduce"):
         tonnage.reduce(Rows(), points, cluster=cluster)
 
 

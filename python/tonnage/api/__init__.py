@@ -1,1 +1,1 @@
-"""The Python API: jobs made of one's own functions."""
+"""The Python API: jobs of a user's functions."""

@@ -30,7 +30,7 @@ _limits: Any = None
 
 @contextmanager
 def limit_blas_threads(workers: int) -> Iterator[None]:
-    """Limit each library call to one worker's share of the cores meanwhile.
+    """Limit each library call to one worker's share of the cores in this context.
 
     If calls overlap, the first one's limit holds until the last one ends.
     """

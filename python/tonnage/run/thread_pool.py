@@ -53,7 +53,7 @@ class WorkerThreads:
         """Run ``work`` once in each thread, and wait.
 
         Args:
-            work: Calls `check` now and then.
+            work: Calls `check` periodically.
             on_poll: Called twenty times a second; its exceptions cancel the work.
 
         Raises:

@@ -71,7 +71,7 @@ def test_a_batch_is_not_copied(disk: Path) -> None:
     sources = Sources(ObjectStoreOptions(), 1)
     (file,) = sources.find(str(disk / "a.arrow"))
     format = detect_chunk_format([file], None, None, sources)
-    (chunk,) = format.cut(0, file, 1, sources)
+    (chunk,) = format.chunks(0, file, 1, sources)
     data = np.frombuffer((disk / "a.arrow").read_bytes(), np.uint8)[chunk.offset :]
     found = format.decode(memoryview(data[: chunk.bytes]), file, chunk, sources)
     begins = data.ctypes.data

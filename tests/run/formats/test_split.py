@@ -170,7 +170,7 @@ def test_what_a_killed_split_left_the_next_one_removes(tonnage: Tonnage, disk: P
     alive.mkdir()
     lock = os.open(alive, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Somebody writes to it.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Another process writes to it.
         tonnage.run("split", source, "--output", disk / "out", "--parts", "2", check=True)
     finally:
         os.close(lock)

@@ -67,7 +67,7 @@ def asked(room: Path, job: MapReduce, inputs: Sequence[Input], **more: Any) -> M
 
 
 def listed(room: Path) -> list[dict[str, Any]]:
-    """The files of the output, each as it is said to be."""
+    """The files of the output, each as the manifest lists it."""
     files: list[dict[str, Any]] = json.loads((room / "job" / "reduced.json").read_text())
     for each in files:
         assert os.path.getsize(each["path"]) == each["bytes"]
@@ -211,8 +211,8 @@ def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -
     inputs, cluster = texts(disk), SortMachines(*NODES)
     monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(cluster))
     (output,), scratch = directories(disk, "out"), directories(disk, "scratch")
-    fleet = Cluster(disk / "job", nodes=2, durability="replicated")
-    record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=fleet)
+    cluster = Cluster(disk / "job", nodes=2, durability="replicated")
+    record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=cluster)
     assert [node.node for node in record.nodes] == ["a", "b"]
     assert {word: n for word, n in rows_of(disk, record)} == counted(inputs)
     has_copies(disk, record, "reduced.json")

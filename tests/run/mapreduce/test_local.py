@@ -143,7 +143,7 @@ def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def alike(key: Any) -> Any:
-    """A key as groups are told apart by: all that are no number are one, and so are both zeros."""
+    """A key as groups compare it: all NaN are one, and so are both zeros."""
     return "nan" if isinstance(key, float) and math.isnan(key) else key
 
 
@@ -470,10 +470,12 @@ def test_a_device_that_fails_or_corrupts_leaves_nothing(
     pq.write_table(rows, disk / "in.parquet", row_group_size=5_000)
     effect: Any = "corrupt" if operation == "read" else {"error": {"errno": 28}}
     rule = {"operation": operation, "effect": effect, "path_contains": "round-"}
-    beside = core.BackgroundJob
+    background_job = core.BackgroundJob
 
     def faulty(name: str, config: dict[str, Any], gate: Any) -> core.BackgroundJob:
-        return beside(name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate)
+        return background_job(
+            name, config | {"disk": {"faults": {"seed": 1, "rules": [rule]}}}, gate
+        )
 
     monkeypatch.setattr(core, "BackgroundJob", faulty)
     said = failed(disk, MapReduce(reduce=sums("n")), disk / "in.parquet", core.RunError)

@@ -198,7 +198,7 @@ def test_a_tenth_of_requests_may_fail(
     store = ObjectStoreOptions.store
 
     def faulty(self: ObjectStoreOptions, bucket: str) -> dict[str, Any]:
-        # Beside what the server does (500, 503, bodies that end early): resets, also of answers.
+        # In addition to what the server does (500, 503, bodies that end early): resets, also of answers.
         rules = [
             {"method": method, "probability": 0.02, "effect": effect}
             for method in ("GET", "PUT", "POST")

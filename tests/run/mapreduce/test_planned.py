@@ -107,7 +107,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
         in said.err
     )
     assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
-    # The same command, when all is done: nothing is done again, and all is told again.
+    # The same command, when all is done: nothing runs again, and all is printed again.
     assert count(disk, monkeypatch, SortMachines(*NODES), plan=plan) == record
 
 
@@ -142,23 +142,23 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
     own = ("words.py:JOB", "/in", "--output", "/o", "--scratch", "/s")
     planned(4, 100).write(disk / "plan.json")
     plan_of(4).write(disk / "sort.json")
-    fleet = ("--cluster", "auto")
+    cluster = ("--cluster", "auto")
     for more, said in (
         (("--plan", "x"), "--plan needs --cluster: give --cluster too"),
         (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
-        (("--candidate", "2", *fleet), "--candidate 2 needs --plan: give --plan too"),
-        (("--plan", "x", *fleet), "--plan x: No such file"),
+        (("--candidate", "2", *cluster), "--candidate 2 needs --plan: give --plan too"),
+        (("--plan", "x", *cluster), "--plan x: No such file"),
         (
-            ("--plan", "sort.json", *fleet),
+            ("--plan", "sort.json", *cluster),
             "--plan sort.json: it is a plan of sort: give the output of tonnage plan mapreduce --json",
         ),
-        (("--plan", "plan.json", "--candidate", "2", *fleet), "plan.json has 1 candidate"),
+        (("--plan", "plan.json", "--candidate", "2", *cluster), "plan.json has 1 candidate"),
         (
-            ("--plan", "plan.json", "--nodes", "3", *fleet),
+            ("--plan", "plan.json", "--nodes", "3", *cluster),
             "--nodes 3: --plan plan.json has 4 nodes: give one of the two",
         ),
         (
-            ("--plan", "plan.json", "--durability", "replicated", *fleet),
+            ("--plan", "plan.json", "--durability", "replicated", *cluster),
             "--durability replicated: --plan plan.json has none: give one of the two",
         ),
     ):

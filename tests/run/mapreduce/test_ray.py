@@ -112,4 +112,4 @@ def test_a_function_that_fails_is_told_with_its_node(
     assert done.returncode == 1
     assert "map (broken) failed for" in done.stderr and "in/" in done.stderr
     assert any(f"{node}: map" in done.stderr for node in ALL)
-    assert "goes on" not in done.stderr and not list((disk / "job").glob("*"))
+    assert "resumes" not in done.stderr and not list((disk / "job").glob("*"))

@@ -227,7 +227,7 @@ def test_one_that_does_is_found() -> None:
 
 
 class Both(Last):
-    """That, beside a number that is infinite."""
+    """That, next to a number that is infinite."""
 
     def finish(self, whole: list[float], known: Any) -> Any:
         return np.array([*whole, np.inf])

@@ -179,7 +179,7 @@ def test_each_chunk_is_assigned_once_and_from_the_least_busy(
         while busy and draw.random() < 0.5:
             ended = busy.pop(draw.randrange(len(busy)))
             under_way[chunks[ended].file] -= 1
-            pool.done(ended)
+            pool.note_done(ended)
     assert sorted(seen) == [*range(len(chunks))]
 
 
@@ -206,7 +206,7 @@ def test_chunks_become_shorter_towards_the_end_and_hold_each_row_once(
         chunk = given_out[number] = pool.chunks[number]
         assert 0 < chunk.bytes <= max(left / (LEFT_SHARE * takers), MIN_CHUNK_BYTES)
         left -= chunk.bytes
-        pool.done(number)
+        pool.note_done(number)
         if draw.random() < 0.1:
             left += given_out.pop(number).bytes
             pool.put_back(number)

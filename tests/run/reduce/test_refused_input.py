@@ -244,7 +244,7 @@ class Held:
 
 
 class InAnObject(Reduction[Held]):
-    """Sums of columns, in an object of a class of one's own."""
+    """Sums of columns, in an object of a user's class."""
 
     def begin(self, known: Any) -> Held:
         return Held()

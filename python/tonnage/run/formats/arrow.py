@@ -84,7 +84,7 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
         """The columns."""
         return describe_columns(_checked_footer(file, sources).schema)
 
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cut where batches begin."""

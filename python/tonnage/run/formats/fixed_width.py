@@ -32,7 +32,7 @@ class FixedWidth(ChunkFormat):
         self.dtype = parse_dtype(row)
         super().__init__(dtype_text(self.dtype))
 
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cut at multiples of a row."""
@@ -71,7 +71,7 @@ class Npy(FixedWidth):
         """The type in the header."""
         return dtype_text(npy_header(file, sources)[0])
 
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cut after the header."""

@@ -1,6 +1,6 @@
 """What a file format can do: be cut into chunks, be read in splits, be written.
 
-A chunk is a span of bytes with whole rows that somebody else fetches; reductions ask formats to
+A chunk is a span of bytes with whole rows that its user fetches; reductions ask formats to
 decode chunks (`ChunkFormat`). A split is a part of a file that its reader opens itself; MapReduce
 reads splits as record batches (`SplitFormat`) and writes parts (`OutputFormat`).
 """
@@ -74,7 +74,7 @@ class ChunkFormat(Format):
         return {"name": self.NAME, "dtype": self.row}
 
     @abstractmethod
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cut the file with this number into chunks of about ``chunk_bytes``.
@@ -183,7 +183,7 @@ class SplitFormat(Format):
         """The rows of a split."""
 
     def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
-        """An error of reading a split, with the file's line if it can be told."""
+        """An error of reading a split, with the file's line if that is known."""
         return error
 
 

@@ -32,7 +32,7 @@ ROW_NUMBER = re.compile(r"[Rr]ow #?(\d+)")
 class LineChunks(ChunkFormat):
     """Text, cut where lines end."""
 
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """Cut where lines end, after the header."""

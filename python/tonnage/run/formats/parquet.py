@@ -50,7 +50,7 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
         """The columns."""
         return describe_columns(_checked_footer(file, sources).schema.to_arrow_schema())
 
-    def cut(
+    def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
         """A chunk for each row group."""

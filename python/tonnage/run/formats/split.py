@@ -89,10 +89,10 @@ def split(
     Raises:
         UsageError: The file is not of its format or cannot be cut into so many parts; or the
             directory is in use, or its device is full.
-        RunError: The file cannot be read or written, or has changed meanwhile.
+        RunError: The file cannot be read or written, or has changed at the same time.
     """
     of = detect_chunk_format([file], format, dtype, sources)
-    chunks = list(of.cut(0, file, max(file.bytes // (parts * PIECES), 1), sources))
+    chunks = list(of.chunks(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
         raise core.UsageError(
             f"{file.name} can be cut into {len(chunks)} at most, where its rows, row groups or "

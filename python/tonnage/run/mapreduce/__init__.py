@@ -13,4 +13,4 @@ from tonnage.run.mapreduce.functions import counts, groups, per_record, sums
 from tonnage.run.mapreduce.inputs import Input
 from tonnage.run.mapreduce.local import Functions, run_map_reduce
 
-__all__ = ["Functions", "Input", "counts", "groups", "run_map_reduce", "per_record", "sums"]
+__all__ = ["Functions", "Input", "counts", "groups", "per_record", "run_map_reduce", "sums"]

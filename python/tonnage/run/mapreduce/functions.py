@@ -54,20 +54,24 @@ def per_record(
         types: The types of ``key`` and ``value``; by default each batch's own, which must agree.
     """
 
-    def mapped(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def map_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         pairs = [pair for record in batch.to_pylist() for pair in map(record)]
         return _pairs(pairs, types)
 
-    def combined(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def combine_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         assert combine is not None
         pairs = [(key, one) for key, values in _grouped(batch) for one in combine(key, values)]
         return _pairs(pairs, batch.schema)
 
-    def reduced(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def reduce_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
         records = [record for key, values in _grouped(batch) for record in reduce(key, values)]
         return pa.RecordBatch.from_pylist(records)
 
-    return {"map": mapped, "combine": combined if combine else None, "reduce": reduced}
+    return {
+        "map": map_batch,
+        "combine": combine_batch if combine else None,
+        "reduce": reduce_batch,
+    }
 
 
 def _grouped(batch: pa.RecordBatch) -> Iterator[tuple[Any, list[Any]]]:

@@ -80,12 +80,12 @@ def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> 
     """
     files = [(each, file) for each in inputs for file in sources.find(str(each.path))]
 
-    def cut(pair: tuple[Input, InputFile]) -> tuple[list[Split], int]:
+    def split_file(pair: tuple[Input, InputFile]) -> tuple[list[Split], int]:
         given, file = pair
         memory_bytes = check_file(given, file, sources)
         return splits_in(given, file, (0, file.bytes), split_bytes, sources), memory_bytes
 
-    found = sources.map_parallel(files, cut)  # Each object takes a request.
+    found = sources.map_parallel(files, split_file)  # Each object takes a request.
     return InputSplits(
         [split for splits, _ in found for split in splits],
         sum(file.bytes for _, file in files),

@@ -119,7 +119,7 @@ def run_map_reduce(
     with ExitStack() as stack:
         output_files = core.OutputFiles([str(output)], suffix)
         stack.callback(output_files.abandon)
-        rooms = [stack.enter_context(_room(directory)) for directory in scratch]
+        rooms = [stack.enter_context(_scratch_room(directory)) for directory in scratch]
         job = _LocalJob(functions, splits, sources, budget, rooms, on_progress)
         shuffled, counts = job.pass_one()
         pass_two = job.pass_two(shuffled, output_files, format)
@@ -284,7 +284,7 @@ def check_memory(budget: MemoryBudget, uploads: bool = False) -> None:
         )
 
 
-def _room(directory: Path) -> Any:
+def _scratch_room(directory: Path) -> Any:
     directory.mkdir(exist_ok=True)
     return core.workspace("scratch", directory, UNFINISHED)
 

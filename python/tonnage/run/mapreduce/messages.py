@@ -1,4 +1,4 @@
-"""What the driver of a MapReduce asks of its workers beside what any two-pass job does."""
+"""What the driver of a MapReduce asks of its workers in addition to any two-pass job."""
 
 from __future__ import annotations
 

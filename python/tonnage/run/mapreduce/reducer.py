@@ -136,12 +136,12 @@ class PassTwo:
         """
         large = [each for each in wanted if shuffled.spans[each] > self.budget.portion_bytes]
 
-        def whole(leaf: Leaf, check: Callable[[], None]) -> None:
+        def leaf_done(leaf: Leaf, check: Callable[[], None]) -> None:
             part = self._parts.pop(leaf.place)
             on_done(leaf.partition, [part] if part.rows else [], check)
 
         small = [Leaf(shuffled, (each,)) for each in wanted if each not in {*large}]
-        self._reduce_all(small, whole)
+        self._reduce_all(small, leaf_done)
         for number in large:
             leaves, _ = self._leaves(shuffled, (), [number], 0)
             self._reduce_all(leaves)

@@ -298,7 +298,7 @@ def shuffle(
 ) -> ShuffleOutput:
     """Partition the rows of items into scratch on this machine, as `send_to_owners` does.
 
-    ``files`` are new, one on each device; the index is beside the first.
+    ``files`` are new, one on each device; the index is next to the first.
     """
     spilled = {
         "scratch": [str(path) for path in files],

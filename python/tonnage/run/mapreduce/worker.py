@@ -1,7 +1,7 @@
 """A node's part in a MapReduce: the user's functions between the core's passes.
 
 Pass one maps splits and hands blocks of rows to the core, which sends them to the owners of their
-partitions. Beside each round's index is a file (``.came``) with the counts and checksums of the
+partitions. Next to each round's index is a file (``.came``) with the counts and checksums of the
 blocks received: pass two compares them with what it reads of a partition before it decodes any. It
 lists the parts of a partition when all have their names. A partition that reduce returned nothing
 for is listed with an empty file in the directory that marks the output as unfinished. Parts that go
@@ -326,7 +326,7 @@ class MapReduceWorker(TwoPassWorker):
     ) -> list[Split]:
         """The splits for threads that these spans of files contain."""
 
-        def cut(span: SplitToRead) -> list[Split]:
+        def split_span(span: SplitToRead) -> list[Split]:
             file = InputFile(span.path, span.file_bytes, span.etag)
             given = self._input_of(file.name)
             begin, split_bytes = span.offset, self._budget.split_bytes
@@ -335,7 +335,7 @@ class MapReduceWorker(TwoPassWorker):
             except OSError as why:
                 raise InputUnreadable(f"input {file.name}: {why.strerror or why}") from why
 
-        return [split for found in sources.map_parallel(spans, cut, look) for split in found]
+        return [split for found in sources.map_parallel(spans, split_span, look) for split in found]
 
     def _input_of(self, name: str) -> Input:
         return input_of(self._job[1], name)

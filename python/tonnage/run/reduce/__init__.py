@@ -8,7 +8,7 @@
     index, index_store   files in chunks of whole rows; where the index is stored
     chunk_pool           which chunk is next
     tuning               chunk size and number of requests
-    local, local_round   rounds on this machine; retrieval beside threads that reduce
+    local, local_round   rounds on this machine; retrieval, and threads that reduce
     cluster/             the same on a cluster
     builtin/             k-means, PCA, regression, PageRank, histograms
 

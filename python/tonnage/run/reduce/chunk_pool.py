@@ -83,7 +83,7 @@ class ChunkPool:
         """The chunks that wait."""
         return [self.chunks[number] for left in self._left.values() for number in left]
 
-    def done(self, number: int) -> None:
+    def note_done(self, number: int) -> None:
         """Note that a chunk is not in flight any more."""
         if self._climbs:
             self._move(self.chunks[number].file, -1)

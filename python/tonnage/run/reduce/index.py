@@ -90,34 +90,36 @@ def build_index(
     Raises:
         UsageError: A file is not of the format.
     """
-    kept: dict[InputFile, list[Chunk]] = {}
+    reused: dict[InputFile, list[Chunk]] = {}
     if before is not None and before.format == format:
         for chunk in before.chunks:
-            kept.setdefault(before.files[chunk.file], []).append(chunk)
+            reused.setdefault(before.files[chunk.file], []).append(chunk)
         for file in before.files:
-            kept.setdefault(file, [])
+            reused.setdefault(file, [])
         # Without an ETag an object may have changed.
-        kept = {file: chunks for file, chunks in kept.items() if file.version is not None}
+        reused = {file: chunks for file, chunks in reused.items() if file.version is not None}
 
-    found: dict[int, list[Chunk]] = {}
+    chunks_so_far: dict[int, list[Chunk]] = {}
 
-    def cut(place: int) -> list[Chunk]:
-        found[place] = []
-        found[place].extend(format.cut(place, files[place], chunk_bytes, sources))
-        return found[place]
+    def cut_file(place: int) -> list[Chunk]:
+        chunks_so_far[place] = []
+        chunks_so_far[place].extend(format.chunks(place, files[place], chunk_bytes, sources))
+        return chunks_so_far[place]
 
-    def seen(files: int) -> None:
-        on_progress(files, sum(map(len, [*found.values()])))
+    def report(files: int) -> None:
+        on_progress(files, sum(map(len, [*chunks_so_far.values()])))
 
-    new = [place for place, file in enumerate(files) if file not in kept]
-    made = sources.map_parallel(new, cut, seen) if format.READS_TO_CUT else map(cut, new)
+    new = [place for place, file in enumerate(files) if file not in reused]
+    made = (
+        sources.map_parallel(new, cut_file, report) if format.READS_TO_CUT else map(cut_file, new)
+    )
     cuts = dict(zip(new, made, strict=True))
     chunks: list[Chunk] = []
     for place, file in enumerate(files):
         if place in cuts:
             chunks += cuts[place]
         else:
-            chunks += [chunk._replace(file=place) for chunk in kept[file]]
+            chunks += [chunk._replace(file=place) for chunk in reused[file]]
     return Index(format, files, chunks, len(files) - len(new))
 
 

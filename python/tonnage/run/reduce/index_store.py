@@ -1,6 +1,6 @@
 """Where an index is stored: next to the data, in the indexed directory or folder.
 
-The index of a single file is beside it, under the file's name. Files in it are named relative to
+The index of a single file is next to it, under the file's name. Files in it are named relative to
 their directory, so that the directory can be moved.
 """
 

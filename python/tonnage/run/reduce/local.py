@@ -95,7 +95,7 @@ class _PoolSupply:
         return None if number is None else (number, self._pool.chunks[number])
 
     def retrieved(self, number: int) -> None:
-        self._pool.done(number)
+        self._pool.note_done(number)
 
     @property
     def is_over(self) -> bool:

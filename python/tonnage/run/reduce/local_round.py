@@ -1,4 +1,4 @@
-"""One machine's part in a reduction: retrieval beside threads that reduce, round by round.
+"""One machine's part in a reduction: retrieval, and threads that reduce, round by round.
 
 ::
 
@@ -33,7 +33,7 @@ from tonnage.run.user_errors import CHANGED, call_reduction, describe_chunk, use
 ALIGNMENT = 4096
 """Of a chunk's memory, which has as much room before it."""
 CHUNKS_WAITING = 2
-"""Chunks for each worker beside those in flight: one that it reduces, and the next."""
+"""Chunks for each worker in addition to those in flight: one that it reduces, and the next."""
 
 NumberedChunk = tuple[int, Chunk]
 
@@ -99,7 +99,7 @@ class ComputeFlag:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Set the flag meanwhile."""
+        """Set the flag in this context."""
         with self._lock:
             self._count += 1
         try:

@@ -22,7 +22,7 @@ RETRIES = 10
 ENDPOINT = "AWS_ENDPOINT_URL"
 """The store's address by default; the core reads it."""
 COUNTS = ("requests", "retries", "hedged")
-"""The counters of requests, beside errors by kind."""
+"""The counters of requests, apart from errors by kind."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Failing(Checksum):
     """A reduction that fails at a row."""
 
     def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
-        raise ValueError("no such row was foreseen")
+        raise ValueError("no such row was expected")
 
 
 def test_machines_share_objects_and_each_has_some(tmp_path: Path, s3: Bucket) -> None:
@@ -145,7 +145,7 @@ def test_a_driver_that_died_goes_on_from_the_last_round(
 def test_an_input_that_is_another_one_is_refused_by_who_goes_on(tmp_path: Path, s3: Bucket) -> None:
     put(s3)
     job = asked(Failing(), [f"s3://{BUCKET}/in/"], s3)
-    with pytest.raises(FatalJobError, match=r"local failed for .*no such row was foreseen"):
+    with pytest.raises(FatalJobError, match=r"local failed for .*no such row was expected"):
         reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)
     s3.put("in/0", rows_of(9, 10).tobytes())
     with pytest.raises(FatalJobError, match="in/0 has changed since the job began"):

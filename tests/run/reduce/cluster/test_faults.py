@@ -1,8 +1,8 @@
-"""Whatever befalls a tenth of requests, each row counts once, or the object that changed is named.
+"""Whatever happens to a tenth of requests, each row counts once, or the object that changed is named.
 
 The store is a real one (`support.s3`), which answers 500 or 503, resets connections, cuts answers
 short and stalls in the middle of them, each a fortieth of all; a seed says which. On a cluster workers
-and machines die meanwhile. A sum of rows' digests proves it (`support.checksums`). Ten seeds, or
+and machines die at the same time. A sum of rows' digests proves it (`support.checksums`). Ten seeds, or
 those that ``TONNAGE_REDUCE_SEEDS`` says: ``0:100`` are all that are asked for, ``17`` is one alone.
 """
 
@@ -76,7 +76,7 @@ def test_each_row_counts_once_whatever_the_store_answers(faulty: Bucket, seed: i
 
 
 class Changing(Checksum):
-    """A reduction during which somebody writes an object."""
+    """A reduction during which another process writes an object."""
 
     def __init__(self, bucket: Bucket, key: str, after: int) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Changing(Checksum):
         self._lock = threading.Lock()
 
     def local(self, rows: Rows, into: dict[str, int]) -> dict[str, int]:
-        with self._lock:  # Nobody goes on to the end while the put is repeated.
+        with self._lock:  # No worker ends while the put is repeated.
             self._after -= 1
             if self._after == 0:
                 self._bucket.put(self._key, rows_of(99, ROWS).tobytes())
@@ -131,7 +131,7 @@ def test_an_object_that_is_changed_meanwhile_ends_a_job_on_a_fleet(
             is_changed = True
             faulty.put(changed, rows_of(99, ROWS).tobytes())
 
-    # In the round after that at the latest somebody reads it.
+    # In the round after that at the latest a worker reads it.
     job = asked(Checksum(4), [f"s3://{BUCKET}/in/"], faulty, patience_seconds=60.0)
     with pytest.raises(
         FatalJobError, match=f"{changed} was changed while it was read: .*start again"

@@ -1,4 +1,4 @@
-"""`run reduce --cluster --plan`: as many nodes as planned, and the plan beside the run."""
+"""`run reduce --cluster --plan`: as many nodes as planned, and the plan next to the run."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_the_page_has_the_plan_beside_the_reduction() -> None:
     made = record(["s3://b/in"], 4_000_000_000, 48.0, None, None)
     plan = planned(2, 4_000_000_000)
     page = render(summarise_sweep([compare_reduction(made, plan, plan.candidates[0])]))
-    assert "Each reduction beside its plan" in page and "2 x n" in page and "inside" in page
-    assert "beside its plan" not in render(summarise_sweep([made]))
+    assert "Each reduction and its plan" in page and "2 x n" in page and "inside" in page
+    assert "and its plan" not in render(summarise_sweep([made]))
 
 
 @pytest.fixture

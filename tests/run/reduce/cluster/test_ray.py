@@ -32,14 +32,14 @@ import tonnage
 
 @dataclass
 class Sums:
-    """A class of one's own, which no machine has."""
+    """A class of the user, which no machine has."""
 
     columns: np.ndarray
     rows: int
 
 
 class Means(tonnage.Reduction):
-    """Means, slowly: there is time to kill somebody."""
+    """Means, slowly: there is time to kill a worker."""
 
     def begin(self, known):
         return Sums(np.zeros(4), 0)

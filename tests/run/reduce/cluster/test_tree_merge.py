@@ -1,4 +1,4 @@
-"""Merging on a cluster: which nodes are lost meanwhile, and when the job gives up."""
+"""Merging on a cluster: which nodes are lost at the same time, and when the job gives up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NODES = ("a", "b", "c")
 
 
 class Dying(ReduceMachines):
-    """Machines of which one dies where it is said."""
+    """Machines of which one dies at a given request."""
 
     def __init__(self, dies: Callable[[str, protocol.Message, Any], bool]) -> None:
         super().__init__(*NODES)
@@ -53,7 +53,7 @@ class Dying(ReduceMachines):
 
 @pytest.fixture
 def lost(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Whom a driver gives up."""
+    """The workers that a driver gives up."""
     found: list[str] = []
     lose = WorkerPool.lose
 
@@ -152,7 +152,7 @@ def test_who_merges_answers_meanwhile(
     heartbeat = StepWorker._heartbeat
 
     def answering(self: StepWorker, known: int, seconds: float) -> Heartbeat:
-        """How far a worker is while somebody is held up."""
+        """The progress of a worker while another is held up."""
         told = heartbeat(self, known, seconds)
         if user_function_gate.STARTED.is_set() and told.result is None:
             user_function_gate.RELEASED.set()
@@ -239,9 +239,7 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
             yield chunk
             if number == 20:
                 found.set()
-                assert more.wait(user_function_gate.PATIENCE_SECONDS), (
-                    "nothing was told of 20 chunks"
-                )
+                assert more.wait(user_function_gate.PATIENCE_SECONDS), "20 chunks were not reported"
 
     def told(done: int) -> None:
         seen.append(done)

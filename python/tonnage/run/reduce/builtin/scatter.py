@@ -2,7 +2,7 @@
 
 A worker's object is the number of rows, their mean, and the sum of the outer products of their
 deviations from it. Objects are merged by the update of Chan, Golub and LeVeque (1983), which loses
-no digits where the mean is large beside the deviations, as sums of squares would. So the two rounds
+no digits where the mean is large compared with the deviations, as sums of squares would. So the two rounds
 of MATE-EC2's PCA, the mean and then the covariance, are one.
 """
 

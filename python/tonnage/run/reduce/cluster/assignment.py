@@ -55,7 +55,7 @@ class NodeQueue:
         returned: The numbers of chunks that the node has given back.
         arrived: How many of the assigned chunks the node has confirmed.
         knows_last: The node has confirmed that there are no more.
-        is_last: The node is told that there are no more.
+        is_last: There are no more chunks for the node, as the driver tells it.
         is_returning: The node was asked to return chunks, and gets no more.
         return_asked_at: When it was asked, until it answers.
         received: Recent times, each with the bytes received by then, including parts of chunks.

@@ -98,7 +98,7 @@ class ChunkLedger:
         if not (out.retrieved or out.returned):
             out.retrieved = True
             self.retrieved_bytes += out.chunk.bytes
-            out._pool.done(out._number)
+            out._pool.note_done(out._number)
 
     def note_checkpointed(self, numbers: Iterable[int]) -> None:
         """Note that chunks are in an object that outlives the node that reduced them."""
@@ -111,7 +111,7 @@ class ChunkLedger:
         out = self.handed_out[number]
         assert not (out.retrieved or out.checkpointed)
         if not out.returned:
-            out._pool.done(out._number)
+            out._pool.note_done(out._number)
             out.returned = True
             out._pool.put_back(out._number)
 
@@ -125,7 +125,7 @@ class ChunkLedger:
             if out.retrieved:
                 self.retrieved_bytes -= out.chunk.bytes
             else:
-                out._pool.done(out._number)
+                out._pool.note_done(out._number)
             out.returned = True
             out._pool.put_back(out._number)
             found.append(out.chunk)

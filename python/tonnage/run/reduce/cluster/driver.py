@@ -80,7 +80,7 @@ def reduce_on_cluster(
             fail, too.
         KeyboardInterrupt: Ctrl-C; the same command resumes.
     """
-    with open_job_dir(job_dir, job.settings) as state:
+    with open_job_dir(job_dir, job.job_settings) as state:
         if state.record.exists():
             done = state.read_state(ROUND, _codec(job, job.reduction))
             if done is not None:  # Otherwise its result cannot be stored, so it is done again.
@@ -256,7 +256,7 @@ class _Driver:
     def _merged(
         self, ledger: ChunkLedger, known: Any, attempts: MergeAttempts
     ) -> tuple[Any] | None:
-        """The merged object of all nodes; ``None`` if a node was lost meanwhile."""
+        """The merged object of all nodes; ``None`` if a node was lost."""
         nodes = [node for node in self._pool.nodes if ledger.chunks_of(node)]
         if not nodes:
             return (self._merged_here(known),)

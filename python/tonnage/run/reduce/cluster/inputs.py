@@ -80,7 +80,9 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     nodes = crew.nodes
     if not nodes:
         first = next(iter(crew.workers.values()))
-        raise core.UsageError(f"{first.node} {first.lost}: mend it, or take it out of the cluster")
+        raise core.UsageError(
+            f"{first.node} {first.lost}: repair it, or remove it from the cluster"
+        )
     config = {
         node: FindChunks(asked.urls if node == nodes[0] else [], len(nodes)) for node in nodes
     }
@@ -89,7 +91,7 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     if found := first_failure(ended, Failure.LOST, Failure.DISK, Failure.FAILED):
         node, why = found
         raise core.UsageError(
-            f"{node} {why.reason}: mend it, or take it out of the cluster, before its input is missed"
+            f"{node} {why.reason}: repair it, or remove it from the cluster, since its input would be missing"
         )
     chunks = {node: end.value for node, end in ended.items() if end.value}
     absent = {node: each.absent for node, each in chunks.items()}

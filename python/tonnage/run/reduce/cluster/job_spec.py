@@ -38,7 +38,7 @@ class ReduceJob(ReduceSpec):
         return ShippedCode([] if isinstance(reduction, FromSample) else type(reduction).__mro__)
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def job_settings(self) -> dict[str, Any]:
         """The settings that a command must share to resume the job."""
         name, flags = self.named
         return {

@@ -59,7 +59,7 @@ class Learn(Message, frozen=True):
 
 
 class Reduce(Message, frozen=True):
-    """Reduce chunks of a round: these, and those that arrive meanwhile (`MoreChunks`)."""
+    """Reduce chunks of a round: these, and those that arrive later (`MoreChunks`)."""
 
     round: int
     known: bytes

@@ -104,7 +104,7 @@ def make_record(
         began_at=began_at,
         command=job.command,
         environment=environment.capture([]),
-        settings=job.settings
+        settings=job.job_settings
         | {
             "assignment": job.assignment,
             "flags": dict(flags),

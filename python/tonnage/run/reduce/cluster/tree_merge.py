@@ -5,7 +5,7 @@
     merge      each node merges its own objects of the round and those it has received
     transfer   half of the nodes send theirs to the others; repeated until one node is left
 
-Merging is a step: nodes answer meanwhile, however long it takes. A node keeps its own objects until
+Merging is a step: nodes still answer, however long it takes. A node keeps its own objects until
 the round ends. So if a node is lost that had received other objects, only its own chunks are reduced
 again, and merging starts again.
 """
@@ -24,7 +24,7 @@ from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.reduce.cluster.messages import MERGE, Merge
 
 MAX_ATTEMPTS = 5
-"""Merging takes moments, so a node seldom dies meanwhile by chance. If so many attempts in a round
+"""Merging takes moments, so a node seldom dies during it by chance. If so many attempts in a round
 have lost a node, merging is the cause,"""
 ATTEMPTS_SECONDS = 120.0
 """unless all were within this time: a node that dies every few seconds lets one attempt succeed."""
@@ -33,7 +33,7 @@ ATTEMPTS_SECONDS = 120.0
 def tree_merge(
     pool: WorkerPool, nodes: Sequence[str], orphans: Sequence[bytes], attempt: int
 ) -> bytes | dict[str, StepResult[Any]]:
-    """The merged object of these nodes, or those that were lost meanwhile, and why.
+    """The merged object of these nodes, or the nodes that were lost, and why.
 
     Args:
         pool: The nodes' workers.
@@ -45,10 +45,10 @@ def tree_merge(
         node = nodes[place % len(nodes)]
         pool.ask({node: StoreObject(attempt)}, len(each), {node: each})
     left = list(nodes)
-    while not (lost := _gone(pool, nodes)):
+    while not (lost := _lost_nodes(pool, nodes)):
         ended = pool.run_step(MERGE, {node: Merge(attempt) for node in left})
         if failed := {node: end for node, end in ended.items() if end.failure is not None}:
-            return failed | _gone(pool, nodes)
+            return failed | _lost_nodes(pool, nodes)
         longest = max(end.value.bytes for end in ended.values() if end.value)
         if len(left) == 1:
             answer = pool.ask({left[0]: FetchObject(attempt)}, longest)
@@ -62,7 +62,7 @@ def tree_merge(
     return lost
 
 
-def _gone(pool: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
+def _lost_nodes(pool: WorkerPool, nodes: Sequence[str]) -> dict[str, StepResult[Any]]:
     gone = {node: pool.workers[node].lost for node in nodes}
     return {
         node: StepResult(failure=Failure.LOST, reason=why)
@@ -93,6 +93,6 @@ class MergeAttempts:
         raise core.RunError(
             f"{len(self.failed)} attempts to merge the objects of round {self.number} have lost a "
             f"node, the last one {lost}; the results of {done} are saved. Two objects have to fit "
-            "into a node's memory beside the chunks: use nodes with more memory, less memory for "
+            "into a node's memory next to the chunks: use nodes with more memory, less memory for "
             "chunks, fewer workers or smaller objects"
         )

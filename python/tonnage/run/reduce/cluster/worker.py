@@ -150,7 +150,7 @@ class ReduceWorker(WorkerSteps):
     def notify(self, notice: Notice) -> None:
         """Take chunks for the running step, or return some."""
         if isinstance(notice, MoreChunks):
-            self.more(notice.start, notice.chunks, notice.last)
+            self.add_chunks(notice.start, notice.chunks, notice.last)
         else:
             self.give_back(notice.count)
 
@@ -177,7 +177,7 @@ class ReduceWorker(WorkerSteps):
                 )
         return ChunksFound(
             index=None if index is None else to_bytes(index),
-            files=[] if index is None else [_seen(file) for file in index.files],
+            files=[] if index is None else [_identify(file) for file in index.files],
             absent=[each for each in place.inputs if each not in here],
             workers=self._workers,
         )
@@ -211,7 +211,7 @@ class ReduceWorker(WorkerSteps):
         self._checkpoint_bytes = request.checkpoint_bytes
 
     def reduce(self, request: Reduce, on_progress: OnProgress) -> Reduced:
-        """Reduce the given chunks, and those that arrive meanwhile."""
+        """Reduce the given chunks, and those that arrive later."""
         assert self._reducer is not None
         machine = self._reducer
         if request.round != self._round:
@@ -225,7 +225,7 @@ class ReduceWorker(WorkerSteps):
         )
         with _classified_errors():
             queue = self._queue
-            queue.more(0, request.chunks, request.last)
+            queue.add(0, request.chunks, request.last)
             self._running = one = LocalRound(
                 machine, pickle.loads(request.known), queue, checkpoints.reduced
             )
@@ -246,12 +246,12 @@ class ReduceWorker(WorkerSteps):
             why=why,
         )
 
-    def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
+    def add_chunks(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
         """Take chunks for the running step; repetitions are ignored.
 
         ``start`` chunks come before these; ``last`` tells that no more follow.
         """
-        if self._running is not None and self._queue.more(start, chunks, last):
+        if self._running is not None and self._queue.add(start, chunks, last):
             self._running.request_chunks()
 
     def give_back(self, chunks: int) -> None:
@@ -308,7 +308,7 @@ class _ChunkQueue:
         self._chunks: deque[NumberedChunk] = deque()
         self._count, self._is_last = 0, False
 
-    def more(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> bool:
+    def add(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> bool:
         """Take the new ones; gives whether there are any."""
         with self._lock:
             if start > self._count or self._is_last:
@@ -389,7 +389,7 @@ def _classified_errors() -> Iterator[None]:
         raise
 
 
-def _seen(file: InputFile) -> FileId:
+def _identify(file: InputFile) -> FileId:
     """The identity of a file that was found.
 
     Raises:
