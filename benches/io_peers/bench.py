@@ -1,22 +1,22 @@
-"""Beside fio, IOR and iperf3: operations on one file, files in order, a network of one machine.
+"""Compared with fio, IOR and iperf3: operations on one file, sequential files, a network.
 
     .venv/bin/python benches/io_peers/bench.py --dir DIR
 
-Each case is tried in pairs, Tonnage and its peer one right after the other, who goes first by
-chance; pairs of all cases come in a random, seeded order. What is compared is the ratio of a pair,
-since the same command swings by up to 1.8 times here. Per case the median of the ratios is told,
-with an interval of order statistics at 95 %, and whether it keeps the claim:
+Each case runs in pairs, Tonnage and its peer one right after the other, in random order; the pairs
+of all cases come in a random, seeded order. The ratio is taken within a pair, because the same
+command varies by up to 1.8 times here. Each case prints the median of the ratios, with a 95 %
+interval of order statistics, and whether it holds the claim:
 
-    operations   rate at least 0.97 of fio's; half and 99 % of the operations within at most 1.05
-                 of fio's time; core seconds an operation at most fio's
-    files        where there is an IOR: bytes a second within 3 % of IOR's
+    operations   rate at least 0.97 of fio's; p50 and p99 at most 1.05 of fio's; core seconds an
+                 operation at most fio's
+    files        if IOR is installed: bytes a second within 3 % of IOR's
     network      bytes a second, and bytes a core second of both sides together, at least iperf3's:
                  one way over loopback; all to all between namespaces, as root
 
-Both sides run in processes of their own. Core seconds are what the kernel counted for such a
-process and all that it waited for, with what a run that does next to nothing takes subtracted,
-operations and bytes too: what it costs to start says nothing about either. `operations.py`,
-`files.py` and `network.py` say how each is called. Ends with 1 if a claim is missed.
+Both sides run in processes of their own. Core seconds are what the kernel counted for a process and
+its children. The cost of a run that does next to nothing is subtracted, its operations and bytes
+too, because start-up says nothing about either. `operations.py`, `files.py` and `network.py`
+describe how each side is called. Ends with 1 if a claim is missed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import huge_pages
 import network
 import operations
 import typer
-from child import said
+from child import first_line
 
 import tonnage
 from tonnage.base import core
@@ -54,8 +54,8 @@ from tonnage.measure.net.namespaces import namespaces
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
 
-LOOKS = 3
-"""How often it is looked what starting a program takes."""
+START_RUNS = 3
+"""Runs that measure the start-up of a program."""
 PEERS = {"operations": "fio", "files": "ior", "network": "iperf3"}
 
 Sample = operations.Sample | files.Sample | network.Sample
@@ -63,7 +63,7 @@ Sample = operations.Sample | files.Sample | network.Sample
 
 @dataclass(frozen=True)
 class Case:
-    """What both sides do; each is called with the seconds that count, or 0 for next to nothing."""
+    """A case; each side is called with the seconds to measure, or 0 for next to nothing."""
 
     name: str
     kind: str
@@ -73,14 +73,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Claim:
-    """Ours over theirs: at least, or at most."""
+    """A bound of ours over theirs."""
 
     figure: str
     least: float | None = None
     most: float | None = None
 
     def holds(self, ratio: float) -> bool:
-        """Whether a ratio keeps it."""
+        """Return whether a ratio keeps the bounds."""
         return (self.least is None or ratio >= self.least) and (
             self.most is None or ratio <= self.most
         )
@@ -106,7 +106,7 @@ CLAIMS = {
 
 
 def size(text: str) -> int:
-    """A size as Tonnage's own options have it."""
+    """Parse a size as Tonnage's own options do."""
     try:
         return parse_size(text)
     except typer.BadParameter as why:
@@ -114,21 +114,30 @@ def size(text: str) -> int:
 
 
 def parse() -> argparse.Namespace:
-    """The options, checked."""
+    """Parse and check the options."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--dir", type=Path, default=Path("target"), help="on the device; its file is kept there")
-    add("--size", type=size, default="4GB", help="of the file, laid out once")
-    add("--pairs", type=int, default=12, help="of each case")
-    add("--seconds", type=float, default=4.0, help="of a run that count")
-    add("--warm-up", type=float, default=1.0, help="seconds before those")
-    add("--operations", default=",".join(operations.CASES), help="read4k:16,... or nothing")
-    add("--files", default=",".join(files.CASES), help="read:2,... or nothing")
-    add("--streams", default=",".join(map(str, network.STREAMS)), help="1,4 or nothing")
-    add("--nodes", default="4" if os.geteuid() == 0 else "", help="all to all; 2,4 or nothing")
-    add("--submission", choices=("single", "batched"), default="single", help="how ours does it")
-    add("--block", type=int, help="bytes, of both sides of the network; else each side's default")
-    add("--seed", type=int, default=1, help="of the order")
+    add(
+        "--dir",
+        type=Path,
+        default=Path("target"),
+        help="directory on the device; the file stays there",
+    )
+    add("--size", type=size, default="4GB", help="size of the file, which is written once")
+    add("--pairs", type=int, default=12, help="pairs of each case")
+    add("--seconds", type=float, default=4.0, help="measured seconds of a run")
+    add("--warm-up", type=float, default=1.0, help="seconds before the measured ones")
+    add("--operations", default=",".join(operations.CASES), help="read4k:16,... or empty")
+    add("--files", default=",".join(files.CASES), help="read:2,... or empty")
+    add("--streams", default=",".join(map(str, network.STREAMS)), help="1,4 or empty")
+    add("--nodes", default="4" if os.geteuid() == 0 else "", help="all to all; 2,4 or empty")
+    add("--submission", choices=("single", "batched"), default="single", help="how Tonnage submits")
+    add(
+        "--block",
+        type=int,
+        help="block in bytes for both sides of the network; by default each side's own",
+    )
+    add("--seed", type=int, default=1, help="seed of the order")
     add("--out", type=Path, default=Path("target/io_peers.json"))
     options = parser.parse_args()
     options.operations = [case for case in options.operations.split(",") if case]
@@ -137,13 +146,13 @@ def parse() -> argparse.Namespace:
     if options.out.exists():
         parser.error(f"--out {options.out} holds earlier results: name another file")
     if options.nodes and os.geteuid():
-        parser.error("--nodes are network namespaces, which only root makes: give --nodes ''")
+        parser.error("--nodes are network namespaces, which only root can make: use --nodes ''")
     for kind, flag in (("operations", "operations"), ("network", "streams"), ("network", "nodes")):
         if getattr(options, flag) and not shutil.which(PEERS[kind]):
-            parser.error(f"{PEERS[kind]} is not on the PATH: install it, or give --{flag} ''")
+            parser.error(f"{PEERS[kind]} is not on the PATH: install it, or use --{flag} ''")
     options.files = [case for case in options.files.split(",") if case]
-    if options.files and (lacking := files.lacking()):
-        print(f"Files in order are left out: {', '.join(lacking)} not on the PATH.")
+    if options.files and (missing := files.missing_programs()):
+        print(f"Sequential files are left out: {', '.join(missing)} not on the PATH.")
         options.files = []
     for flag, read in (("operations", operations.parse), ("files", files.parse)):
         try:
@@ -154,13 +163,13 @@ def parse() -> argparse.Namespace:
 
 
 def cases(options: argparse.Namespace, stack: ExitStack) -> list[Case]:
-    """What is asked for, ready to run; the file is there then, and namespaces until it closes."""
+    """Return the cases, ready to run: the file exists, and namespaces until the stack closes."""
     found = []
     if options.operations:
         file = operations.lay_out(options.dir, options.size)
-        method = operations.Method(file, options.warm_up, options.submission == "batched")
+        setup = operations.Setup(file, options.warm_up, options.submission == "batched")
         for name, case in options.operations:
-            sides = [partial(side, case, method) for side in (operations.ours, operations.fio)]
+            sides = [partial(side, case, setup) for side in (operations.ours, operations.fio)]
             found.append(Case(name, "operations", *sides))
     if options.files:
         room = files.lay_out(options.dir, [case for _, case in options.files], options.size)
@@ -185,12 +194,12 @@ def cases(options: argparse.Namespace, stack: ExitStack) -> list[Case]:
 
 
 def how(options: argparse.Namespace) -> tuple[float, int | None]:
-    """What all of the network's cases have in common."""
+    """Return the settings that all network cases share."""
     return options.warm_up, options.block
 
 
 def figures(sample: Sample, start: Sample) -> dict[str, float]:
-    """What is compared of a run; what starting takes is subtracted."""
+    """Return the figures of a run, without the cost of starting."""
     cpu = sample.cpu_seconds - start.cpu_seconds
     if isinstance(sample, operations.Sample) and isinstance(start, operations.Sample):
         return {
@@ -209,20 +218,20 @@ def figures(sample: Sample, start: Sample) -> dict[str, float]:
 
 
 def version(kind: str, directory: Path) -> str:
-    """A peer's."""
-    return files.version(directory) if kind == "files" else said(PEERS[kind], "--version")
+    """Return a peer's version."""
+    return files.version(directory) if kind == "files" else first_line(PEERS[kind], "--version")
 
 
 def start_of(run: Callable[[float], Sample]) -> Sample:
-    """What starting takes: of some runs that do next to nothing, the middle one by its CPU."""
-    looks = sorted((run(0.0) for _ in range(LOOKS)), key=lambda sample: sample.cpu_seconds)
-    return looks[LOOKS // 2]
+    """Measure start-up: of some runs that do next to nothing, the median one by its CPU."""
+    runs = sorted((run(0.0) for _ in range(START_RUNS)), key=lambda sample: sample.cpu_seconds)
+    return runs[START_RUNS // 2]
 
 
 def pair(
     case: Case, starts: dict[str, Sample], options: argparse.Namespace, order: random.Random
 ) -> dict[str, Any]:
-    """One pair: a row with both sides, and what the machine did beside them."""
+    """Run one pair: a row with both sides, and the machine's other activity."""
     sides = {"tonnage": case.ours, PEERS[case.kind]: case.theirs}
     names = list(sides)
     order.shuffle(names)
@@ -248,7 +257,7 @@ def pair(
 
 
 def show(row: dict[str, Any], kind: str) -> str:
-    """A pair in a line."""
+    """Return a pair as a line."""
     ours, theirs = row["tonnage"], row[PEERS[kind]]
     ratios = ", ".join(
         f"{claim.figure} {ours[claim.figure] / theirs[claim.figure]:.3f}" for claim in CLAIMS[kind]
@@ -258,7 +267,7 @@ def show(row: dict[str, Any], kind: str) -> str:
 
 
 def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[str], bool]:
-    """A case's claims with what was found, and whether all are kept."""
+    """Return a case's claims with the measured values, and whether all hold."""
     peer, lines, kept = PEERS[kind], [], True
     for claim in CLAIMS[kind]:
         ours = [row["tonnage"][claim.figure] for row in rows]
@@ -274,19 +283,19 @@ def verdict(name: str, kind: str, rows: Sequence[dict[str, Any]]) -> tuple[list[
         lines.append(
             f"{'holds' if holds else 'MISSED'}: {name} {claim.figure} {estimate.value:.3f} "
             f"[{within}], claimed {claim}; tonnage {middles[0]:.4g}, {peer} {middles[1]:.4g}; "
-            f"their own runs swing {swings[0]:.2f} and {swings[1]:.2f} times"
+            f"their own runs vary {swings[0]:.2f} and {swings[1]:.2f} times"
         )
     return lines, kept
 
 
-def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str) -> dict[str, Any]:
-    """Run the pairs: all samples, written after each."""
+def compare(options: argparse.Namespace, all_cases: Sequence[Case], pages: str) -> dict[str, Any]:
+    """Run the pairs; write all samples after each."""
     result: dict[str, Any] = {
         "began_at": utc_now(),
         "command": sys.argv,
         "environment": to_builtins(environment.capture([options.dir])),
         "versions": {"tonnage": tonnage.__version__}
-        | {PEERS[kind]: version(kind, options.dir) for kind in {c.kind for c in everything}},
+        | {PEERS[kind]: version(kind, options.dir) for kind in {c.kind for c in all_cases}},
         "debug_build": core.is_debug_build(),
         "pages": pages,
         "samples": [],
@@ -295,14 +304,14 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
     print(f"{versions}; {pages}")
     starts = {
         case.name: {"tonnage": start_of(case.ours), PEERS[case.kind]: start_of(case.theirs)}
-        for case in everything
+        for case in all_cases
     }
     result["starts"] = {
         name: {side: asdict(sample) for side, sample in sides.items()}
         for name, sides in starts.items()
     }
     order = random.Random(options.seed)
-    agenda = [case for case in everything for _ in range(options.pairs)]
+    agenda = [case for case in all_cases for _ in range(options.pairs)]
     order.shuffle(agenda)
     for number, case in enumerate(agenda, start=1):
         row = pair(case, starts[case.name], options, order)
@@ -313,14 +322,14 @@ def compare(options: argparse.Namespace, everything: Sequence[Case], pages: str)
 
 
 def main() -> int:
-    """Run the pairs and prints what came of the claims."""
+    """Run the pairs and print the claims."""
     options = parse()
     with ExitStack() as stack:
-        everything = cases(options, stack)
+        all_cases = cases(options, stack)
         with huge_pages.set_aside() as pages:
-            result = compare(options, everything, pages)
+            result = compare(options, all_cases, pages)
     all_kept = True
-    for case in everything:
+    for case in all_cases:
         rows = [row for row in result["samples"] if row["case"] == case.name]
         lines, kept = verdict(case.name, case.kind, rows)
         all_kept = all_kept and kept

@@ -1,4 +1,4 @@
-"""Commands run to their end, at once: what each printed, and the CPU that it used."""
+"""Run commands concurrently to their end: the output and the CPU of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import IO
 
 @dataclass(frozen=True)
 class Command:
-    """What to start, and what it reads."""
+    """A command and its standard input."""
 
     line: Sequence[str]
     given: bytes = b""
@@ -22,17 +22,17 @@ class Command:
 
 @dataclass(frozen=True)
 class Done:
-    """What a command printed, and the core seconds of it and of all that it waited for."""
+    """A command's output, and the core seconds of it and its children."""
 
     out: str
     cpu_seconds: float
 
 
 def run(*commands: Command, ready: str = "", servers: int = 1) -> list[Done]:
-    """Runs commands beside each other, and waits for all.
+    """Run commands concurrently, and wait for all.
 
-    With ``ready``, the others wait until the first, so many of them, have printed so much. One that
-    fails ends the bench with what it said.
+    With ``ready``, the first ``servers`` commands must print that text before the others start. A
+    command that fails ends the bench with its output.
     """
     with ExitStack() as stack:
         started = []
@@ -44,13 +44,13 @@ def run(*commands: Command, ready: str = "", servers: int = 1) -> list[Done]:
             stack.callback(_end, process)
             started.append((process, out, err))
             if ready and len(started) == servers:
-                for server, said_to, _ in started:
-                    _await(server, said_to, ready)
+                for server, server_out, _ in started:
+                    _await(server, server_out, ready)
         return [_wait(*each) for each in started]
 
 
-def said(*line: str) -> str:
-    """The first line of what a command prints."""
+def first_line(*line: str) -> str:
+    """Run a command; return the first line of its output."""
     return run(Command(line))[0].out.splitlines()[0]
 
 

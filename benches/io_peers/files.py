@@ -1,12 +1,12 @@
-"""Files written or read in order, a file for each of N at once, directly: by Tonnage, and by IOR.
+"""Sequential direct I/O on N files at once: by Tonnage, and by IOR.
 
-IOR's N are processes under MPI, Tonnage's threads that block. Both go through blocks of the same
-size in transfers of the same size, once; what is written is durable before the time ends. The rate
-is all bytes by the time from the first to begin to the last to end.
+IOR's N are processes under MPI, Tonnage's are threads that block. Both process blocks of the same
+size in transfers of the same size, once; written data is durable before the time ends. The rate is
+all bytes over the time from the first start to the last end.
 
-IOR has huge pages as Tonnage has (`huge_pages.py`), and writes to files for which room was
-reserved, as Tonnage reserves it for its own. A run goes through its files once, however long that
-takes. Core seconds are not compared: a process of MPI that waits for the others spins.
+IOR has huge pages as Tonnage has (`huge_pages.py`), and writes to files with reserved space, as
+Tonnage reserves it for its own. A run processes its files once, however long that takes. Core
+seconds are not compared: an MPI process that waits for the others spins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRANSFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """What is done, and by how many at once."""
+    """An operation, and the number of workers."""
 
     operation: str
     workers: int
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Room:
-    """Where both sides do it, and how much each worker has."""
+    """The directory of both sides, and the bytes of each worker."""
 
     path: Path
     block_bytes: int
@@ -54,19 +54,19 @@ class Room:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a run found."""
+    """The result of a run."""
 
     bytes_per_second: float
     cpu_seconds: float
 
 
-def lacking() -> list[str]:
-    """What this machine has not."""
+def missing_programs() -> list[str]:
+    """Return the programs that are not installed."""
     return [each for each in NEEDED if not shutil.which(each)]
 
 
 def parse(text: str) -> Case:
-    """``read:2`` as a case."""
+    """Parse ``read:2`` as a case."""
     operation, _, workers = text.partition(":")
     if operation not in ("write", "read") or not workers.isdigit() or not int(workers):
         raise ValueError(f"{text!r}: write it like read:2, of write, read")
@@ -74,19 +74,19 @@ def parse(text: str) -> Case:
 
 
 def lay_out(directory: Path, cases: list[Case], size: int) -> Room:
-    """The files that are read, unless they are there; each worker has a quarter of the size."""
+    """Write the files to read, unless they exist; each worker has a quarter of the size."""
     room = Room(directory / FOLDER, size // 4 // TRANSFER_BYTES * TRANSFER_BYTES)
     room.path.mkdir(exist_ok=True)
     for file in _files(room, Case("read", max(case.workers for case in cases))):
         if not file.exists() or file.stat().st_size != room.block_bytes:
             made = measure.write_test_file(room.path, room.block_bytes, None)
-            os.truncate(made, room.block_bytes)  # Records are not quite so long.
+            os.truncate(made, room.block_bytes)  # Whole records end a little earlier.
             made.rename(file)
     return room
 
 
 def ours(case: Case, room: Room, seconds: float) -> Sample:
-    """Tonnage; in no time it does nothing."""
+    """Run Tonnage; with no seconds it does nothing."""
     if not seconds:
         return Sample(0.0, 0.0)
     config = {
@@ -110,13 +110,13 @@ def ours(case: Case, room: Room, seconds: float) -> Sample:
 
 
 def ior(case: Case, room: Room, seconds: float) -> Sample:
-    """The peer; in no time it does nothing."""
+    """Run the peer; with no seconds it does nothing."""
     if not seconds:
         return Sample(0.0, 0.0)
     if case.writes:
         for file in _files(room, case):
             _reserve(file, room.block_bytes)
-    line = [*huge_pages.TOLD, "mpirun", "-n", str(case.workers), "ior", "-a", "POSIX"]
+    line = [*huge_pages.MALLOC_ENVIRONMENT, "mpirun", "-n", str(case.workers), "ior", "-a", "POSIX"]
     line += ["--posix.odirect", "-F", "-E", "-k", "-o", str(room.path / case.operation)]
     line += ["-b", str(room.block_bytes), "-t", str(TRANSFER_BYTES), "-s", "1", "-i", "1"]
     line += ["-w", "-e"] if case.writes else ["-r"]
@@ -126,14 +126,14 @@ def ior(case: Case, room: Room, seconds: float) -> Sample:
 
 
 def version(directory: Path) -> str:
-    """What IOR says that it is, which it does in its results only."""
+    """Return IOR's version, which only its results contain."""
     room = directory / FOLDER
     line = ["ior", "-b", "4k", "-t", "4k", "-w", "-o", str(room / "version")]
     return f"IOR {_summary(line, room)[0]['Version']}"
 
 
 def _summary(line: list[str], room: Path) -> tuple[dict[str, Any], float]:
-    """What IOR found, and its core seconds."""
+    """Run IOR; return its results and core seconds."""
     summary = room / "summary.json"
     command = Command([*line, "-O", f"summaryFile={summary}", "-O", "summaryFormat=JSON"])
     (done,) = run(command)
@@ -141,7 +141,7 @@ def _summary(line: list[str], room: Path) -> tuple[dict[str, Any], float]:
 
 
 def _files(room: Room, case: Case) -> list[Path]:
-    """As IOR names them."""
+    """Return the files, as IOR names them."""
     return [room.path / f"{case.operation}.{place:08}" for place in range(case.workers)]
 
 

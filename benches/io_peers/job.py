@@ -1,4 +1,4 @@
-"""A job of Tonnage's core in a process of its own: ``job.py NAME < config.json``."""
+"""Run a job of Tonnage's core in its own process: ``job.py NAME < config.json``."""
 
 import json
 import sys

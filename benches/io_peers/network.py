@@ -3,10 +3,10 @@
 One way is over loopback: Tonnage's are two endpoints of `tonnage measure net --one-way`, iperf3's
 its server and its client. All to all is between network namespaces that a bridge joins, which
 needs root: Tonnage's are an endpoint in each, iperf3's a server in each for each other one, and
-the clients. Each side with its own kernel settings, which are the defaults: TCP, no zero copy.
-Unless told otherwise each has the block that it has by default, Tonnage 512 KiB, iperf3 128 KiB.
-The rate is what arrived, after the warm-up (of Tonnage its own: half a second). Core seconds are
-those of both processes, of all bytes, those of the warm-up too.
+the clients. Both use the kernel's defaults: TCP, no zero copy. Unless set, each has its default
+block, Tonnage 512 KiB, iperf3 128 KiB. The rate is that of received bytes, after the warm-up
+(Tonnage's own: half a second). Core seconds are those of all processes, for all bytes, including
+the warm-up's.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ LISTENS = "Server listening"
 
 @dataclass(frozen=True)
 class Sample:
-    """What a run found."""
+    """The result of a run."""
 
     bytes_per_second: float
     bytes: int
-    """All of them, those of the warm-up too."""
+    """All bytes, including the warm-up's."""
     cpu_seconds: float
 
 
 @dataclass(frozen=True)
 class Case:
-    """What both sides do."""
+    """A network and its traffic."""
 
     places: tuple[EndpointHost, ...]
-    """Where endpoints are, on loopback twice the same."""
+    """The hosts of the endpoints; on loopback the same one twice."""
     streams: int
-    """From each to each that it sends to."""
+    """Connections from each sender to each receiver."""
     everyone: bool
-    """Whether all send to all; else the first to the second."""
+    """Whether all send to all; otherwise the first sends to the second."""
     warm_up: float
     block: int | None
 
     @property
     def sends_to(self) -> tuple[tuple[int, ...], ...]:
-        """Of each endpoint."""
+        """The receivers of each endpoint."""
         return (all_to_all if self.everyone else one_to_all)(len(self.places))
 
 
 def ours(case: Case, seconds: float) -> Sample:
-    """Tonnage; in no time it goes on for a moment."""
+    """Run Tonnage; with no seconds it runs for a moment."""
     lasts = case.warm_up + seconds if seconds else NO_TIME_SECONDS
     block = case.block or BLOCK_BYTES
     together = RoundSpec(0, case.sends_to, case.streams, block, lasts)
@@ -94,7 +94,7 @@ def ours(case: Case, seconds: float) -> Sample:
 
 
 def iperf3(case: Case, seconds: float) -> Sample:
-    """The peer; in no time it sends a megabyte."""
+    """Run the peer; with no seconds it sends a megabyte."""
     servers, clients = [], []
     for sender, others in enumerate(case.sends_to):
         for receiver in others:
@@ -119,7 +119,7 @@ def iperf3(case: Case, seconds: float) -> Sample:
             if case.block:
                 client += ["--length", str(case.block)]
             if seconds:
-                # It takes whole seconds.
+                # It accepts whole seconds only.
                 client += [
                     "--time",
                     str(math.ceil(seconds)),
@@ -142,7 +142,7 @@ def iperf3(case: Case, seconds: float) -> Sample:
 
 
 def _ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
+    """Return free ports."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

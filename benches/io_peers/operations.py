@@ -1,17 +1,16 @@
-"""Single operations at random places of one file, directly: by Tonnage, and by fio.
+"""Single direct operations at random offsets of one file: by Tonnage, and by fio.
 
-Both go to the same file, with blocks of the same size at multiples of it, T outstanding all the
-time, until the time is up; the beginning is warm-up. Each write is durable before it counts, on
-both sides: fio's file is opened so (``--sync=dsync``), Tonnage says so with each write
-(RWF_DSYNC), for which the kernel does the same.
+Both use the same file, with blocks of the same size at multiples of it and a constant queue depth,
+until the time is up; the beginning is warm-up. Each write is durable before it counts, on both
+sides: fio opens its file with ``--sync=dsync``, Tonnage sets RWF_DSYNC on each write, and the
+kernel treats both the same.
 
-fio has its fastest engine (io_uring) with registered buffers and file, no map of what it has been
-at (Tonnage has none either), sends the same bytes again and again, as Tonnage does, and has huge
-pages as Tonnage has (`huge_pages.py`). Latencies are those of fio's ``lat``, from before an
-operation is submitted to when it was seen done, of which its histogram keeps 6 bits: a percentile
-is off by at most 1/128 (Tonnage's by 1/1000). In the warm-up of either side no latency and no
-operation counts, but the kernel counts its CPU; that is divided by all operations, at the rate of
-the time that counts.
+fio has its fastest engine (io_uring) with registered buffers and file, no map of visited blocks
+(Tonnage has none either), writes the same bytes repeatedly, as Tonnage does, and has huge pages as
+Tonnage has (`huge_pages.py`). Latencies are those of fio's ``lat``, from before the submission of
+an operation to its completion. fio's histogram keeps 6 bits, so a percentile is off by at most
+1/128 (Tonnage's by 1/1000). No latency or operation of the warm-up counts, but the kernel counts
+its CPU, which is divided by all operations, at the rate of the measured time.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ FILE = "tonnage-io-peers"
 
 @dataclass(frozen=True)
 class Case:
-    """An operation, and how many of it at once."""
+    """An operation and its queue depth."""
 
     operation: Operation
     outstanding: int
 
 
 @dataclass(frozen=True)
-class Method:
-    """How both sides do it."""
+class Setup:
+    """The settings of both sides."""
 
     file: Path
     warm_up: float
@@ -51,18 +50,18 @@ class Method:
 
 @dataclass(frozen=True)
 class Sample:
-    """What a run found."""
+    """The result of a run."""
 
     per_second: float
     p50_seconds: float
     p99_seconds: float
     count: float
-    """All operations, those of the warm-up too."""
+    """All operations, including the warm-up's."""
     cpu_seconds: float
 
 
 def parse(text: str) -> Case:
-    """``read4k:16`` as a case."""
+    """Parse ``read4k:16`` as a case."""
     name, _, outstanding = text.partition(":")
     if name not in OPERATIONS or not outstanding.isdigit() or not int(outstanding):
         raise ValueError(f"{text!r}: write it like read4k:16, of {', '.join(OPERATIONS)}")
@@ -70,7 +69,7 @@ def parse(text: str) -> Case:
 
 
 def lay_out(directory: Path, size: int) -> Path:
-    """The file, written unless it is there."""
+    """Write the file, unless it exists."""
     room = directory / FILE
     room.mkdir(exist_ok=True)
     if not (room / "file").exists() or (room / "file").stat().st_size < size:
@@ -78,17 +77,17 @@ def lay_out(directory: Path, size: int) -> Path:
     return room / "file"
 
 
-def ours(case: Case, method: Method, seconds: float) -> Sample:
-    """Tonnage; in no time it does each operation that is outstanding once."""
-    warm_up = method.warm_up if seconds else 0.0
+def ours(case: Case, setup: Setup, seconds: float) -> Sample:
+    """Run Tonnage; with no seconds it does one operation for each place of the queue."""
+    warm_up = setup.warm_up if seconds else 0.0
     config = {
-        "files": [str(method.file)],
+        "files": [str(setup.file)],
         "writes": case.operation.writes,
         "durable_one_in": case.operation.durable_one_in,
         "block_bytes": case.operation.block_bytes,
         "outstanding": case.outstanding,
         "blocking": False,
-        "batched": method.batched,
+        "batched": setup.batched,
         "seconds": warm_up + seconds,
         "warm_up_seconds": warm_up,
         "seed": 1,
@@ -98,7 +97,7 @@ def ours(case: Case, method: Method, seconds: float) -> Sample:
     outcome = json.loads(done.out)
     mode = outcome["phases"][0]["disk_modes"][0]
     if not (mode["direct"] and mode["registered"] and mode["engine"] == "io_uring"):
-        raise SystemExit(f"not fio's equal: {mode}")
+        raise SystemExit(f"not comparable with fio: {mode}")
     if not seconds:
         return Sample(0.0, 0.0, 0.0, outcome["phases"][0]["stages"][0]["records"], done.cpu_seconds)
     rate, percentiles = outcome["operations_per_second"], dict(outcome["latency"]["percentiles"])
@@ -111,13 +110,13 @@ def ours(case: Case, method: Method, seconds: float) -> Sample:
     )
 
 
-def fio(case: Case, method: Method, seconds: float) -> Sample:
-    """The peer; in no time it does one operation."""
+def fio(case: Case, setup: Setup, seconds: float) -> Sample:
+    """Run the peer; with no seconds it does one operation."""
     block = case.operation.block_bytes
     options: dict[str, object] = {
         "name": "peer",
-        "filename": method.file,
-        "size": method.file.stat().st_size // block * block,
+        "filename": setup.file,
+        "size": setup.file.stat().st_size // block * block,
         "allow_file_create": 0,
         "rw": "randwrite" if case.operation.writes else "randread",
         "bs": block,
@@ -137,13 +136,13 @@ def fio(case: Case, method: Method, seconds: float) -> Sample:
     if case.operation.durable_one_in:
         options["sync"] = "dsync"
     if seconds:
-        # In whole milliseconds: it takes no fractions.
-        runtime, ramp = (f"{round(1000 * each)}ms" for each in (seconds, method.warm_up))
+        # Whole milliseconds: it accepts no fractions.
+        runtime, ramp = (f"{round(1000 * each)}ms" for each in (seconds, setup.warm_up))
         options |= {"time_based": 1, "runtime": runtime, "ramp_time": ramp}
     else:
         options["number_ios"] = 1
     line = ["fio", *(f"--{name}={value}" for name, value in options.items())]
-    (done,) = run(Command([*huge_pages.TOLD, *line]))
+    (done,) = run(Command([*huge_pages.MALLOC_ENVIRONMENT, *line]))
     (job,) = json.loads(done.out[done.out.index("{") :])["jobs"]
     side = job["write" if case.operation.writes else "read"]
     if not seconds:
@@ -153,6 +152,6 @@ def fio(case: Case, method: Method, seconds: float) -> Sample:
         per_second=side["iops"],
         p50_seconds=percentiles["50.000000"] / 1e9,
         p99_seconds=percentiles["99.000000"] / 1e9,
-        count=side["total_ios"] + side["iops"] * method.warm_up,
+        count=side["total_ios"] + side["iops"] * setup.warm_up,
         cpu_seconds=done.cpu_seconds,
     )

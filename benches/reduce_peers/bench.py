@@ -29,10 +29,10 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "sort_peers"))
 
 import stores
+from data import Data
 from processes import adopt_orphans, descendants
 from roster import JOBS, ROSTER, System
 
-from data import Data
 from measure import Rules, Run, run_once
 from report import Row, claims, render, rows
 

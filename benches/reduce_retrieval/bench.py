@@ -1,15 +1,15 @@
-"""Retrieval alone, beside a bare program that gets the same ranges: what does care cost?
+"""Retrieval alone, compared with a bare program that reads the same ranges.
 
     .venv/bin/python benches/reduce_retrieval/bench.py
 
-Objects of zeros on the tests' S3 server are retrieved chunk by chunk, and nothing is made of them;
-and they are got by `probe`, a page of Rust over the same library, which verifies, retries and hands
-on nothing. Both ask for the same ranges, so many at once, in turns, on the same server.
+Tonnage retrieves objects of zeros from the tests' S3 server chunk by chunk, without processing
+them. `probe`, a page of Rust over the same library, reads them without verifying, retrying or
+passing them on. Both request the same ranges, as many at once, alternating, on the same server.
 
 The claims, of medians: on a server without limits at least 95 % of the probe's bytes a second, with
-at most 1.2 times its core seconds a GB; and on one that is shaped like a store in a cloud (40 ms to
-the first byte, 85 MB/s a connection, a cap for all) with chunks and requests at once as they are
-found, at least 95 % of the cap. Core seconds are of the whole call, which looks for objects too.
+at most 1.2 times its core seconds a GB; and on one that is shaped like a cloud store (40 ms to the
+first byte, 85 MB/s a connection, a cap for all), with automatic chunks and requests, at least 95 %
+of the cap. Core seconds are those of the whole call, which also lists objects.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ OBJECTS = 16
 
 
 def built() -> None:
-    """Builds the probe, of the versions that its lock file has."""
+    """Build the probe with the versions in its lock file."""
     command = ["cargo", "build", "--quiet", "--release", "--locked"]
     command += ["--manifest-path", str(HERE / "probe" / "Cargo.toml")]
     subprocess.run([*command, "--target-dir", str(PROBE.parents[1])], check=True)
 
 
 def result(endpoint: str, *command: str | Path) -> dict[str, Any]:
-    """What a program prints that is told where the server is."""
+    """Run a program with the server in its environment; return its JSON output."""
     environment = os.environ | stores.KEYS | {"AWS_ENDPOINT_URL": endpoint}
     done = subprocess.run(
         list(map(str, command)), env=environment, stdout=subprocess.PIPE, check=True, text=True
@@ -53,16 +53,20 @@ def result(endpoint: str, *command: str | Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measures, prints, and says what was missed."""
+    """Measure, print, and check the claims."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dir", type=Path, default=stores.ROOT / "target", help="on a real disk")
+    parser.add_argument(
+        "--dir", type=Path, default=stores.ROOT / "target", help="directory on a real disk"
+    )
     parser.add_argument("--object-bytes", type=int, default=256 << 20)
     parser.add_argument("--range-bytes", type=int, default=8 << 20)
-    parser.add_argument("--at-once", type=int, default=16, help="ranges, of both")
+    parser.add_argument("--at-once", type=int, default=16, help="concurrent ranges, for both")
     parser.add_argument("--memory-bytes", type=int, default=256 << 20)
-    parser.add_argument("--cap", type=float, default=1e9, help="bytes a second of the shaped one")
+    parser.add_argument(
+        "--cap", type=float, default=1e9, help="bytes a second of the shaped server"
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="a file for every sample, as lines of JSON")
+    parser.add_argument("--out", type=Path, help="file for every sample, as lines of JSON")
     options = parser.parse_args()
     built()
     url = f"s3://{stores.BUCKET}/in/"
@@ -75,7 +79,7 @@ def main() -> int:
         each = [str(options.range_bytes), str(options.at_once), "1"]
         return result(endpoint, PROBE, stores.BUCKET, "in", *each)
 
-    chunk = str(options.range_bytes)  # A request each, as they are cut if nobody says.
+    chunk = str(options.range_bytes)  # One request each, as in the default.
     programs: dict[str, Callable[[str], dict[str, Any]]] = {
         "probe": probe,
         "ours": lambda endpoint: ours(endpoint, chunk, str(options.at_once)),
@@ -88,7 +92,7 @@ def main() -> int:
                 stores.put(endpoint, f"in/{number}", bytes(options.object_bytes))
         for shape, flags in (("fast", stores.FAST), ("shaped", stores.shaped(options.cap))):
             with stores.served(Path(directory), flags) as endpoint:
-                probe(endpoint)  # The first to ask finds no page in memory.
+                probe(endpoint)  # The first run finds no page in memory.
                 for round_ in range(options.rounds):
                     for name, run in programs.items():
                         found = run(endpoint)

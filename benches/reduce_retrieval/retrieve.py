@@ -1,4 +1,4 @@
-"""Retrieves all chunks of a folder, and makes nothing of them; prints its record as a line of JSON.
+"""Retrieve all chunks of a folder without processing them; print the record as a line of JSON.
 
 python retrieve.py URL CHUNK_BYTES RANGES_AT_ONCE|auto MEMORY_BYTES
 """
@@ -14,20 +14,20 @@ from tonnage.run.reduce.reduction import Reduction
 
 
 class Nothing(Reduction[None]):
-    """Chunks come, and go."""
+    """A reduction that drops its chunks."""
 
     def begin(self, known: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def local(self, rows: Any, into: None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def merge(self, one: None, other: None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def main() -> None:
-    """One retrieval."""
+    """Run one retrieval."""
     url, chunk_bytes, threads, memory_bytes = sys.argv[1:]
     done = tonnage.reduce(
         Nothing(),

@@ -1,19 +1,19 @@
-"""Do chunks and requests that are found while it runs come near the best that one can give?
+"""Automatic chunks and requests, compared with the best fixed ones.
 
     .venv/bin/python benches/reduce_sweep/bench.py
     .venv/bin/tonnage report target/reduce_sweep --output sweep.html
 
 MATE-EC2's sweep: an iteration of k-means (k = 16, eight columns) with chunks of 8 to 128 MB by 1 to
-32 retrieval threads, on a store without limits, on one that is shaped like a store in a cloud (40
-ms to the first byte, 85 MB/s a connection, a cap for all), and on the local disk; and with neither
-given. The input takes some seconds: in one, finding would be a good part of what is compared. All
-ways take turns, round by round, in the same memory. Every reduction's record is kept in `--out`, in
-a file of its own and as a line of `records.jsonl`; the report draws them, as the paper's figures 4
-to 7 do. What was done already is not done again.
+32 concurrent requests, on a store without limits, on one that is shaped like a cloud store (40 ms
+to the first byte, 85 MB/s a connection, a cap for all), and on the local disk; and with both
+automatic. The input takes a few seconds: in one second the tuning would be a large part of the
+time. All settings alternate, round by round, in the same memory. Every reduction's record is stored
+in `--out`, in a file of its own and as a line of `records.jsonl`; the report draws them like the
+paper's figures 4 to 7. Finished runs are not repeated.
 
-The claim: on each of the three the median with neither given is within 5 % of the best cell's. Of
-thirty cells the fastest is so by luck as well, so the best is chosen by its other rounds, and what
-it takes in the one that is left counts (`model/sweeping.py`); both figures are shown.
+The claim: on each of the three the automatic median is within 5 % of the best cell's. The fastest
+of thirty cells is partly luck, so the best cell is chosen by its other rounds, and its time in the
+remaining round counts (`model/analysis/reduction_sweep.py`); both figures are shown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ AUTO = ("auto", "auto")
 
 @contextmanager
 def place(name: str, directory: Path, cap: float) -> Iterator[tuple[str, dict[str, str]]]:
-    """Where the input is, and what tells a command how to get there."""
+    """Yield the input's location, and environment variables to reach it."""
     if name == "local":
         yield str(directory / stores.BUCKET / "in"), {}
         return
@@ -60,16 +60,20 @@ def place(name: str, directory: Path, cap: float) -> Iterator[tuple[str, dict[st
 
 
 def main() -> int:
-    """Measures what was not measured yet, and says where what was found lies."""
+    """Measure what is missing, and compare the automatic runs with the best cell."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dir", type=Path, default=stores.ROOT / "target", help="on a real disk")
+    parser.add_argument(
+        "--dir", type=Path, default=stores.ROOT / "target", help="directory on a real disk"
+    )
     parser.add_argument("--out", type=Path, default=stores.ROOT / "target" / "reduce_sweep")
-    parser.add_argument("--bytes", type=int, default=4 << 30, help="of input, in 16 objects")
+    parser.add_argument("--bytes", type=int, default=4 << 30, help="bytes of input, in 16 objects")
     parser.add_argument("--chunks", type=int, nargs="+", default=[8, 16, 32, 64, 128], help="MB")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32])
     parser.add_argument("--places", nargs="+", choices=PLACES, default=PLACES)
     parser.add_argument("--memory", default="1GiB")
-    parser.add_argument("--cap", type=float, default=1e9, help="bytes a second of the shaped one")
+    parser.add_argument(
+        "--cap", type=float, default=1e9, help="bytes a second of the shaped server"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +89,7 @@ def main() -> int:
                 rows = draw.random((options.bytes // OBJECTS // (8 * COLUMNS), COLUMNS))
                 stores.put(endpoint, f"in/{number}", rows.tobytes())
         for name, number in itertools.product(options.places, range(options.rounds)):
-            # As many of what is found as of all others that it is compared with would be too many.
+            # Two automatic runs a round: as many as there are cells would be too many.
             ways = [*given, AUTO, AUTO]
             random.Random(number).shuffle(ways)
             with place(name, directory, options.cap) as (url, variables):

@@ -1,16 +1,16 @@
-"""Measures a device of known speed by single operations: is what is measured what was set?
+"""Single operations on a device of known speed: is the measured rate the one that was set?
 
     sudo .venv/bin/python benches/throttled_ops/bench.py
 
-A loop file with a file system of its own is throttled by the kernel's blkio controller (cgroup v1),
-in turn to so many bytes and so many operations a second, so the truth is known because we set it.
-Random reads, and writes that are not flushed, are measured as `tonnage measure ops` measures them,
-after a warm-up, in which the throttle lets a burst through. The claim: every median of a few
-trials is within 2 % of the throttle. On a busy machine it may be missed: a throttle woken late
-lets less through, so what others used meanwhile is told.
+The kernel's blkio controller (cgroup v1) throttles a loop file with a file system of its own, in
+turn to a number of bytes and of operations a second, so the true rate is known. Random reads, and
+writes that are not flushed, are measured as in `tonnage measure ops`, after a warm-up, during which
+the throttle allows a burst. The claim: every median of a few trials is within 2 % of the throttle.
+A busy machine may miss it: a throttle that wakes late allows less, so the cores that others used
+are printed.
 
-Operations of 4 MiB meet the throttle of bytes alone: the kernel counts the pieces in which it hands
-them to the device, so that how many operations these are is not known.
+Operations of 4 MiB are measured only with the throttle of bytes: the kernel counts the pieces that
+it passes to the device, so their number of operations is not known.
 
 Needs root, cgroup v1 with blkio, losetup and mkfs.
 """
@@ -40,12 +40,12 @@ from tonnage.measure.trial.environment import capture
 MOST_DEVIATION = 0.02
 SMALL, LARGE = 4 << 10, 4 << 20
 DEVICE_ROOM = 1 << 29
-"""What a device holds besides the file: its file system."""
+"""Room on the device for the file system."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is throttled, and what is measured."""
+    """A throttle and an operation."""
 
     unit: str
     limit: int
@@ -55,14 +55,14 @@ class Case:
 
     @property
     def name(self) -> str:
-        """In words."""
+        """The case in words."""
         what = f"{'write' if self.writes else 'read'}{'4k' if self.block_bytes == SMALL else '4m'}"
         rate = f"{self.limit / 1e6:g} MB/s" if self.unit == "bps" else f"{self.limit} operations/s"
         return f"{what} x{self.outstanding} at {rate}"
 
 
 def cases(options: argparse.Namespace) -> list[Case]:
-    """Every throttle with what it can be measured by."""
+    """Return every throttle with the operations that can measure it."""
     found = []
     for writes in (False, True):
         found += [
@@ -74,7 +74,7 @@ def cases(options: argparse.Namespace) -> list[Case]:
 
 
 def ratio(file: Path, case: Case, options: argparse.Namespace, seed: int) -> float:
-    """One trial: the measured rate over the throttle's; in the control group."""
+    """Run one trial in the control group; return the measured rate over the throttle's."""
     config: dict[str, Any] = {
         "files": [str(file)],
         "writes": case.writes,
@@ -92,7 +92,7 @@ def ratio(file: Path, case: Case, options: argparse.Namespace, seed: int) -> flo
 
 
 def main() -> int:
-    """Run the trials of all cases in turns and prints a row for each case."""
+    """Run the trials of all cases in random order and print a row for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0)
@@ -134,10 +134,12 @@ def main() -> int:
     missed = []
     for case, found in ratios.items():
         middle = statistics.median(found)
-        print(f"{case.name}: {middle:.4f} of it ({min(found):.4f} to {max(found):.4f})")
+        print(f"{case.name}: {middle:.4f} of the throttle ({min(found):.4f} to {max(found):.4f})")
         if abs(middle - 1) > MOST_DEVIATION:
             missed.append(case.name)
-    print(f"others used {statistics.median(busy):.2f} cores meanwhile (at most {max(busy):.2f})")
+    print(
+        f"others used {statistics.median(busy):.2f} cores at the same time (at most {max(busy):.2f})"
+    )
     print("missed: " + (", ".join(missed) or "nothing"))
     return 1 if missed else 0
 

@@ -1,11 +1,10 @@
-"""Studies a device of known speed: does the sort reach its limit, is the prediction right?
+"""Study a device of known speed: does the sort reach its limit, is the prediction right?
 
     sudo .venv/bin/python benches/throttled_study/bench.py --runs 5
 
-A loop file with a file system of its own is throttled by the kernel's blkio controller (cgroup v1)
-to the same rate for reading and for writing, so the truth is known because we set it. Each run is
-a whole `tonnage study` in that control group, in a fresh process; its record is kept beside the
-others. Claims, for every run: efficiency at least 0.95, error at most 0.05, resident memory of the
+The kernel's blkio controller (cgroup v1) throttles a loop file with a file system of its own to the
+same rate for reading and for writing, so the true rate is known. Each run is a complete `tonnage
+study` in that control group, in a new process; its record is stored with the others. Claims, for every run: efficiency at least 0.95, error at most 0.05, resident memory of the
 whole process at most the budget plus 100 MiB, at most 2.0 core seconds a gigabyte.
 
 Needs root, cgroup v1 with blkio, losetup and mkfs.
@@ -30,7 +29,7 @@ TONNAGE = Path(sys.executable).parent / "tonnage"
 
 
 def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """One study in the control group: its record, and the peak memory of its process."""
+    """Run a study in the control group; return its record, with its process's peak memory."""
     command = [TONNAGE, "study", "--json", "--data", options.size, "--memory", options.memory]
     command += ["--dir", mount, "--output", out]
     done = subprocess.run(
@@ -40,14 +39,14 @@ def study(group: Path, mount: Path, out: Path, options: argparse.Namespace) -> d
         preexec_fn=partial(join, group),
     )
     record: dict[str, Any] = json.loads(done.stdout)
-    # The largest of all children so far; a study grows no larger than the one before it.
+    # The largest of all children so far; later studies are no larger than the first.
     peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     record["process_peak_bytes"] = peak_kib * 1024
     return record
 
 
 def row(record: dict[str, Any]) -> dict[str, float]:
-    """The figures that are claimed."""
+    """Return the figures of the claims."""
     run = record["run"]
     return {
         "seconds": run["seconds"],
@@ -64,18 +63,18 @@ def row(record: dict[str, Any]) -> dict[str, float]:
 
 
 def misses(figures: dict[str, float]) -> list[str]:
-    """The claims that a run does not keep."""
+    """Return the claims that a run misses."""
     claims = {
         "efficiency": figures["efficiency"] >= 0.95,
         "error": figures["error"] <= 0.05,
         "core_seconds_per_GB": figures["core_seconds_per_GB"] <= 2.0,
         "process_MiB_over_budget": figures["process_MiB_over_budget"] <= 100,
     }
-    return [name for name, kept in claims.items() if not kept]
+    return [name for name, holds in claims.items() if not holds]
 
 
 def main() -> int:
-    """Run the studies and prints a row for each."""
+    """Run the studies and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--size", default="8GB")

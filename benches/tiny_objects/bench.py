@@ -1,12 +1,12 @@
-"""Are 100,000 tiny objects indexed in less than 30 s, and reduced?
+"""Index 100,000 tiny objects in less than 30 s, and reduce them.
 
     .venv/bin/python benches/tiny_objects/bench.py [--objects N] [--suffix .npy]
 
 The claim: `tonnage index` of a folder of 100,000 objects of ten rows each, on the tests' own S3
 server on this machine, takes less than 30 s from the command's start to its end; `tonnage run
-reduce histogram` of it, by that index, ends with every row, within its memory and 100 MiB. Objects
-are written to the server's directory before, as it keeps them. Rows of a size are cut by their
-lengths alone; with a suffix of another format each object is looked at, which is not claimed.
+reduce histogram` with that index reduces every row, within its memory plus 100 MiB. Objects are
+written directly to the server's directory. Rows of fixed width are cut by the objects' lengths
+alone; with the suffix of another format each object is opened, for which nothing is claimed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,7 @@ SPARE = 100 << 20
 
 
 def content(number: int, suffix: str) -> bytes:
-    """What an object holds."""
+    """Return an object's content."""
     rows = np.arange(2 * ROWS * number, 2 * ROWS * (number + 1), dtype=np.float64).reshape(-1, 2)
     file = io.BytesIO()
     if suffix == ".npy":
@@ -47,8 +48,8 @@ def content(number: int, suffix: str) -> bytes:
     return file.getvalue()
 
 
-def timed(command: Callable[[], str], what: str) -> tuple[float, dict]:
-    """How long a command took, and what it told."""
+def timed(command: Callable[[], str], what: str) -> tuple[float, dict[str, Any]]:
+    """Run a command; return its seconds and its JSON output."""
     before, began = os.times(), time.perf_counter()
     told = json.loads(command())
     seconds, after = time.perf_counter() - began, os.times()
@@ -59,9 +60,11 @@ def timed(command: Callable[[], str], what: str) -> tuple[float, dict]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--objects", type=int, default=100_000)
-    parser.add_argument("--suffix", default="", help=".npy or .parquet; rows of a size by default")
+    parser.add_argument(
+        "--suffix", default="", help=".npy or .parquet; by default rows of fixed width"
+    )
     asked = parser.parse_args()
     os.environ.update(KEYS | {"AWS_REGION": "us-east-1"})
     tonnage, missed = Tonnage(), []
@@ -83,9 +86,9 @@ def main() -> int:
             missed.append(f"index took {seconds:.1f} s, more than {MOST_SECONDS} s")
         if (told["files"], told["rows"]) != (asked.objects, rows):
             missed.append(f"the index has {told['files']} files and {told['rows']} rows")
-        _, again = timed(run("index", url), "index again, nothing changed")
+        _, again = timed(run("index", url), "index again, without changes")
         if again["known"] != asked.objects:
-            missed.append(f"of an index made again {again['known']} were known")
+            missed.append(f"the second index found {again['known']} objects unchanged")
         _, record = timed(
             run("run", "reduce", "histogram", url, "--memory", str(MEMORY)), "run reduce"
         )
@@ -95,10 +98,10 @@ def main() -> int:
             f"requests, {record['peak_memory_bytes'] >> 20} MiB at most"
         )
         if found != [rows, rows] or record["result"][1]["most"] != 2 * rows - 1:
-            missed.append(f"{found} values were reduced of {rows} in each column")
+            missed.append(f"{found} values were reduced, of {rows} in each column")
         if record["peak_memory_bytes"] > MEMORY + SPARE:
-            missed.append(f"it took {record['peak_memory_bytes'] >> 20} MiB")
-    print("\n".join(["missed:", *missed]) if missed else "held")
+            missed.append(f"the reduction used {record['peak_memory_bytes'] >> 20} MiB")
+    print("\n".join(["missed:", *missed]) if missed else "All claims hold.")
     return int(bool(missed))
 
 
