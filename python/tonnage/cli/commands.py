@@ -39,8 +39,6 @@ class CommandEntry(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Commands under one name."""
-
     summary: str
     commands: Mapping[str, CommandEntry]
 
@@ -218,7 +216,6 @@ def _interrupts() -> Iterator[None]:
 def _typer(
     kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | CommandEntry]]
 ) -> typer.Typer:
-    """A group of commands, some of which are groups."""
     entries = {name: entry for each in sections.values() for name, entry in each.items()}
     places = {name: entry for name, entry in entries.items() if isinstance(entry, CommandEntry)}
     made = typer.Typer(
@@ -250,11 +247,7 @@ def _version(
 
 
 def call(arguments: list[str]) -> tuple[int, str]:
-    """Runs a command line; returns the exit code, and the line that explains an early end.
-
-    Raises:
-        KeyboardInterrupt: Ctrl-C or SIGTERM; the command has cleaned up by then.
-    """
+    """Runs a command line; returns the exit code, and the line that explains an early end."""
     command = typer.main.get_command(app)
     if COMPLETE in os.environ:
         importlib.import_module("tonnage.cli.setup.completion").prepare()

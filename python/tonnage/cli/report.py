@@ -115,7 +115,6 @@ def report(
 
 
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
-    """Refuses options that only a report of measurements has."""
     for flag, given in flags.items():
         if given is not None:
             raise core.UsageError(f"{flag} is for measurements, and {what}: leave it out")

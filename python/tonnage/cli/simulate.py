@@ -56,8 +56,6 @@ def parse_slow(text: str) -> SlowNodes:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """What each node is, and what it carries."""
-
     offer: Annotated[str | None, Option("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")] = None
     catalog: CatalogNames = None
     profile: Annotated[
@@ -89,8 +87,6 @@ class NodeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FaultOptions:
-    """What goes wrong, and what protects the data."""
-
     durability: Annotated[
         str,
         Option(

@@ -231,7 +231,6 @@ def _catalog_errors() -> Iterator[None]:
 
 
 def _catalogs(names: list[str]) -> list[Catalog]:
-    """The catalogs of these names, or each provider's newest."""
     from tonnage.catalog import load_catalog, newest_catalogs
 
     with _catalog_errors():

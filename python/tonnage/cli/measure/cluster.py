@@ -28,12 +28,7 @@ def measure_and_print(
     trial_line: Callable[[Metric], str] = metric_line,
     more_lines: Callable[[ClusterMeasurement], Iterable[str]] = lambda _: (),
 ) -> None:
-    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``.
-
-    Raises:
-        UsageError: There is no such cluster, or the directory holds something else.
-        RunError: A node is missing; the others' results are kept and printed by then.
-    """
+    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``."""
     (measurement,) = run_and_print(address, kind, measure, as_json, trial_line)
     if as_json:
         print(json.dumps(document(measurement, details)))

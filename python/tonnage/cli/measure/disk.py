@@ -89,7 +89,6 @@ def measure_disk(
 
 
 def disk_work(settings: DiskSettings) -> Work:
-    """Measures these directories' disks, on each node its own."""
     from tonnage.measure.disk import measure_disk
 
     def work(node: str | None) -> Measure:

@@ -149,7 +149,6 @@ def _compared(done: Sequence[Measurement]) -> list[Comparison]:
 
 
 def _lines(done: Sequence[Measurement]) -> list[str]:
-    """Each layout's throughput and CPU cost, and how layouts compare."""
     lines = []
     for each in done:
         lines.append(f"{each.settings['layout']} ({each.settings['made_by']})")

@@ -47,7 +47,6 @@ STARTING_SECONDS = 1.0
 
 
 def parse_block(text: str) -> int:
-    """A size of a block that a connection sends at a time."""
     size = parse_size(text)
     if not LEAST_BLOCK_BYTES <= size <= MOST_BLOCK_BYTES:
         raise typer.BadParameter(f"{text!r}: give a size from 1KiB to 1GiB")

@@ -132,7 +132,6 @@ def measure_object(
 
 
 def _refuse_sizes(settings: ObjectSettings) -> None:
-    """Refuses chunks that requests or objects cannot have."""
     from tonnage.measure.object import LEAST_PART_BYTES
 
     smallest, largest = min(settings.chunk_bytes), max(settings.chunk_bytes)

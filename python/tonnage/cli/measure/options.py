@@ -67,34 +67,6 @@ TrialSize = Annotated[
 ]
 TrialSeconds = Annotated[float, Time("Longest duration of a trial.", duration(0.1, 1_000_000))]
 Seed = Annotated[int, Count("Seed of everything that is random.", 0, 1 << 62)]
-Repetitions = Annotated[
-    int | None,
-    Count(
-        f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
-        f"most {MOST_REPETITIONS}.",
-        1,
-        10_000,
-    ),
-]
-UntilConfidence = Annotated[
-    float | None,
-    Option(
-        "PERCENT",
-        "Repeat until the median's 95 % confidence interval is this narrow, like 2%.",
-        parse_share,
-    ),
-]
-OneAtATime = Annotated[
-    bool,
-    Switch("--one-at-a-time", "With --cluster: measure one node after another, not all at once."),
-]
-MeasureTimeout = Annotated[
-    float,
-    Time(
-        "With --cluster: a node without reports or progress for this long is given up. The "
-        "other nodes' results are kept, and the exit code is 1."
-    ),
-]
 Labels = Annotated[
     list[str] | None,
     Option(
@@ -103,15 +75,6 @@ Labels = Annotated[
         "say what the machine was rented as.",
     ),
 ]
-ResultDirectory = Annotated[
-    Path | None,
-    Option(
-        "DIR",
-        "Directory for the results. An unfinished measurement there is resumed. Default: a "
-        "new one here.",
-    ),
-]
-
 Measure = Callable[..., Iterator[Trial | Measurement]]
 """Measures into a directory; takes ``command``, ``labels`` and ``on_progress`` by name."""
 Work = Callable[[str | None], Measure]
@@ -120,28 +83,44 @@ Work = Callable[[str | None], Measure]
 
 @dataclass(frozen=True, kw_only=True)
 class RepetitionOptions:
-    """How often trials are repeated."""
-
-    repetitions: Repetitions = None
-    until_confidence: UntilConfidence = None
+    repetitions: Annotated[
+        int | None,
+        Count(
+            f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
+            f"most {MOST_REPETITIONS}.",
+            1,
+            10_000,
+        ),
+    ] = None
+    until_confidence: Annotated[
+        float | None,
+        Option(
+            "PERCENT",
+            "Repeat until the median's 95 % confidence interval is this narrow, like 2%.",
+            parse_share,
+        ),
+    ] = None
 
     @property
     def most(self) -> int:
-        """How often at most."""
         return self.repetitions or (MOST_REPETITIONS if self.until_confidence else REPETITIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResultOptions:
-    """What is kept, and how it is printed."""
-
     label: Labels = None
-    output: ResultDirectory = None
+    output: Annotated[
+        Path | None,
+        Option(
+            "DIR",
+            "Directory for the results. An unfinished measurement there is resumed. Default: a "
+            "new one here.",
+        ),
+    ] = None
     as_json: Json = False
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels by name."""
         labels = {}
         for each in self.label or []:
             name, separator, value = each.partition("=")
@@ -151,24 +130,30 @@ class ResultOptions:
         return labels
 
     def directory(self, kind: str) -> Path:
-        """Where results are kept: ``--output``, or a new directory here."""
         return self.output or new_directory(f"tonnage-{kind}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOptions:
-    """Which nodes of a cluster measure."""
-
     cluster: ClusterAddress = None
     nodes: Nodes = None
-    timeout: MeasureTimeout = default("60s")
+    timeout: Annotated[
+        float,
+        Time(
+            "With --cluster: a node without reports or progress for this long is given up. The "
+            "other nodes' results are kept, and the exit code is 1."
+        ),
+    ] = default("60s")
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeOrderOptions(NodeOptions):
-    """The same, and in which order."""
-
-    one_at_a_time: OneAtATime = False
+    one_at_a_time: Annotated[
+        bool,
+        Switch(
+            "--one-at-a-time", "With --cluster: measure one node after another, not all at once."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +161,6 @@ class ClusterOptions(ResultOptions, NodeOptions):
     """A measurement here, or on the nodes of a cluster. (The order of bases is that of help.)"""
 
     def __post_init__(self) -> None:
-        """Refuses options that have no effect here."""
         if self.cluster is None:
             refuse_without("--cluster", self._of_cluster())
 
@@ -185,7 +169,6 @@ class ClusterOptions(ResultOptions, NodeOptions):
 
     @property
     def request(self) -> dict[str, Any]:
-        """What every request to a cluster has, by the names of `MeasurementRequest`."""
         return {
             "command": command_line(),
             "labels": self.labels,
@@ -196,19 +179,15 @@ class ClusterOptions(ResultOptions, NodeOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureOptions(ClusterOptions, NodeOrderOptions):
-    """The same, where nodes can be measured one at a time."""
-
     def _of_cluster(self) -> dict[str, Any]:
         return {"--nodes": self.nodes, "--one-at-a-time": self.one_at_a_time}
 
     @property
     def request(self) -> dict[str, Any]:
-        """What every request to a cluster has, by the names of `MeasurementRequest`."""
         return super().request | {"one_at_a_time": self.one_at_a_time}
 
 
 def on_node(directory: Path, node: str | None) -> Path:
-    """A directory with the node's name in it; on this machine as it is."""
     return directory if node is None else Path(str(directory).replace(NODE, node))
 
 
@@ -223,7 +202,6 @@ def work_in(directory: Path, measure: Measure, settings: Any) -> Work:
 
 
 def settings_in(directory: Path, settings: Any) -> Mapping[str, Any]:
-    """The settings as a cluster's record keeps them."""
     return dataclasses.asdict(settings) | {"directory": directory}
 
 
@@ -244,7 +222,6 @@ def refuse_directories(options: ClusterOptions, directories: Sequence[Path]) -> 
 
 
 def refuse_queue_depth(memory_bytes: int) -> None:
-    """Refuses operations whose buffers would need more memory than there is."""
     refuse_memory(
         f"--queue-depth needs {formatting.memory(memory_bytes)} of buffers,",
         memory_bytes,

@@ -39,8 +39,6 @@ NET_SECONDS, NET_REPETITIONS, NET_BLOCK_BYTES = 1.5, 1, 64 << 10
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenOptions(ClusterOptions):
-    """A screening is always of a cluster."""
-
     cluster: ClusterAddress = "auto"
 
 
@@ -139,7 +137,6 @@ def why_too_small(machines: Sequence[Machine], options: ClusterOptions) -> str |
 
 
 def _job(job: str | None, data: int | None, catalog: list[str] | None) -> ScreenedJob | None:
-    """The job to predict, if there is one."""
     from tonnage.plan.drop_nodes import resources_off_node
 
     if job is None:

@@ -26,7 +26,6 @@ TRANSFER_UNIT_BYTES = 4096
 
 
 def parse_transfer(text: str) -> int:
-    """A size that one system call may move past the page cache."""
     size = parse_size(text)
     if not size or size % TRANSFER_UNIT_BYTES:
         raise typer.BadParameter(f"{text!r}: give a multiple of {TRANSFER_UNIT_BYTES}, like 1MiB")

@@ -37,7 +37,6 @@ class Suite:
 
 
 def run_suite(suite: Suite, options: ClusterOptions) -> None:
-    """Measures and prints; with ``--cluster`` on its nodes."""
     out = options.directory(suite.kind)
     if options.cluster is None:
         with core.Progress("measuring", suite.total_bytes, suite.total_seconds) as progress:

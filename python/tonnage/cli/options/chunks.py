@@ -22,25 +22,22 @@ InputFormat = Annotated[
 Dtype = Annotated[
     str | None, Option("DTYPE", "Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats.")
 ]
-ChunkSize = Annotated[str, Option("SIZE|auto", "Approximate size of a chunk, like 16MiB.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChunkOptions:
-    """How data is cut into chunks."""
-
     input_format: InputFormat = None
     dtype: Dtype = None
-    chunk_size: ChunkSize = "auto"
+    chunk_size: Annotated[str, Option("SIZE|auto", "Approximate size of a chunk, like 16MiB.")] = (
+        "auto"
+    )
 
     @property
     def chunk_bytes(self) -> int | None:
-        """The size; ``None`` for auto."""
         return auto_or("--chunk-size", self.chunk_size, parse_size)
 
 
 def auto_or(flag: str, text: str, parse: Callable[[str], int]) -> int | None:
-    """A number, or ``None`` for ``auto``."""
     if text == "auto":
         return None
     try:

@@ -36,32 +36,8 @@ Timeout = Annotated[
         f"Default: {TIMEOUT_SECONDS:g}s."
     ),
 ]
-JobDirectory = Annotated[
-    Path | None,
-    Option(
-        "DIR",
-        "With --cluster: directory for the job's state and results. An existing job is "
-        "resumed. Default: a new one here.",
-    ),
-]
-PlanFile = Annotated[
-    Path | None,
-    Option(
-        "FILE",
-        "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
-        "nodes and the durability, and the result is compared with it.",
-    ),
-]
 CandidateNumber = Annotated[
     int | None, Count("Which candidate of the plan, 1 being the best. Default: 1.", 1, 1_000_000)
-]
-Connections = Annotated[
-    int | None,
-    Count(
-        f"With --cluster: TCP connections from each node to each other. Default: {CONNECTIONS}.",
-        1,
-        64,
-    ),
 ]
 Capacities = Annotated[
     list[Path] | None,
@@ -85,17 +61,28 @@ Durability = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """Options of any job on a cluster."""
-
     cluster: ClusterAddress = None
-    job_dir: JobDirectory = None
+    job_dir: Annotated[
+        Path | None,
+        Option(
+            "DIR",
+            "With --cluster: directory for the job's state and results. An existing job is "
+            "resumed. Default: a new one here.",
+        ),
+    ] = None
     nodes: Nodes = None
     timeout: Timeout = None
-    plan: PlanFile = None
+    plan: Annotated[
+        Path | None,
+        Option(
+            "FILE",
+            "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
+            "nodes and the durability, and the result is compared with it.",
+        ),
+    ] = None
     candidate: CandidateNumber = None
 
     def refuse_without_cluster(self) -> None:
-        """Refuses all of them on one machine."""
         if self.cluster is None:
             names = [field.name for field in dataclasses.fields(self)]
             refuse_without("--cluster", {_flag(name): getattr(self, name) for name in names})
@@ -103,20 +90,23 @@ class JobOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffleOptions(JobOptions):
-    """Options of a job that shuffles data between nodes."""
-
-    connections: Connections = None
+    connections: Annotated[
+        int | None,
+        Count(
+            f"With --cluster: TCP connections from each node to each other. Default: {CONNECTIONS}.",
+            1,
+            64,
+        ),
+    ] = None
     capacities: Capacities = None
     durability: Durability = None
 
 
 def refuse_without_ray() -> None:
-    """Refuses where Ray is not installed."""
     refuse_missing_extra("cluster", "--cluster")
 
 
 def refuse_node_in_urls(urls: list[str]) -> None:
-    """Refuses URLs that would differ from node to node."""
     for url in urls:
         if NODE in url:
             raise core.UsageError(

@@ -11,11 +11,7 @@ EXTRAS = {"aws": ("boto3", "boto3"), "cluster": ("ray", "Ray"), "report": ("plot
 
 
 def refuse_missing_extra(extra: str, needed_by: str) -> None:
-    """Refuses a flag or a command whose extra is not installed, before anything is done.
-
-    Raises:
-        UsageError: The message says what to install.
-    """
+    """Refuses a flag or a command whose extra is not installed, before anything is done."""
     module, name = EXTRAS[extra]
     if importlib.util.find_spec(module) is None:
         raise core.UsageError(f"{needed_by} needs {name}: pip install 'tonnage[{extra}]'")

@@ -75,11 +75,7 @@ def load_clusters(paths: list[Path]) -> list[ClusterMeasurement]:
 
 
 def load_all(files: list[Path]) -> list[Measurement]:
-    """The measurements in these files.
-
-    Raises:
-        UsageError: One is there twice, there is none, or one cannot be read.
-    """
+    """The measurements in these files."""
     measurements: list[Measurement] = []
     holders: dict[str, Path] = {}
     done = 0

@@ -25,21 +25,17 @@ EndpointUrl = Annotated[
         flag="--endpoint-url",
     ),
 ]
-Requests = Annotated[
-    int | None, Count("Concurrent requests to object storage. Default: 16.", 1, 1024)
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoreOptions:
-    """How object storage is reached."""
-
     endpoint_url: EndpointUrl = None
-    requests: Requests = None
+    requests: Annotated[
+        int | None, Count("Concurrent requests to object storage. Default: 16.", 1, 1024)
+    ] = None
 
     @property
     def store(self) -> ObjectStoreOptions:
-        """For the job."""
         from tonnage.run.storage.object_store import ObjectStoreOptions
 
         refuse_endpoint(self.endpoint_url)
@@ -47,14 +43,11 @@ class StoreOptions:
 
 
 class Locations(NamedTuple):
-    """Where data is: files and directories, and URLs of objects."""
-
     paths: list[Path]
     urls: list[str]
 
 
 def locations(given: Iterable[str]) -> Locations:
-    """The paths and the URLs among what was given."""
     result = Locations([], [])
     for each in given:
         if is_url(each):
@@ -66,11 +59,7 @@ def locations(given: Iterable[str]) -> Locations:
 
 
 def bytes_to_read(inputs: Locations, store: ObjectStoreOptions) -> int:
-    """Bytes of files and objects, for progress only.
-
-    Raises:
-        UsageError: There is nothing at a URL, or the store does not answer.
-    """
+    """Bytes of files and objects, for progress only."""
     from tonnage.run.storage.object_store import find_objects
 
     objects = find_objects(inputs.urls, store) if inputs.urls else []
@@ -78,6 +67,5 @@ def bytes_to_read(inputs: Locations, store: ObjectStoreOptions) -> int:
 
 
 def refuse_endpoint(endpoint: str | None) -> None:
-    """Refuses what is no address of a store."""
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
         raise core.UsageError(f"--endpoint-url {endpoint}: write it like http://127.0.0.1:9000")

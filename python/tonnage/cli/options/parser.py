@@ -59,8 +59,6 @@ EXAMPLES = "\n\nExamples:\n"
 
 
 class Command(TyperCommand):
-    """A command of Tonnage."""
-
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """What follows the command's name in its usage line: all that is required, in order."""
         options = [each for each in self.params if each.param_type_name == "option"]
@@ -75,21 +73,18 @@ class Command(TyperCommand):
         ]
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Shows what the command does."""
         text, _, _ = inspect.cleandoc(self.help or "").partition(EXAMPLES)
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(text)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Shows the examples as they are typed."""
         if lines := examples(self):
             formatter.write_paragraph()
             formatter.write("Example:\n" if len(lines) == 1 else "Examples:\n")
             formatter.write("".join(f"  {line}\n" for line in lines))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the line."""
         several = [
             flag
             for each in self.params
@@ -110,13 +105,11 @@ class Command(TyperCommand):
 
 
 def examples(command: Any) -> list[str]:
-    """The lines of a command's examples."""
     _, _, text = inspect.cleandoc(command.help or "").partition(EXAMPLES)
     return inspect.cleandoc(text).splitlines()
 
 
 def flags_of(command: Any) -> list[str]:
-    """The flags that a command's help shows."""
     return [
         flag
         for each in command.params

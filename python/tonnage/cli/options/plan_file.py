@@ -30,12 +30,10 @@ class SelectedPlan:
 
     @property
     def nodes(self) -> int:
-        """How many nodes run the job."""
         return self.candidate.nodes
 
     @property
     def durability(self) -> str:
-        """What the run has to do for its output."""
         return DURABILITY_OF_PLAN[str(self.plan.job.settings.get("durability", "none"))]
 
     @property
@@ -45,7 +43,6 @@ class SelectedPlan:
 
     @property
     def summary(self) -> str:
-        """The candidate, and its predicted time."""
         each = self.candidate
         return (
             f"{each.nodes} x {each.offer} ({each.layout}), {formatting.size(self.plan.bytes)} in "
@@ -57,11 +54,7 @@ class SelectedPlan:
 def selected_plan(
     job: str, options: JobOptions, durability: str | None = None
 ) -> SelectedPlan | None:
-    """The plan that the options give, which no other option contradicts; ``None`` without one.
-
-    Raises:
-        UsageError: It is no plan of this job, or an option says something else.
-    """
+    """The plan that the options give, which no other option contradicts; ``None`` without one."""
     if options.plan is None:
         if options.candidate is None:
             return None
@@ -87,11 +80,7 @@ def selected_plan(
 def select_candidate(
     flag: str, path: Path, number: int | None, job: str | None = None
 ) -> tuple[Plan, Candidate]:
-    """The plan at ``path``, and its ``number``-th candidate; the best without a number.
-
-    Raises:
-        UsageError: It is no plan, not of this job, or has no such candidate.
-    """
+    """The plan at ``path``, and its ``number``-th candidate; the best without a number."""
     hint = f"give the output of tonnage plan {job or 'JOB'} --json"
     try:
         plan = Plan.read(path)
@@ -115,11 +104,7 @@ def select_candidate(
 def planned_durability(
     selected: SelectedPlan | None, durability: str | None, urls: Sequence[str]
 ) -> str | None:
-    """The durability of a run: the flag's, else the plan's; ``None`` leaves it to the output.
-
-    Raises:
-        UsageError: The plan is of copies, and the output goes to object storage.
-    """
+    """The durability of a run: the flag's, else the plan's; ``None`` leaves it to the output."""
     if durability is not None or selected is None or selected.durability == "none":
         return durability
     if urls:
@@ -133,12 +118,7 @@ def planned_durability(
 def refuse_other_cluster(
     selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
 ) -> str | None:
-    """Refuses a cluster that is not the planned one; returns what cannot be checked, if anything.
-
-    Args:
-        selected: The plan.
-        nodes: Names and labels, in the order in which nodes are used.
-    """
+    """Refuses a cluster that is not the planned one; returns what cannot be checked, if anything."""
     candidate, flag = selected.candidate, f"--plan {selected.path}"
     if len(nodes) < candidate.nodes:
         raise core.UsageError(

@@ -46,20 +46,10 @@ CatalogNames = Annotated[
         "Catalogs of offers and prices, by name or as CSV files. Default: each provider's newest.",
     ),
 ]
-ProfileNames = Annotated[
-    list[str] | None,
-    Option(
-        "NAME_OR_DIR...",
-        "Measured capacities: names of profiles, or directories of profiles and "
-        f"measurements. Default: {BUILT_IN}.",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobDescription:
-    """What a job of each kind is like."""
-
     objects: Annotated[
         bool | None,
         Switch("--objects", "sort, mapreduce: input and output are objects in a store like S3."),
@@ -97,7 +87,6 @@ class JobDescription:
 
     @property
     def given_flags(self) -> dict[str, Any]:
-        """Flags that were given, with their values."""
         values = {
             f"--{field.name.replace('_', '-')}": getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -107,10 +96,15 @@ class JobDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanSources:
-    """Where a plan's offers, prices and capacities come from."""
-
     catalog: CatalogNames = None
-    profile: ProfileNames = None
+    profile: Annotated[
+        list[str] | None,
+        Option(
+            "NAME_OR_DIR...",
+            "Measured capacities: names of profiles, or directories of profiles and "
+            f"measurements. Default: {BUILT_IN}.",
+        ),
+    ] = None
 
 
 def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> list[Catalog]:
@@ -166,13 +160,7 @@ def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
 
 
 def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> Job:
-    """The job of a kind, or in a file.
-
-    Args:
-        name: The kind, or the file.
-        given: Flags that describe the job, with their values.
-        egress: Bytes that leave the provider per byte of input.
-    """
+    """The job of a kind, or in a file."""
     for flag in given:
         if flag not in FLAGS_OF_JOB.get(name, ()):
             kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
@@ -233,7 +221,6 @@ def _reducing_job(given: dict[str, Any]) -> Job:
 
 
 def _job_in_file(path: Path) -> Job:
-    """The job in a file: its own, or that of a run's record."""
     from tonnage.base.records import ReductionRecord, RunRecord
     from tonnage.base.records.base import RecordError
     from tonnage.base.records.discovery import has_schema

@@ -47,7 +47,6 @@ def _listed(catalog: Catalog) -> dict[str, Price]:
 
 
 def _usd(given: str, value: str, catalog: Catalog | None) -> float:
-    """A positive amount of US dollars."""
     try:
         usd = float(value)
     except ValueError:

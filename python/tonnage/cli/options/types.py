@@ -34,7 +34,6 @@ def parse_size(text: str) -> int:
 
 
 def parse_memory(text: str) -> int:
-    """A size of memory that this process may have."""
     size = parse_size(text)
     refuse_memory(f"--memory {text} is", size, "give less")
     return size
@@ -49,8 +48,6 @@ def parse_measurable(text: str) -> int:
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers within these bounds."""
-
     def parse(text: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,39}", text) or not least <= int(text) <= most:
             raise typer.BadParameter(f"{text!r}: give a whole number from {least} to {most}")
@@ -60,8 +57,6 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
 
 def number(least: float, most: float) -> Callable[[str], float]:
-    """A parser of numbers within these bounds."""
-
     def parse(text: str) -> float:
         try:
             value = float(text)
@@ -174,7 +169,6 @@ def Switch(flags: str, text: str) -> OptionInfo:
 
 
 def Argument(metavar: str, text: str, parser: Callable[[str], Any] | None = None) -> ArgumentInfo:
-    """An argument."""
     argument: ArgumentInfo = typer.Argument(metavar=metavar, help=text, parser=parser)
     return argument
 

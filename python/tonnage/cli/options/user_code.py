@@ -12,16 +12,7 @@ from tonnage.base import core
 
 
 def load_object(place: str, kind: type, title: str) -> Any:
-    """What ``MODULE:NAME`` names: an instance of ``kind``, or a subclass of it.
-
-    Args:
-        place: A module, or a file ``x.py``; a colon; a name in it.
-        kind: What it has to be.
-        title: What users call that kind.
-
-    Raises:
-        UsageError: There is none; the message says what is there.
-    """
+    """What ``MODULE:NAME`` names: an instance of ``kind``, or a subclass of it."""
     module, separator, name = place.rpartition(":")
     if not separator or not name:
         raise core.UsageError(f"{place}: write MODULE:NAME, like words.py:COUNT")

@@ -12,7 +12,6 @@ from tonnage.run.storage.object_store import HIDDEN
 
 
 def refuse_without(needed: str, given: Mapping[str, Any]) -> None:
-    """Refuses flags that have no effect without another."""
     for flag, value in given.items():
         if value is not None and value is not False:
             raise core.UsageError(f"{flag} needs {needed}: give {needed} too, or leave out {flag}")
@@ -72,7 +71,6 @@ def refuse_relative(directories: Iterable[Path]) -> None:
 
 
 def refuse_files(flag: str, paths: Iterable[Path]) -> None:
-    """Refuses paths that cannot be directories, since a file is in the way."""
     for path in paths:
         nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
         if not nearest.is_dir():
@@ -118,6 +116,5 @@ def refuse_inside(flag: str, directories: Iterable[Path], inputs: Iterable[Path]
 
 
 def refuse_suffix(path: Path, suffix: str) -> None:
-    """Refuses an ``--output`` file without this suffix."""
     if path.suffix != suffix or path.is_dir():
         raise core.UsageError(f"--output {path}: name a file that ends in {suffix}")

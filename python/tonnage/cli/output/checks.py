@@ -13,7 +13,6 @@ WIDTH = 80
 
 
 def table(checks: Sequence[Check]) -> str:
-    """A line for each check, and below it what a missing thing costs."""
     status = max(len(each.status) for each in checks)
     name = max(len(each.name) for each in checks)
     lines = []

@@ -62,7 +62,6 @@ def summary(
 
 
 def network_lines(measurement: ClusterMeasurement) -> Iterator[str]:
-    """What the network between nodes carries, in lines."""
     if measurement.baseline_bytes_per_second is not None:
         types = measurement.types
         mixed = f", of pairs of {formatting.listing(types)} nodes" if len(types) > 1 else ""
@@ -90,7 +89,6 @@ def _duplex(measurement: ClusterMeasurement) -> str:
 
 
 def event_line(event: TrialDone | ClusterNode, trial_line: Callable[[Metric], str]) -> str:
-    """A finished trial, or a finished node, in one line."""
     if isinstance(event, ClusterNode):
         if event.ok:
             return f"{event.node}: done in {formatting.seconds(event.seconds or 0.0)}"

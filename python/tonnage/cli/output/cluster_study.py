@@ -10,7 +10,6 @@ from tonnage.base.records.cluster_study import ClusterStudy
 
 
 def study_lines(study: ClusterStudy) -> Iterator[str]:
-    """A study as far as it is done, line by line."""
     counts = Counter(f"{each.provider}/{each.type}" for each in study.machines)
     if counts:
         yield f"Nodes: {', '.join(f'{counts[name]} x {name}' for name in sorted(counts))}"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
-    """The price of an order, in lines."""
     from tonnage.provision.cost import NOT_COUNTED, usd_per_hour
 
     candidate = order.rental.candidate
@@ -39,7 +38,6 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
 
 
 def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> None:
-    """Prints the requests to EC2, and the price."""
     from tonnage.provision.aws import requests as ec2_requests
     from tonnage.provision.cost import usd_per_hour
 

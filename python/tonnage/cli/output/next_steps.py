@@ -29,11 +29,7 @@ def program() -> str:
 
 
 def from_study(out: Path) -> Iterator[str]:
-    """Lines that follow a study of one machine.
-
-    Args:
-        out: Where its results are.
-    """
+    """Lines that follow a study of one machine."""
     profiles = [BUILT_IN, str(out)]  # The first has networks, which a study does not measure.
     if is_known(profiles):
         given = [each for name in profiles for each in ("--profile", name)]
@@ -48,13 +44,7 @@ def from_study(out: Path) -> Iterator[str]:
 
 
 def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
-    """Lines that follow a study of a cluster.
-
-    Args:
-        out: Where its results are.
-        calibrated: What its profile is called there.
-        catalogs: Those that have its machines, if they were given.
-    """
+    """Lines that follow a study of a cluster."""
     profile = str(out / calibrated)
     given = [part for name in catalogs for part in ("--catalog", name)]
     if is_known([profile], catalogs):
@@ -65,7 +55,6 @@ def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Itera
 
 
 def is_known(profiles: list[str], catalogs: list[str] | None = None) -> bool:
-    """Whether a plan can be made with these."""
     try:
         load_profiles(profiles, load_catalogs(catalogs))
     except core.UsageError:

@@ -7,7 +7,6 @@ from tonnage.base.records import Observation, ObservedPhase
 
 
 def observation_lines(observation: Observation) -> list[str]:
-    """The observation in lines: the command, its phases, notes."""
     phases = observation.phases
     command = formatting.command(observation.command) if observation.command else "processes"
     read, written = (

@@ -31,7 +31,6 @@ LABEL = 23
 
 
 def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
-    """Prints a table of catalogs."""
     rows = [
         {
             "name": each.name,
@@ -111,7 +110,6 @@ def print_offers(
 
 
 def print_difference(found: Difference) -> None:
-    """Prints the differences, a type a line, and a summary."""
     longest = max((len(each.type) for each in (*found.costlier, *found.cheaper)), default=0)
     for each in (*found.costlier, *found.cheaper):
         change, sign = ("costlier", "+") if each.by_share > 0 else ("cheaper", "")
@@ -177,7 +175,6 @@ def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
 
 
 def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[tuple[str, str]]:
-    """Everything known about an offer: labels and values."""
     network, link, spot, price = offer.network, offer.volume_link, offer.spot, offer.on_demand
     yield "Offer", f"{offer.type}, {offer.provider} {offer.region or 'in an unknown region'}"
     yield "Catalog", f"{where.name}, prices of {where.date or UNKNOWN}"
@@ -247,7 +244,6 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
 
 
 def _link(link: VolumeLink) -> str:
-    """Throughput of a machine to all its volumes."""
     lasts, at_most = (
         (link.baseline_bytes_per_second, link.baseline_iops),
         (link.most_bytes_per_second, link.most_iops),
@@ -265,7 +261,6 @@ def _link(link: VolumeLink) -> str:
 
 
 def _volume(kind: VolumeKind) -> str:
-    """Price and throughput of a kind of volume."""
     each, faster = kind.operations, kind.throughput
     parts = [f"{_or_unknown(kind.usd_per_gib_month, formatting.usd)} a GiB and month"]
     if each.included is not None:
@@ -303,7 +298,6 @@ def _bursts(kind: VolumeKind) -> Iterator[str]:
 
 
 def offer_values(offer: Offer) -> dict[str, object]:
-    """An offer as JSON values, with its unknown figures and cautions."""
     return dataclasses.asdict(offer) | {
         "missing": offered.unknown_figures(offer),
         "cautions": offered.cautions(offer),

@@ -24,7 +24,6 @@ MANY = 3
 
 
 def print_plan(plan: Plan, every: bool) -> None:
-    """Prints the best candidates, and notes on them."""
     from rich.console import Console
 
     console = Console(width=None if Console().is_terminal else 140)
@@ -102,7 +101,6 @@ def why_no_candidate(plan: Plan) -> str:
 
 
 def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
-    """Prints what to measure next, within the budget."""
     rows = within_budget(plan, budget)
     if as_json:
         print(json.dumps(plan.to_json() | {"survey": rows}))
@@ -187,7 +185,6 @@ def _named(candidate: Candidate) -> str:
 
 
 def usd(amount: float) -> str:
-    """Money."""
     return f"${amount:,.2f}"
 
 

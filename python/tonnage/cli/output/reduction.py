@@ -11,7 +11,6 @@ from tonnage.cli.output.run_record import requests_line
 
 
 def reduction_lines(record: ReductionRecord) -> list[str]:
-    """What a reduction did and found, line by line."""
     rate = formatting.rate(record.rounds * record.bytes / record.seconds) if record.seconds else "-"
     workers = record.workers
     times = {

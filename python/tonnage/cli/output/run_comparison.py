@@ -9,7 +9,6 @@ from tonnage.base.records import PhaseComparison, RunComparison
 
 
 def comparison_lines(compared: RunComparison, seconds: float) -> Iterator[str]:
-    """The comparison of a run that took so long, line by line."""
     for phase in compared.phases:
         yield _phase(phase)
     limit = compared.limit
@@ -36,7 +35,6 @@ def comparison_lines(compared: RunComparison, seconds: float) -> Iterator[str]:
 
 
 def _phase(phase: PhaseComparison) -> str:
-    """A phase, on its slowest node."""
     parts = [
         f"{formatting.phase(phase.name)}: {formatting.seconds(phase.seconds)} on {phase.slowest_node}, the "
         f"slowest (median {formatting.seconds(phase.median_seconds)})"

@@ -21,14 +21,12 @@ def print_record_json(record: RunRecord) -> None:
 
 
 def sort_lines(record: RunRecord) -> list[str]:
-    """A sort, on one machine or on a cluster, line by line."""
     output = f"{record.records} records, {record.bytes} bytes, checksum {record.checksum}"
     rate = formatting.rate(record.bytes / record.seconds) if record.seconds else None
     return [output, *_run_lines(record, f"{rate} sorted" if rate else "no time")]
 
 
 def mapreduce_lines(record: RunRecord) -> list[str]:
-    """A MapReduce, line by line."""
     sent, written = record.shuffled_bytes or 0, record.written_bytes or 0
     output = (
         f"{record.records} records, {record.bytes} bytes read; {record.shuffled_records} records, "
@@ -40,12 +38,10 @@ def mapreduce_lines(record: RunRecord) -> list[str]:
 
 
 def lost_lines(record: RunRecord) -> list[str]:
-    """The nodes that were lost, and why."""
     return [f"Lost: {node.node}: {node.lost}" for node in record.nodes if node.lost]
 
 
 def requests_line(requests: Mapping[str, Any]) -> str:
-    """A record's requests to object storage."""
     line = (
         f"{requests['requests']} requests to object storage, {requests['retries']} of them retries"
     )

@@ -26,8 +26,6 @@ QUANTITIES = {SEND: "sending", RECEIVE: "receiving"}
 
 @dataclass(frozen=True)
 class ScreenedJob:
-    """A job to predict with and without the suspects."""
-
     job: Job
     size: int
     catalogs: list[Catalog]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 
 def simulation_lines(result: ScenarioResult) -> list[str]:
-    """The result of a simulation, line by line."""
     sort = result.undisturbed
     over = formatting.percent(sort.seconds / result.bound_seconds - 1)
     lines = [

@@ -17,19 +17,16 @@ Details = tuple[dict[str, Any], list[str]]
 
 
 def no_details(_: Measurement) -> Details:
-    """Nothing to add."""
     return {}, []
 
 
 def disk_details(measurement: Measurement) -> Details:
-    """Warnings about disks' trials."""
     warnings = disk_warnings(trial.phase for trial in measurement.trials)
     warnings += short_trial_warnings(measurement.trials)
     return {"warnings": warnings}, warnings
 
 
 def latency_parts(p50: float | None, p99: float | None, largest: float | None) -> str:
-    """Quantiles of a latency, as far as they are known."""
     known = {"p50": p50, "p99": p99, "max": largest}
     return ", ".join(
         f"{name} {formatting.latency(value)}" for name, value in known.items() if value
@@ -37,7 +34,6 @@ def latency_parts(p50: float | None, p99: float | None, largest: float | None) -
 
 
 def metric_line(metric: Metric) -> str:
-    """A trial's metric in one line."""
     parts = []
     if metric.bandwidth_bytes_per_second is not None:
         parts.append(formatting.rate(metric.bandwidth_bytes_per_second))
@@ -75,7 +71,6 @@ def print_trials(
 
 
 def print_directory(out: Path) -> None:
-    """Prints where results are, and what to do with them."""
     print(f"Results: {out}. For a page: tonnage report {out}")
 
 
@@ -100,7 +95,6 @@ def summary(measurement: Measurement) -> list[str]:
 
 
 def scorecard_line(measurement: Measurement) -> str:
-    """How many rules of credible measurements are met."""
     met = sum(1 for item in measurement.scorecard if item.verdict == "pass")
     return f"Meets {met} of the {len(measurement.scorecard)} rules of Cloud Truth."
 

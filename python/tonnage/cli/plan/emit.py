@@ -29,8 +29,6 @@ YAML = ("ray", "skypilot")
 
 @dataclass(frozen=True, kw_only=True)
 class EmitOptions:
-    """A candidate as a document."""
-
     emit: Annotated[
         str | None,
         Option(
@@ -62,7 +60,6 @@ class EmitOptions:
 def emit_candidate(
     made: Plan, catalogs: list[Catalog], options: EmitOptions, as_json: bool
 ) -> None:
-    """Prints or writes what rents the candidate."""
     from tonnage.provision.export import EXPORTERS, ExportError, Rental
 
     kind, number = options.emit or "", options.candidate or 1
@@ -101,11 +98,7 @@ def emit_candidate(
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
-    """A candidate's offer, in its catalog.
-
-    Raises:
-        UsageError: The catalog lacks it.
-    """
+    """A candidate's offer, in its catalog."""
     for offer in catalog.offers:
         if offer.type == chosen.offer:
             return offer

@@ -86,7 +86,6 @@ def _jobs(name: str, given: dict[str, Any]) -> dict[str, Job]:
 
 
 def _typed(flag: str, value: Any) -> list[str]:
-    """A flag as it is typed."""
     if value is True:
         return [flag]
     return [flag, f"{value:.12g}" if isinstance(value, float) else str(value)]

@@ -51,8 +51,6 @@ ARCHITECTURES = ("x86_64", "arm64")
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    """What a plan has to keep, and what it should optimize."""
-
     deadline: Annotated[float | None, Time("Longest time for the job.")] = None
     budget: Annotated[
         float | None,
@@ -72,7 +70,6 @@ class LimitOptions:
     ] = "seconds"
 
     def limits(self, survey: bool) -> Limits:
-        """For the planner."""
         from tonnage.plan.search import Limits
 
         refuse_unknown("--objective", [self.objective], OBJECTIVES)
@@ -89,8 +86,6 @@ class LimitOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OfferOptions:
-    """Which offers a plan may use, and how they are modelled and bought."""
-
     network: Annotated[
         str,
         Option(
@@ -119,7 +114,6 @@ class OfferOptions:
     ] = False
 
     def refuse_unknown(self) -> None:
-        """Refuses values that no offer has."""
         from tonnage.plan.layouts import NETWORKS
         from tonnage.plan.machines import PURCHASES
 
@@ -130,8 +124,6 @@ class OfferOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedJob(JobDescription):
-    """What the job is like, with what only a plan needs."""
-
     durability: Annotated[
         str | None,
         Option(
@@ -152,7 +144,6 @@ class PlannedJob(JobDescription):
     ] = None
 
     def job(self, name: str) -> Job:
-        """The job of this kind, or in this file."""
         given = {flag: value for flag, value in self.given_flags.items() if flag != "--egress"}
         return job_from(name, given, self.egress)
 

@@ -128,7 +128,6 @@ def _assignments(given: Sequence[str], catalogs: Sequence[Catalog]) -> OfferAssi
 
 
 def _lines(made: Profile) -> list[str]:
-    """Capacities, shares of advertised figures, and what was left out."""
     lines = []
     for each in made.offers:
         placed = ", in a placement group" if each.placement else ""
@@ -155,7 +154,6 @@ def _lines(made: Profile) -> list[str]:
 
 
 def _calibration(runs: Calibration) -> str:
-    """What finished runs of a job showed, phase by phase."""
     kept = "" if runs.durability == "none" else f" ({runs.durability})"
     phases = [
         f"{formatting.phase(phase.name)} {formatting.rate(phase.pace)} of input per node, by {phase.limits[0]}"
@@ -170,7 +168,6 @@ def _calibration(runs: Calibration) -> str:
 def _distribution(
     law: CapacityDistribution, figure: Callable[[float], str] = formatting.rate
 ) -> str:
-    """A distribution: each mode, its spread, and its source."""
     kinds = [
         f"{figure(mode.median)} (spread {formatting.percent(mode.spread)}, "
         f"{formatting.several(mode.instances, 'node')})"

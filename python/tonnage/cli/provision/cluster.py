@@ -100,7 +100,6 @@ def _show_down(
 
 @contextmanager
 def _aws_errors() -> Iterator[None]:
-    """Turns errors of AWS into one line."""
     from tonnage.provision.aws.ec2 import AwsError
 
     try:

@@ -173,7 +173,6 @@ def _processes(number: int) -> str:
 
 
 def _node(node: dict[str, Any]) -> list[str]:
-    """A node in lines: itself, its disks, its faults."""
     link, cpus = node["link_bytes_per_second"], node["cpus"]
     rate = (
         f"{formatting.significant(link / 1e6)} MB/s each way" if link else "a link without a limit"

@@ -46,8 +46,6 @@ LEAST_LIFETIME_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class AccountOptions:
-    """What of your AWS account the cluster uses."""
-
     image: Annotated[str | None, Option("AMI", "Id of an Ubuntu 24.04 image.")] = None
     subnet: Annotated[str | None, Option("ID", "Subnet of all nodes, which sets their zone.")] = (
         None
@@ -81,8 +79,6 @@ class AccountOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeAccess:
-    """How nodes are reached, and what is installed on them."""
-
     ssh: Annotated[
         str,
         Option(
@@ -98,7 +94,6 @@ class NodeAccess:
 
     @property
     def program(self) -> tuple[str, ...]:
-        """The command's words."""
         program = shlex.split(self.ssh)
         if not program:
             raise core.UsageError("--ssh: give a command, like ssh")
@@ -107,8 +102,6 @@ class NodeAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class RentOptions:
-    """How nodes are rented, checked and replaced."""
-
     purchase: Annotated[str | None, Option("HOW", "on-demand or spot. Default: as planned.")] = None
     lifetime: Annotated[
         float, Time("The nodes end themselves after this time, whatever else happens.")

@@ -30,12 +30,7 @@ def order_from_plan(
     lifetime_seconds: float,
     catalog: str | None,
 ) -> LaunchOrder:
-    """The order for a plan's candidate.
-
-    Raises:
-        UsageError: Its catalog is unknown, or has other prices than the plan.
-        PriceError, ExportError: It has no price, or cannot be rented from AWS.
-    """
+    """The order for a plan's candidate."""
     from tonnage.provision import cost
     from tonnage.provision.aws.requests import LaunchOrder
     from tonnage.provision.aws.teardown import now
@@ -64,7 +59,6 @@ def order_from_plan(
 
 
 def refuse_bad_range(given: str | None) -> None:
-    """Refuses what is no range of IP addresses."""
     if given is None:
         return
     try:
@@ -76,7 +70,6 @@ def refuse_bad_range(given: str | None) -> None:
 
 
 def refuse_missing_account(order: LaunchOrder) -> None:
-    """Refuses an order that still has placeholders."""
     from tonnage.provision.aws.requests import missing_values
 
     missing = [f"{flag}, {what}" for flag, what in missing_values(order).items()]
@@ -94,7 +87,6 @@ def most_usd(order: LaunchOrder) -> float:
 
 
 def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
-    """Refuses an order that could cost more than the budget."""
     most = most_usd(order)
     if cap_usd is not None and most > cap_usd:
         raise core.UsageError(
@@ -105,7 +97,6 @@ def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
 
 
 def find_wheel(given: Path | None, arch: str | None) -> Path:
-    """The wheel for nodes of this architecture."""
     if given is None:
         wanted = ARCHITECTURES.get(arch or "", "")
         found = sorted(WHEELS.glob(f"tonnage-*{wanted}.whl"))

@@ -40,20 +40,13 @@ def cluster_run(
     measured: Sequence[ClusterMeasurement],
     selected: SelectedPlan | None,
 ) -> ClusterRun:
-    """The run that the options ask for."""
     assert options.cluster is not None
     job_dir = options.job_dir or new_directory(f"tonnage-{kind}")
     return ClusterRun(options.cluster, job_dir, measured, selected)
 
 
 def run_on_cluster(job: TwoPassJob, run: ClusterRun, doing: str) -> RunRecord:
-    """Runs a job of two passes, and compares it with its limits and its plan.
-
-    Raises:
-        UsageError: The cluster, its nodes or the input cannot be used; nothing was started.
-        RunError: The job failed, or its output does not match its input.
-        KeyboardInterrupt: Ctrl-C; the same command resumes it.
-    """
+    """Runs a job of two passes, and compares it with its limits and its plan."""
     from tonnage.cluster.ray_adapter import connect
     from tonnage.run.two_pass.driver import run_two_pass
     from tonnage.run.two_pass.job_dir import PLAN, RUN
@@ -106,11 +99,7 @@ def resumable(job_dir: Path) -> Iterator[None]:
 
 
 def load_capacities(paths: Sequence[Path]) -> list[ClusterMeasurement]:
-    """The measurements of ``--capacities``.
-
-    Raises:
-        UsageError: They have nothing that a job depends on.
-    """
+    """The measurements of ``--capacities``."""
     found = load_clusters([*paths])
     if paths and not any(cluster_capacity(found, _nodes(found)).nodes.values()):
         raise core.UsageError(
@@ -135,7 +124,6 @@ def compared(
     measured: Sequence[ClusterMeasurement],
     selected: SelectedPlan | None = None,
 ) -> RunRecord:
-    """The record, with each phase compared with its limit and its plan."""
     took_part = [node.node for node in record.nodes]
     return structs.replace(
         record,

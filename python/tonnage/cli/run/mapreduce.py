@@ -40,8 +40,6 @@ MOST_WORKERS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class MapReduceOptions:
-    """How a MapReduce reads, computes and writes."""
-
     scratch: Annotated[
         list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
     ]
@@ -186,11 +184,7 @@ def _run_here(
 
 
 def load_job(place: str) -> MapReduce:
-    """The job that ``MODULE:NAME`` names.
-
-    Raises:
-        UsageError: There is none; the message says what is there.
-    """
+    """The job that ``MODULE:NAME`` names."""
     from tonnage.api.mapreduce import MapReduce
 
     found = load_object(place, MapReduce, "tonnage.MapReduce")

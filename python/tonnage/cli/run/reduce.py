@@ -49,8 +49,6 @@ ASSIGNMENTS = ("selective", "sequential")
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalOptions:
-    """How chunks are retrieved and reduced."""
-
     requests: Annotated[str, Option("N|auto", "Concurrent requests to object storage.")] = "auto"
     capacities: Annotated[
         list[Path] | None,
@@ -72,7 +70,6 @@ class RetrievalOptions:
 
     @property
     def at_once(self) -> int | None:
-        """Concurrent requests; ``None`` for auto."""
         return auto_or("--requests", self.requests, whole_number(1, 1024))
 
 
@@ -160,11 +157,7 @@ def run_reduce(
 def _measured_requests(
     retrieval: RetrievalOptions, chunk_bytes: int | None, urls: Sequence[str]
 ) -> int | None:
-    """How many concurrent requests the store needs, by its measurements; ``None`` without any.
-
-    Raises:
-        UsageError: --requests is a number, no input is in a store, or none was measured.
-    """
+    """How many concurrent requests the store needs, by its measurements; ``None`` without any."""
     if not retrieval.capacities:
         return None
     if not urls:

@@ -33,8 +33,6 @@ SAMPLE_ROWS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class ReductionOptions:
-    """Parameters of the built-in reductions."""
-
     k: Annotated[int | None, Count("kmeans: number of centres.", 1, 1 << 20)] = None
     iterations: Annotated[
         int | None,
@@ -95,7 +93,6 @@ class ReductionOptions:
 
 
 def refuse_unknown_reduction(job: str) -> None:
-    """Refuses a job that is neither built in nor MODULE:NAME."""
     if job not in BUILT_IN and ":" not in job:
         close = formatting.did_you_mean(job, BUILT_IN)
         raise core.UsageError(f"{job}: give {', '.join(BUILT_IN)} or MODULE:NAME{close}")
@@ -113,7 +110,6 @@ def most_rounds(job: str, given: dict[str, Any]) -> int | None:
 def make_reduction(
     job: str, given: dict[str, Any], columns: list[str] | None
 ) -> Reduction[Any] | FromSample:
-    """The reduction of this name, with the options that were given."""
     from tonnage.run.reduce.builtin.histogram import Histograms
     from tonnage.run.reduce.builtin.pagerank import PageRank
     from tonnage.run.reduce.builtin.pca import PCA

@@ -42,8 +42,6 @@ LOST_WITHOUT = {
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was looked at."""
-
     name: str
     status: Status
     found: str
@@ -52,7 +50,6 @@ class Check:
 
 
 def examine(directory: Path) -> list[Check]:
-    """Every check, with this directory for those of disks."""
     return [
         core_check(),
         io_uring(),
@@ -68,7 +65,6 @@ def examine(directory: Path) -> list[Check]:
 
 
 def core_check() -> Check:
-    """The compiled core."""
     if core.is_debug_build():
         return Check(
             name="core",
@@ -80,7 +76,6 @@ def core_check() -> Check:
 
 
 def io_uring() -> Check:
-    """Whether the kernel lets this process use io_uring."""
     refused = io_uring_errno()
     if refused is None:
         return Check(name="io_uring", status="ok", found="works")
@@ -106,7 +101,6 @@ def io_uring_errno() -> int | None:
 
 
 def direct_io(directory: Path) -> Check:
-    """Whether files in the directory can bypass the page cache."""
     name = f"O_DIRECT in {directory}"
     try:
         with tempfile.NamedTemporaryFile(dir=directory) as file, mmap.mmap(-1, BLOCK) as buffer:
@@ -134,12 +128,10 @@ def direct_io(directory: Path) -> Check:
 
 
 def open_direct(path: str) -> int:
-    """A descriptor that writes past the page cache."""
     return os.open(path, os.O_WRONLY | os.O_DIRECT)
 
 
 def free_space(directory: Path) -> Check:
-    """Free space for data and scratch."""
     name = f"free space in {directory}"
     try:
         free = shutil.disk_usage(directory).free
@@ -181,7 +173,6 @@ def memory() -> Check:
 
 
 def cpus() -> Check:
-    """Cores that this process may use."""
     usable, present = core.workers(), os.cpu_count() or 1
     found = formatting.several(usable, "core")
     if usable < present:
@@ -221,7 +212,6 @@ def cpu_periods(root: Path = cgroups.ROOT) -> tuple[int, int]:
 
 
 def extras() -> Iterator[Check]:
-    """The package's extras."""
     for extra, (module, title) in EXTRAS.items():
         if importlib.util.find_spec(module) is not None:
             yield Check(name=title, status="ok", found="installed")
@@ -274,5 +264,4 @@ def lab() -> Check:
 
 
 def find(program: str) -> str | None:
-    """Where a program of the system is."""
     return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")

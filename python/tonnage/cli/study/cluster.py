@@ -25,8 +25,6 @@ DURABILITIES = ("none", "replicated")
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterStudyOptions:
-    """A study of a cluster."""
-
     cluster: ClusterAddress = None
     durability: Annotated[
         str | None,
@@ -53,7 +51,6 @@ class ClusterStudyOptions:
     ] = None
 
     def refuse_without_cluster(self) -> None:
-        """Refuses all of them on one machine."""
         names = [field.name for field in dataclasses.fields(self)]
         refuse_without("--cluster", {f"--{name}": getattr(self, name) for name in names})
 
@@ -66,13 +63,7 @@ def study_on_cluster(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Does the remaining steps up to ``--until``, and prints the result.
-
-    Raises:
-        UsageError: Ray is missing, or arguments or nodes cannot be used.
-        RunError: A step failed; the same command resumes the study.
-        KeyboardInterrupt: Ctrl-C; the same command resumes the study.
-    """
+    """Does the remaining steps up to ``--until``, and prints the result."""
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:
