@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from tonnage.base import core, formatting
-from tonnage.base.records import RecordError, ReductionRecord, RunRecord
+from tonnage.base.records import Record, ReductionRecord, RunRecord
 from tonnage.base.records.discovery import has_schema, measurement_bytes
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.cli.options.extras import refuse_missing_extra
@@ -19,6 +19,12 @@ from tonnage.cli.output.run_record import lost_lines
 
 JOB, RUN = "job.json", "run.json"
 """The files by which a job directory, and its record, are recognized."""
+
+
+class Report(NamedTuple):
+    page: Path
+    record: Record
+    lines: list[str]
 
 
 def report(
@@ -65,10 +71,6 @@ def report(
         tonnage report job --output run.html
     """
     refuse_missing_extra("report", "tonnage report")
-    from tonnage.cli.options.prices import prices
-    from tonnage.model.analysis.analyse import analyse
-    from tonnage.report.analysis import write_analysis
-
     refuse_suffix(out, ".html")
     for path in paths:
         if not path.exists():
@@ -79,39 +81,21 @@ def report(
     flags = {"--price": price, "--catalog": catalog, "--seed": seed}
     if plans := [path for path in paths if path.is_file() and has_schema(path, Plan)]:
         _refuse_flags(flags, f"{plans[0]} is a plan")
-        _report_plans(plans, paths, out, as_json)
-        return
-    if reductions := [place for path in paths for place in _reductions_at(path)]:
+        page, record, lines = _report_plans(plans, paths, out)
+    elif reductions := [place for path in paths for place in _reductions_at(path)]:
         _refuse_flags(flags, f"{reductions[0]} is a reduction")
-        _report_reductions(reductions, out, as_json)
-        return
-    if runs := [place for path in paths if (place := _run_at(path))]:
+        page, record, lines = _report_reductions(reductions, out)
+    elif runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
             raise core.UsageError(f"{runs[0].parent} is a job on a cluster: give it alone")
-        _report_run(runs[0], out, as_json)
-        return
-    costs = prices(price or [], catalog)
-    found = measurement_files(paths)
-    measurements = load_all(found)
-    total = sum(map(measurement_bytes, found))
-    with core.Progress("analysing", total) as progress:
-        analysis = analyse(
-            measurements,
-            costs,
-            seed or 0,
-            clusters=load_clusters(paths),
-            on_share=lambda share: progress(int(share * total)),
-        )
-    page = write_analysis(analysis, out)
+        page, record, lines = _report_run(runs[0], out)
+    else:
+        page, record, lines = _report_measurements(paths, price, catalog, seed, out)
     if as_json:
-        print(json.dumps(analysis.to_json()))
-        return
-    for line in (*analysis.findings, *analysis.warnings):
-        print(line)
-    for rule in analysis.scorecard:
-        print(f"{formatting.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}.")
-    print(f"Report: {page}")
+        print(json.dumps(record.to_json()))
+    else:
+        print("\n".join([*lines, f"Report: {page}"]))
 
 
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
@@ -120,7 +104,34 @@ def _refuse_flags(flags: dict[str, Any], what: str) -> None:
             raise core.UsageError(f"{flag} is for measurements, and {what}: leave it out")
 
 
-def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool) -> None:
+def _report_measurements(
+    paths: list[Path], price: list[str] | None, catalog: str | None, seed: int | None, out: Path
+) -> Report:
+    from tonnage.cli.options.prices import prices
+    from tonnage.model.analysis.analyse import analyse
+    from tonnage.report.analysis import write_analysis
+
+    costs = prices(price or [], catalog)
+    files = measurement_files(paths)
+    measurements = load_all(files)
+    total = sum(map(measurement_bytes, files))
+    with core.Progress("analysing", total) as progress:
+        analysis = analyse(
+            measurements,
+            costs,
+            seed or 0,
+            clusters=load_clusters(paths),
+            on_share=lambda share: progress(int(share * total)),
+        )
+    rules = [
+        f"{formatting.sentence(rule.rule)} {rule.verdict.capitalize()}: {rule.reason}."
+        for rule in analysis.scorecard
+    ]
+    page = write_analysis(analysis, out)
+    return Report(page, analysis, [*analysis.findings, *analysis.warnings, *rules])
+
+
+def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
     from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
@@ -138,22 +149,12 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path, as_json: bool
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
         raise core.UsageError("a plan is given twice: give each once")
-    try:
-        found = Plans(
-            plans=[
-                NamedPlan(name=name, plan=Plan.read(path))
-                for name, path in zip(names, plans, strict=True)
-            ]
-        )
-    except RecordError as error:
-        raise core.UsageError(str(error)) from None
-    page = write_plans(found, out)
-    if as_json:
-        print(json.dumps(found.to_json()))
-        return
-    for each in found.plans:
-        print(f"{each.name}: {best_in_words(each.plan)}.")
-    print(f"Report: {page}")
+    named = [
+        NamedPlan(name=name, plan=Plan.read(path)) for name, path in zip(names, plans, strict=True)
+    ]
+    lines = [f"{each.name}: {best_in_words(each.plan)}." for each in named]
+    record = Plans(plans=named)
+    return Report(write_plans(record, out), record, lines)
 
 
 def _reductions_at(path: Path) -> list[Path]:
@@ -162,24 +163,15 @@ def _reductions_at(path: Path) -> list[Path]:
     return [each for each in files if each.is_file() and has_schema(each, ReductionRecord)]
 
 
-def _report_reductions(places: list[Path], out: Path, as_json: bool) -> None:
+def _report_reductions(places: list[Path], out: Path) -> Report:
     from tonnage.model.analysis.reduction_sweep import summarise_sweep
     from tonnage.report.reductions import found_in_words, name_of, write_sweep
 
-    try:
-        sweep = summarise_sweep([ReductionRecord.read(place) for place in places])
-    except RecordError as error:
-        raise core.UsageError(str(error)) from None
-    page = write_sweep(sweep, out)
-    if as_json:
-        print(json.dumps(sweep.to_json()))
-        return
-    for swept in sweep.swept:
-        print(f"{name_of(swept)}. {found_in_words(swept)}")
+    sweep = summarise_sweep([ReductionRecord.read(place) for place in places])
+    lines = [f"{name_of(each)}. {found_in_words(each)}" for each in sweep.swept]
     for each in sweep.compared:
-        for line in comparison_lines(each, each.phase_seconds):
-            print(line)
-    print(f"Report: {page}")
+        lines += comparison_lines(each, each.phase_seconds)
+    return Report(write_sweep(sweep, out), sweep, lines)
 
 
 def _run_at(path: Path) -> Path | None:
@@ -192,23 +184,14 @@ def _run_at(path: Path) -> Path | None:
     return place if place.is_file() and has_schema(place, RunRecord) else None
 
 
-def _report_run(place: Path, out: Path, as_json: bool) -> None:
+def _report_run(place: Path, out: Path) -> Report:
     from tonnage.report.cluster_run import write_run
 
-    try:
-        record = RunRecord.read(place)
-    except RecordError as error:
-        raise core.UsageError(str(error)) from None
+    record = RunRecord.read(place)
     if not record.nodes:
         raise core.UsageError(
             f"{place}: a {record.job} on one machine: give a job on a cluster, or use tonnage study "
             "for sorts on one machine"
         )
-    page = write_run(record, out)
-    if as_json:
-        print(json.dumps(record.to_json()))
-        return
     compared = comparison_lines(record.compared, record.seconds) if record.compared else ()
-    for line in (*compared, *lost_lines(record)):
-        print(line)
-    print(f"Report: {page}")
+    return Report(write_run(record, out), record, [*compared, *lost_lines(record)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tonnage.base import core, formatting
@@ -21,19 +23,23 @@ from tonnage.base.records.discovery import (
 )
 
 
+@contextmanager
+def _readable(path: Path, hint: str = "") -> Iterator[None]:
+    try:
+        yield
+    except RecordError as error:
+        raise core.UsageError(f"{error}{hint}") from None
+    except OSError as error:
+        raise core.UsageError(f"{path}: {error.strerror}") from None
+
+
 def measurement_files(paths: list[Path]) -> list[Path]:
     """Files of measurements, each once, under whatever names they were given."""
     found: dict[Path, Path] = {}
     for path in paths:
-        try:
+        with _readable(path, ": give results of tonnage measure or tonnage import"):
             for place in find_measurements(path):
                 found.setdefault(place.resolve(), place)
-        except RecordError as error:
-            raise core.UsageError(
-                f"{error}: give results of tonnage measure or tonnage import"
-            ) from None
-        except OSError as error:
-            raise core.UsageError(f"{path}: {error.strerror}") from None
     return list(found.values())
 
 
@@ -42,13 +48,9 @@ def load_run_records(paths: list[Path]) -> tuple[list[RunRecord | ReductionRecor
     found: dict[tuple[str, str], RunRecord | ReductionRecord] = {}
     others: list[Path] = []
     for path in paths:
-        try:
+        with _readable(path):
             runs = load_runs(path)
             measured = not runs or (path.is_dir() and _has_measurements(path))
-        except RecordError as error:
-            raise core.UsageError(str(error)) from None
-        except OSError as error:
-            raise core.UsageError(f"{path}: {error.strerror}") from None
         found |= {(each.job, each.began_at): each for each in runs}
         others += [path] if measured else []
     return list(found.values()), others
@@ -65,12 +67,8 @@ def load_clusters(paths: list[Path]) -> list[ClusterMeasurement]:
     """Measurements of clusters, each once, under whatever names they were given."""
     found: dict[str, ClusterMeasurement] = {}
     for path in paths:
-        try:
+        with _readable(path):
             found |= {each.id: each for each in load_cluster_measurements(path)}
-        except RecordError as error:
-            raise core.UsageError(str(error)) from None
-        except OSError as error:
-            raise core.UsageError(f"{path}: {error.strerror}") from None
     return list(found.values())
 
 
@@ -81,12 +79,8 @@ def load_all(files: list[Path]) -> list[Measurement]:
     done = 0
     with core.Progress("reading", sum(map(measurement_bytes, files))) as progress:
         for place in files:
-            try:
+            with _readable(place):
                 of_place = load_measurements(place)
-            except RecordError as error:
-                raise core.UsageError(str(error)) from None
-            except OSError as error:
-                raise core.UsageError(f"{place}: {error.strerror}") from None
             for each in of_place:
                 if each.id in holders:
                     raise core.UsageError(

@@ -38,6 +38,17 @@ def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
             holders[resolved] = path
 
 
+def refuse_job_paths(inputs: list[Path], output: list[Path], scratch: list[Path]) -> None:
+    """Refuses paths of a job on this machine, where one would spoil another."""
+    refuse_repeated_inputs(inputs)
+    for flag, directories in (("--output", output), ("--scratch", scratch)):
+        refuse_files(flag, directories)
+        refuse_repeated(flag, directories)
+    refuse_non_empty("--output", output)
+    refuse_inside("--output", output, [*inputs, *output])
+    refuse_inside("--scratch", scratch, [*inputs, *output])
+
+
 def refuse_memory(what: str, needed: int, instead: str) -> None:
     """Refuses what needs more memory than this process may use."""
     from tonnage.base.system import cgroups

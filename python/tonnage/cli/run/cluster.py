@@ -13,10 +13,15 @@ from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, RunRecord
-from tonnage.cli.options.cluster import JobOptions
+from tonnage.cli.options.cluster import CONNECTIONS, TIMEOUT_SECONDS, ShuffleOptions
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.inputs import load_clusters
-from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster
+from tonnage.cli.options.plan_file import (
+    SelectedPlan,
+    planned_durability,
+    refuse_other_cluster,
+    selected_plan,
+)
 from tonnage.model.node_capacity import cluster_capacity, work_shares
 from tonnage.model.run_comparison.two_pass import compare
 
@@ -26,23 +31,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ClusterRun:
-    """Where a job runs, and what its record is compared with."""
+    """Where and how a job with a shuffle runs, and what its record is compared with."""
 
+    options: ShuffleOptions
     address: str
     job_dir: Path
     measured: Sequence[ClusterMeasurement]
     selected: SelectedPlan | None
+    durability: str | None
+
+    @property
+    def nodes(self) -> int | None:
+        return self.selected.nodes if self.selected else self.options.nodes
+
+    @property
+    def timeout_seconds(self) -> float:
+        return self.options.timeout or TIMEOUT_SECONDS
+
+    @property
+    def connections(self) -> int:
+        return self.options.connections or CONNECTIONS
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        return weights(self.measured)
 
 
-def cluster_run(
-    kind: str,
-    options: JobOptions,
-    measured: Sequence[ClusterMeasurement],
-    selected: SelectedPlan | None,
-) -> ClusterRun:
+def cluster_run(kind: str, options: ShuffleOptions, output_urls: Sequence[str]) -> ClusterRun:
     assert options.cluster is not None
+    selected = selected_plan(kind, options, options.durability)
+    measured = load_capacities(options.capacities or ())
+    durability = planned_durability(selected, options.durability, output_urls)
     job_dir = options.job_dir or new_directory(f"tonnage-{kind}")
-    return ClusterRun(options.cluster, job_dir, measured, selected)
+    return ClusterRun(options, options.cluster, job_dir, measured, selected, durability)
 
 
 def run_on_cluster(job: TwoPassJob, run: ClusterRun, doing: str) -> RunRecord:
@@ -54,28 +75,28 @@ def run_on_cluster(job: TwoPassJob, run: ClusterRun, doing: str) -> RunRecord:
     was_done = (run.job_dir / RUN).exists()
     with resumable(run.job_dir), connect(run.address) as cluster:
         if run.selected and not (run.job_dir / PLAN).exists():  # A resumed job keeps its nodes.
-            nodes = [(each.name, each.labels) for each in cluster.machines]
-            for note in _plan_notes(job, run.selected, nodes):
-                print(formatting.sentence(note), file=sys.stderr)
+            print_plan_notes(run.selected, [(each.name, each.labels) for each in cluster.machines])
+            if (job.output_url is not None) != run.selected.on_objects:
+                place = job.output_url or "directories"
+                print(f"The output goes to {place}, which was not planned.", file=sys.stderr)
         with core.Progress(doing) as progress:
             record = run_two_pass(cluster, run.job_dir, job, progress.update)
     if was_done:
         note = "the job was already done, and this is its record"
         print(f"tonnage: {run.job_dir}: {note}", file=sys.stderr)
     if record.compared is None or run.measured or run.selected:
-        record = compared(record, run.measured, run.selected)
+        record = _compared(record, run)
         record.write(run.job_dir / RUN)
     return record
 
 
-def _plan_notes(
-    job: TwoPassJob, selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
-) -> Iterator[str]:
-    yield f"as planned: {selected.summary}"
-    if unchecked := refuse_other_cluster(selected, nodes):
-        yield unchecked
-    if (job.output_url is not None) != selected.on_objects:
-        yield f"the output goes to {job.output_url or 'directories'}, which was not planned"
+def print_plan_notes(
+    selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
+) -> None:
+    """Prints what is as planned, and what cannot be checked; refuses another cluster."""
+    unchecked = refuse_other_cluster(selected, nodes)
+    for note in filter(None, (f"as planned: {selected.summary}", unchecked)):
+        print(formatting.sentence(note), file=sys.stderr)
 
 
 @contextmanager
@@ -119,18 +140,14 @@ def _nodes(measured: Sequence[ClusterMeasurement]) -> set[str]:
     return {row.node for each in measured for row in each.nodes}
 
 
-def compared(
-    record: RunRecord,
-    measured: Sequence[ClusterMeasurement],
-    selected: SelectedPlan | None = None,
-) -> RunRecord:
-    took_part = [node.node for node in record.nodes]
+def _compared(record: RunRecord, run: ClusterRun) -> RunRecord:
+    nodes = [node.node for node in record.nodes]
     return structs.replace(
         record,
         compared=compare(
             record,
-            cluster_capacity(measured, took_part) if measured else None,
-            selected.plan if selected else None,
-            selected.candidate if selected else None,
+            cluster_capacity(run.measured, nodes) if run.measured else None,
+            run.selected.plan if run.selected else None,
+            run.selected.candidate if run.selected else None,
         ),
     )

@@ -8,27 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
-from tonnage.cli.options.cluster import (
-    CONNECTIONS,
-    TIMEOUT_SECONDS,
-    ShuffleOptions,
-    refuse_node_in_urls,
-)
+from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
-from tonnage.cli.options.plan_file import planned_durability, selected_plan
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option
 from tonnage.cli.options.user_code import load_object
-from tonnage.cli.options.validate import (
-    refuse_files,
-    refuse_inside,
-    refuse_non_empty,
-    refuse_repeated,
-    refuse_repeated_inputs,
-    refuse_unknown,
-)
+from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
 from tonnage.cli.output.run_record import mapreduce_lines, print_record_json
-from tonnage.cli.run.cluster import cluster_run, load_capacities, run_on_cluster, weights
+from tonnage.cli.run.cluster import cluster_run, run_on_cluster
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -100,7 +87,7 @@ def run_mapreduce(
     refuse_output_in_input(written.urls, read.urls)
     options.refuse_without_cluster()
     if options.cluster is not None:
-        record = _run_on_cluster(job, inputs, written, settings, options, store)
+        record = _run_on_cluster(job, inputs, output, settings, options, store)
     else:
         record = _run_here(job, read, written, settings, store)
     if as_json:
@@ -112,7 +99,7 @@ def run_mapreduce(
 def _run_on_cluster(
     job: str,
     inputs: list[str],
-    written: Locations,
+    output: str,
     settings: MapReduceOptions,
     options: ShuffleOptions,
     store: StoreOptions,
@@ -122,19 +109,16 @@ def _run_on_cluster(
     from tonnage.run.mapreduce import Input
 
     refuse_unknown("--durability", [options.durability], DURABILITIES)
-    selected = selected_plan("mapreduce", options, options.durability)
-    measured = load_capacities(options.capacities or ())
-    run = cluster_run("mapreduce", options, measured, selected)
+    run = cluster_run("mapreduce", options, locations([output]).urls)
     cluster = Cluster(
         job_dir=run.job_dir,
         address=run.address,
-        nodes=selected.nodes if selected else options.nodes,
-        timeout_seconds=options.timeout or TIMEOUT_SECONDS,
-        connections=options.connections or CONNECTIONS,
-        weights=weights(measured),
-        durability=planned_durability(selected, options.durability, written.urls),
+        nodes=run.nodes,
+        timeout_seconds=run.timeout_seconds,
+        connections=run.connections,
+        weights=run.weights,
+        durability=run.durability,
     )
-    (output,) = [*map(str, written.paths), *written.urls]
     two_pass = cluster_job(
         load_job(job),
         cluster,
@@ -161,13 +145,7 @@ def _run_here(
             f"--output {written.urls[0]}: on one machine the output goes to a directory: give one, "
             "or --cluster (of one node, if you like)"
         )
-    refuse_repeated_inputs(read.paths)
-    for flag, paths in (("--output", written.paths), ("--scratch", settings.scratch)):
-        refuse_files(flag, paths)
-        refuse_repeated(flag, paths)
-    refuse_non_empty("--output", written.paths)
-    refuse_inside("--output", written.paths, read.paths)
-    refuse_inside("--scratch", settings.scratch, [*read.paths, *written.paths])
+    refuse_job_paths(read.paths, written.paths, settings.scratch)
     loaded = load_job(job)
     with core.Progress("mapreduce", bytes_to_read(read, store.store)) as progress:
         return loaded.run(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -27,11 +26,11 @@ from tonnage.cli.options.object_store import (
     locations,
     refuse_endpoint,
 )
-from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster, selected_plan
+from tonnage.cli.options.plan_file import SelectedPlan, selected_plan
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, whole_number
 from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output.reduction import reduction_lines
-from tonnage.cli.run.cluster import resumable
+from tonnage.cli.run.cluster import print_plan_notes, resumable
 from tonnage.cli.run.reductions import (
     ReductionOptions,
     make_reduction,
@@ -189,11 +188,8 @@ def _cluster(options: JobOptions, read: Locations, selected: SelectedPlan | None
     job_dir = options.job_dir or new_directory("tonnage-reduce")
 
     def check(nodes: Sequence[tuple[str, Mapping[str, str]]]) -> None:
-        if selected is None or any(job_dir.glob("*")):
-            return  # A resumed job keeps its nodes.
-        unchecked = refuse_other_cluster(selected, nodes)
-        for note in filter(None, (f"as planned: {selected.summary}", unchecked)):
-            print(formatting.sentence(note), file=sys.stderr)
+        if selected and not any(job_dir.glob("*")):  # A resumed job keeps its nodes.
+            print_plan_notes(selected, nodes)
 
     assert options.cluster is not None
     return Cluster(

@@ -10,28 +10,14 @@ import typer
 
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
-from tonnage.cli.options.cluster import (
-    CONNECTIONS,
-    TIMEOUT_SECONDS,
-    ShuffleOptions,
-    refuse_node_in_urls,
-    refuse_without_ray,
-)
+from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, refuse_without_ray
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
-from tonnage.cli.options.plan_file import planned_durability, selected_plan
 from tonnage.cli.options.types import Argument, Json, Key, Memory, Option, RecordBytes, parse_layout
-from tonnage.cli.options.validate import (
-    refuse_files,
-    refuse_inside,
-    refuse_non_empty,
-    refuse_repeated,
-    refuse_repeated_inputs,
-    refuse_unknown,
-)
+from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
 from tonnage.cli.output.run_record import print_record_json, sort_lines
-from tonnage.cli.run.cluster import cluster_run, load_capacities, run_on_cluster, weights
+from tonnage.cli.run.cluster import cluster_run, run_on_cluster
 from tonnage.run.storage.object_store import refuse_output_in_input, refuse_overlapping_inputs
 
 if TYPE_CHECKING:
@@ -82,6 +68,8 @@ def run_sort(
     refuse_unknown("--durability", [options.durability], DURABILITIES)
     options.refuse_without_cluster()
     read, written = locations(inputs), locations(output)
+    refuse_overlapping_inputs(read.urls)
+    refuse_output_in_input(written.urls, read.urls)
     if options.cluster is not None:
         if faults is not None:
             raise core.UsageError("--faults is for one machine")
@@ -105,35 +93,30 @@ def _sort_on_cluster(
 ) -> RunRecord:
     from tonnage.run.two_pass.job_spec import check_node_paths, durability_of
 
-    places = (("input", read.paths), ("output", written.paths), ("scratch", scratch))
-    for setting, paths in places:
+    for setting, paths in (("input", read.paths), ("output", written.paths), ("scratch", scratch)):
         check_node_paths(setting, map(str, paths))
     refuse_node_in_urls([*read.urls, *written.urls])
-    refuse_overlapping_inputs(read.urls)
-    refuse_output_in_input(written.urls, read.urls)
     if written.urls and len(written.urls) + len(written.paths) > 1:
         raise core.UsageError("--output: give directories, or one URL")
-    selected = selected_plan("sort", options, options.durability)
-    measured = load_capacities(options.capacities or ())
+    run = cluster_run("sort", options, written.urls)
     refuse_without_ray()
     from tonnage.run.sort.cluster import SortJob
 
-    durability = planned_durability(selected, options.durability, written.urls)
     job = SortJob(
         inputs=[str(each) for each in (*read.paths, *read.urls)],
         output=[str(each) for each in (*written.paths, *written.urls)],
         scratch=[str(each) for each in scratch],
         layout=layout,
         memory_bytes=memory,
-        connections=options.connections or CONNECTIONS,
-        patience_seconds=options.timeout or TIMEOUT_SECONDS,
+        connections=run.connections,
+        patience_seconds=run.timeout_seconds,
         command=command_line(),
-        instances=selected.nodes if selected else options.nodes,
-        weights=weights(measured),
-        durability=durability_of(durability, written.urls),
+        instances=run.nodes,
+        weights=run.weights,
+        durability=durability_of(run.durability, written.urls),
         object_store=store.store,
     )
-    return run_on_cluster(job, cluster_run("sort", options, measured, selected), "sorting")
+    return run_on_cluster(job, run, "sorting")
 
 
 def _sort_here(
@@ -149,15 +132,7 @@ def _sort_here(
     from tonnage.measure.trial.trial import utc_now
     from tonnage.run.sort.local import sort
 
-    refuse_repeated_inputs(read.paths)
-    refuse_overlapping_inputs(read.urls)
-    refuse_output_in_input(written.urls, read.urls)
-    for flag, paths in (("--output", written.paths), ("--scratch", scratch)):
-        refuse_files(flag, paths)
-        refuse_repeated(flag, paths)
-    refuse_non_empty("--output", written.paths)
-    refuse_inside("--output", written.paths, [*read.paths, *written.paths])
-    refuse_inside("--scratch", scratch, [*read.paths, *written.paths])
+    refuse_job_paths(read.paths, written.paths, scratch)
     began_at = utc_now()
     used = [path if path.exists() else path.parent for path in (*written.paths, *scratch)]
     captured = environment.capture(path for path in used if path.exists())

@@ -40,7 +40,7 @@ LOST_WITHOUT = {
 """What does not work without each extra of the package."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Check:
     name: str
     status: Status
@@ -67,24 +67,24 @@ def examine(directory: Path) -> list[Check]:
 def core_check() -> Check:
     if core.is_debug_build():
         return Check(
-            name="core",
-            status="limited",
-            found=f"{core.version()}, a debug build",
-            cost="all figures are far too low: install a release build",
+            "core",
+            "limited",
+            f"{core.version()}, a debug build",
+            "all figures are far too low: install a release build",
         )
-    return Check(name="core", status="ok", found=f"{core.version()}, a release build")
+    return Check("core", "ok", f"{core.version()}, a release build")
 
 
 def io_uring() -> Check:
     refused = io_uring_errno()
     if refused is None:
-        return Check(name="io_uring", status="ok", found="works")
+        return Check("io_uring", "ok", "works")
     reasons = {errno.ENOSYS: "the kernel has none", errno.EPERM: "refused (seccomp or sysctl)"}
     return Check(
-        name="io_uring",
-        status="limited",
-        found=reasons.get(refused, os.strerror(refused)),
-        cost="disk I/O falls back to threads: more CPU, less throughput at small blocks; allow it "
+        "io_uring",
+        "limited",
+        reasons.get(refused, os.strerror(refused)),
+        "disk I/O falls back to threads: more CPU, less throughput at small blocks; allow it "
         "(sysctl kernel.io_uring_disabled=0, or the container's seccomp profile)",
     )
 
@@ -112,19 +112,19 @@ def direct_io(directory: Path) -> Check:
     except OSError as error:
         if error.errno != errno.EINVAL:
             return Check(
-                name=name,
-                status="missing",
-                found=error.strerror or str(error),
-                cost="no file can be written there: give another --dir",
+                name,
+                "missing",
+                error.strerror or str(error),
+                "no file can be written there: give another --dir",
             )
         return Check(
-            name=name,
-            status="limited",
-            found="the file system refuses it",
-            cost="I/O goes through the page cache, so measurements of disks cannot be trusted: use "
+            name,
+            "limited",
+            "the file system refuses it",
+            "I/O goes through the page cache, so measurements of disks cannot be trusted: use "
             "a directory on xfs or ext4",
         )
-    return Check(name=name, status="ok", found="works")
+    return Check(name, "ok", "works")
 
 
 def open_direct(path: str) -> int:
@@ -137,23 +137,22 @@ def free_space(directory: Path) -> Check:
         free = shutil.disk_usage(directory).free
     except OSError as error:
         return Check(
-            name=name,
-            status="missing",
-            found=error.strerror or str(error),
-            cost="no data can be written there: give another --dir",
+            name,
+            "missing",
+            error.strerror or str(error),
+            "no data can be written there: give another --dir",
         )
     found = formatting.size(free)
     if free < LEAST_FREE:
-        return Check(name=name, status="missing", found=found, cost="too little for any trial")
+        return Check(name, "missing", found, "too little for any trial")
     if free < SMALL_FREE:
         return Check(
-            name=name,
-            status="limited",
-            found=found,
-            cost="a study or a sort needs three times its data: give a smaller --data or another "
-            "--dir",
+            name,
+            "limited",
+            found,
+            "a study or a sort needs three times its data: give a smaller --data or another --dir",
         )
-    return Check(name=name, status="ok", found=found)
+    return Check(name, "ok", found)
 
 
 def memory() -> Check:
@@ -165,11 +164,11 @@ def memory() -> Check:
         found += f", a control group's limit (the machine has {formatting.memory(physical)})"
     if usable < LEAST_MEMORY:
         cost = "too little to sort: give --memory 64MiB to try"
-        return Check(name="memory", status="limited", found=found, cost=cost)
+        return Check("memory", "limited", found, cost)
     if usable < SMALL_MEMORY:
         cost = "large jobs need more passes or smaller blocks"
-        return Check(name="memory", status="limited", found=found, cost=cost)
-    return Check(name="memory", status="ok", found=found)
+        return Check("memory", "limited", found, cost)
+    return Check("memory", "ok", found)
 
 
 def cpus() -> Check:
@@ -177,26 +176,24 @@ def cpus() -> Check:
     found = formatting.several(usable, "core")
     if usable < present:
         cost = "figures are those of this share of the machine, not of the machine"
-        return Check(
-            name="CPUs", status="limited", found=f"{found} of {present} may be used", cost=cost
-        )
-    return Check(name="CPUs", status="ok", found=found)
+        return Check("CPUs", "limited", f"{found} of {present} may be used", cost)
+    return Check("CPUs", "ok", found)
 
 
 def throttling() -> Check:
     """Whether a control group's CPU quota holds this process back."""
     periods, throttled = cpu_periods()
     if not periods:
-        return Check(name="CPU throttling", status="ok", found="no CPU quota")
+        return Check("CPU throttling", "ok", "no CPU quota")
     share = throttled / periods
     found = f"{formatting.percent(share)} of periods throttled"
     if share <= THROTTLED_SHARE:
-        return Check(name="CPU throttling", status="ok", found=found)
+        return Check("CPU throttling", "ok", found)
     return Check(
-        name="CPU throttling",
-        status="limited",
-        found=found,
-        cost="CPU-bound figures vary and are too low: raise the control group's quota",
+        "CPU throttling",
+        "limited",
+        found,
+        "CPU-bound figures vary and are too low: raise the control group's quota",
     )
 
 
@@ -214,13 +211,13 @@ def cpu_periods(root: Path = cgroups.ROOT) -> tuple[int, int]:
 def extras() -> Iterator[Check]:
     for extra, (module, title) in EXTRAS.items():
         if importlib.util.find_spec(module) is not None:
-            yield Check(name=title, status="ok", found="installed")
+            yield Check(title, "ok", "installed")
             continue
         yield Check(
-            name=title,
-            status="limited",
-            found="not installed",
-            cost=f"{LOST_WITHOUT[extra]}: pip install 'tonnage[{extra}]'",
+            title,
+            "limited",
+            "not installed",
+            f"{LOST_WITHOUT[extra]}: pip install 'tonnage[{extra}]'",
         )
 
 
@@ -233,12 +230,12 @@ def credentials() -> Check:
         "~/.aws/credentials": Path("~/.aws/credentials").expanduser().is_file(),
     }
     if found := [place for place, is_there in places.items() if is_there]:
-        return Check(name="AWS credentials", status="ok", found=f"in {', '.join(found)}")
+        return Check("AWS credentials", "ok", f"in {', '.join(found)}")
     return Check(
-        name="AWS credentials",
-        status="limited",
-        found="none (a role of the machine is not looked for)",
-        cost="no s3:// data and no tonnage launch, unless the machine has a role: aws configure",
+        "AWS credentials",
+        "limited",
+        "none (a role of the machine is not looked for)",
+        "no s3:// data and no tonnage launch, unless the machine has a role: aws configure",
     )
 
 
@@ -253,12 +250,12 @@ def lab() -> Check:
     }
     lacking = [name for name, works in needs.items() if not works()]
     if not lacking:
-        return Check(name="lab", status="ok", found="root, namespaces, loop devices, cgroups")
+        return Check("lab", "ok", "root, namespaces, loop devices, cgroups")
     return Check(
-        name="lab",
-        status="limited",
-        found=f"no {', no '.join(lacking)}",
-        cost="no tonnage lab, measure layouts or measure net --namespaces: run as root, with these "
+        "lab",
+        "limited",
+        f"no {', no '.join(lacking)}",
+        "no tonnage lab, measure layouts or measure net --namespaces: run as root, with these "
         "installed",
     )
 
