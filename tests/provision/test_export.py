@@ -109,7 +109,7 @@ def handed() -> dict[str, list[tuple[Rental, dict[str, Any]]]]:
                 found[kind].append((each, hand_over(each).document))
             except ExportError as why:
                 # It says what to do, in one line.
-                assert "--" in str(why) and "\n" not in str(why)
+                assert ": " in str(why) and "\n" not in str(why)
     return found
 
 
@@ -467,7 +467,7 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     assert yaml.safe_load(done.stdout)["resources"]["infra"] == "gcp/us-central1"
     refused = tonnage.run(*arguments, "--emit", "aws")
     assert refused.returncode == 2
-    assert "--emit aws: " in refused.stderr and "give --provider aws" in refused.stderr
+    assert "--emit aws: " in refused.stderr and "plan with provider aws" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -484,8 +484,8 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
             (*NEW, "--emit", "ray", "--output", "/nowhere/at/all"),
             "--output /nowhere/at/all: No such",
         ),
-        ((*STUDY, "--placement", "--emit", "skypilot"), "give --no-placement, or --emit ray"),
-        ((*STUDY, "--no-placement", "--emit", "skypilot"), "SkyPilot asks EC2 for no local disks"),
+        ((*STUDY, "--placement", "--emit", "skypilot"), "plan without placement, or export for ray"),
+        ((*STUDY, "--no-placement", "--emit", "skypilot"), "SkyPilot requests no local disks"),
         ((*STUDY, "--deadline", "1s", "--emit", "ray"), "nearest: 1000 x i2.8xlarge"),
     ],
 )

@@ -45,7 +45,16 @@ from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import ExplainedTerm
 from tonnage.base.records.profile import CapacityDistribution, Mode
-from tonnage.catalog import Billing, Grant, Network, ObjectStore, Price, Spot, VolumeKind
+from tonnage.catalog import (
+    Billing,
+    Grant,
+    Network,
+    ObjectStore,
+    Price,
+    Spot,
+    VolumeKind,
+    VolumeLink,
+)
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.build import build_profile
@@ -252,6 +261,12 @@ NEVER_RUN = (
     "randomDraws.normal.far",
     # The number of clusters is even.
     "sorted.length % 2",
+    # Rounding of a text, half to even.
+    "value - below === 0.5",
+    # No arithmetic: keys that tie, the cache of medians, no machine at all.
+    "return 0;",
+    "allSamples.size > 8",
+    "return first ? ",
 )
 """Lines of scripts with a part that does not run."""
 BEFORE_THE_PAGE = ("scaling_curve", "_fit", "exponent_interval", "warning")
@@ -360,7 +375,16 @@ WORLD = catalog(
         offer("both", 1.0, link_most=2e9, spot=SPOT),
         offer("slow", 0.4, network=2e8, spot=SPOT),
         offer("small", 0.1, local_bytes=10**11),
-        offer("diskless", 0.5, local_bytes=0, link_most=3e9),
+        replace(
+            offer("diskless", 0.5, local_bytes=0),
+            volume_link=VolumeLink(
+                baseline_bytes_per_second=1e9,
+                optional=True,
+                extra=Price(usd_per_hour=0.02, date="2026-01-01", source="made up"),
+            ),
+        ),
+        offer("twin", 0.6, local_bytes=0, link_most=3e9),
+        offer("cheaper twin", 0.5, local_bytes=0, link_most=3e9),
         replace(
             offer("run", 0.8),
             network=Network(baseline_bytes_per_second=None, peak_bytes_per_second=9e8, words=None),
@@ -398,6 +422,7 @@ PROFILES = [
     )
 ]
 FORMS = (
+    {"data": "2TB", "deadline": "10min", "budget": "10"},
     {"data": "20TB"},
     {"data": "4GB", "max-nodes": "3"},
     {"data": "900TB", "deadline": "1h", "max-nodes": "400"},
@@ -526,6 +551,7 @@ ODD_JOB = Job(
                 Demand(resource="local read", per_byte=1.0, source="made up"),
                 Demand(resource="network", per_byte=0.3, source="made up", shuffled=True),
                 Demand(resource="object get", per_byte=0.1, source="made up"),
+                Demand(resource="object put", per_byte=0.2, source="made up"),
                 Demand(resource="cpu", per_byte=4e-9, source="made up"),
             ],
             most_cores=3.0,
@@ -560,7 +586,11 @@ FEW_FIGURES = profile(
             ),
             distribution("network", 7e8, 0.1, 5),
         ],
-        "slow": [distribution("local both", 4e8), distribution("network", 1e8)],
+        "slow": [
+            distribution("local both", 4e8),
+            distribution("network", 1e8),
+            distribution("object get", 2e8),
+        ],
     },
     shares=[distribution(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")],
 )

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from msgspec import structs
 
@@ -30,7 +31,7 @@ from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import ray_cluster
 from tonnage.provision.lab.lifecycle import find_node, lab_lock
 from tonnage.provision.lab.nodes import Node, switch_namespace
-from tonnage.provision.lab.record import STATE_DIR, LabRecord, require_up
+from tonnage.provision.lab.record import STATE_DIR, FaultKind, LabRecord, require_up
 from tonnage.provision.lab.throttling import (
     controllers,
     device_number,
@@ -80,7 +81,7 @@ def inject_fault(
         _refuse_nothing_to(kind, node)
         times = (factor or FACTOR) if kind in SLOWDOWNS else None
         of_node = dict(record.faults.get(name, {}))
-        of_node[kind] = times
+        of_node[cast(FaultKind, kind)] = times
         cut: dict[str, float] = {name: time.monotonic()} if kind == "cut-link" else {}
         # Record first: a recorded fault that is not there does less harm than the opposite.
         record = structs.replace(

@@ -89,14 +89,14 @@ function interval(values, middle) {
 function storageFit({ group, machine, nodes }, size, durability) {
   const { kept } = pageData.variants[durability].job;
   let needed = 0, had = 0;
-  if (group.own_disks) [needed, had] = [kept.local * size, nodes * (machine.local_bytes || 0)];
+  if (group.own_disks) [needed, had] = [kept.local * size, nodes * machine.local_bytes];
   if (group.volumes) {
     needed += group.volumes.storedBytes;
     had += nodes * group.volumes.count * group.volumes.gibEach(nodes) * GIB;
   }
   if (kept.memory) {
     needed += kept.memory * size;
-    had += nodes * (machine.memory_bytes || 0);
+    had += nodes * machine.memory_bytes;
   }
   return [Math.ceil(needed), had];
 }

@@ -40,8 +40,8 @@ function explain(candidate, size, samples) {
 function repeatOf(law, part) {
   const known = Object.entries(pageData.commands).filter(([name]) => law.source.includes(name));
   if (known.length) return { label: "To repeat the measurement", commands: known.map(([, command]) => command) };
-  const toMeasure = TO_MEASURE.find(([of]) => part.resource.startsWith(of));
-  return { label: "To measure it yourself", commands: toMeasure ? [toMeasure[1]] : [] };
+  const [, command] = TO_MEASURE.find(([of]) => part.resource.startsWith(of));
+  return { label: "To measure it yourself", commands: [command] };
 }
 
 function capacitySource({ choice, nodes }, term, part, law) {
