@@ -24,7 +24,7 @@ from tonnage.cli.options.types import (
     parse_layout,
     parse_measurable,
 )
-from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output.simulation import simulation_lines
 
 if TYPE_CHECKING:
@@ -181,10 +181,8 @@ def simulate_sort(
         descriptors=descriptors,
         per_node=per_node,
     )
-    try:
+    with usage_errors(SimulationError):
         result = run_scenario(scenario)
-    except SimulationError as error:
-        raise core.UsageError(str(error)) from error
     print(json.dumps(result.to_json()) if as_json else "\n".join(simulation_lines(result)))
 
 
@@ -208,12 +206,10 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
     if node.offer is None and node.profile is None:
         raise core.UsageError("give --offer NAME, or --profile FILE of one machine type")
     catalogs = load_catalogs(node.catalog)
-    try:
+    with usage_errors(ProfileError, prefix="--profile: "):
         index = index_profiles(
             read_profiles(node.profile or BUILT_IN, lambda: advertised_rates(catalogs))
         )
-    except ProfileError as error:
-        raise core.UsageError(f"--profile: {error}") from error
     offer = None
     if node.offer is not None:
         offer = require_offer("--offer", catalogs, node.offer)

@@ -7,8 +7,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,10 +18,10 @@ from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option, Size, number, parse_size, parse_usd
-from tonnage.cli.options.validate import refuse_suffix, refuse_unknown
+from tonnage.cli.options.validate import refuse_suffix, refuse_unknown, usage_errors
 
 if TYPE_CHECKING:
-    from tonnage.catalog import Catalog, Offer
+    from tonnage.catalog import Offer
 
 REFRESHABLE = ("aws",)
 FIRST_AFTER_SECONDS, EVERY_SECONDS = 1.0, 5.0
@@ -92,7 +91,7 @@ def ls(
         tonnage catalog ls
         tonnage catalog ls --provider aws --min-local-disk 1TB --max-price 1USD
     """
-    from tonnage.catalog import OfferFilter, load_catalog
+    from tonnage.catalog import CatalogError, OfferFilter, load_catalog, newest_catalogs
     from tonnage.catalog import catalog_names as shipped
     from tonnage.cli.output.offers import print_catalogs, print_offers
 
@@ -107,10 +106,11 @@ def ls(
         most_usd_per_hour=max_price,
     )
     if not names and not sort and wanted == OfferFilter():
-        with _catalog_errors():
+        with usage_errors(CatalogError):
             print_catalogs([load_catalog(name) for name in shipped()], as_json)
         return
-    catalogs = _catalogs(names or [])
+    with usage_errors(CatalogError):
+        catalogs = list(map(load_catalog, dict.fromkeys(names or ()))) or newest_catalogs()
     refuse_unknown(
         "--provider", [provider] if provider else [], sorted({e.provider for e in catalogs})
     )
@@ -133,11 +133,11 @@ def show(
     Examples:
         tonnage catalog show aws/i4i.4xlarge
     """
-    from tonnage.catalog import catalogs_with, find_offer
+    from tonnage.catalog import CatalogError, catalogs_with, find_offer
     from tonnage.cli.options.planning import load_catalogs
     from tonnage.cli.output.offers import offer_values, print_offer
 
-    with _catalog_errors():
+    with usage_errors(CatalogError):
         where, offer = find_offer(load_catalogs([] if catalog is None else [catalog]), name)
     if as_json:
         about = dataclasses.asdict(dataclasses.replace(where, offers=()))
@@ -158,10 +158,10 @@ def diff(
     Examples:
         tonnage catalog diff aws-us-east-1-2014 aws-us-east-1-2026
     """
-    from tonnage.catalog import compare_catalogs, load_catalog
+    from tonnage.catalog import CatalogError, compare_catalogs, load_catalog
     from tonnage.cli.output.offers import print_difference
 
-    with _catalog_errors():
+    with usage_errors(CatalogError):
         found = compare_catalogs(load_catalog(before), load_catalog(after))
     if as_json:
         values = dataclasses.asdict(found)
@@ -218,23 +218,6 @@ def refresh(
         f"volumes {done.volumes_priced} have a price; S3 {stored}. Other prices are unknown; limits of "
         f"volumes come from {done.limits_from}. Catalog: {done.path}"
     )
-
-
-@contextmanager
-def _catalog_errors() -> Iterator[None]:
-    from tonnage.catalog import CatalogError
-
-    try:
-        yield
-    except CatalogError as error:
-        raise core.UsageError(str(error)) from None
-
-
-def _catalogs(names: list[str]) -> list[Catalog]:
-    from tonnage.catalog import load_catalog, newest_catalogs
-
-    with _catalog_errors():
-        return [load_catalog(name) for name in dict.fromkeys(names)] if names else newest_catalogs()
 
 
 def _reporter() -> Callable[[str, int], None]:

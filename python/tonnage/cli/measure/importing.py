@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-from tonnage.base import core
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.types import Argument, Json, Option
+from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output.trials import metric_line, scorecard_line
 
 
@@ -38,10 +38,8 @@ def import_files(
     from tonnage.measure.importers.detection import read, to_measurement
     from tonnage.measure.importers.metric import UnreadableFile
 
-    try:
+    with usage_errors(UnreadableFile):
         found = [to_measurement(file, read(file), command=command_line()) for file in files]
-    except UnreadableFile as error:
-        raise core.UsageError(str(error)) from None
     for measurement in found:
         if out:
             measurement.write(out / f"{measurement.id}.json")

@@ -21,16 +21,13 @@ from tonnage.base.records.discovery import (
     load_runs,
     measurement_bytes,
 )
+from tonnage.cli.options.validate import usage_errors
 
 
 @contextmanager
 def _readable(path: Path, hint: str = "") -> Iterator[None]:
-    try:
+    with usage_errors(OSError, prefix=f"{path}: "), usage_errors(RecordError, hint=hint):
         yield
-    except RecordError as error:
-        raise core.UsageError(f"{error}{hint}") from None
-    except OSError as error:
-        raise core.UsageError(f"{path}: {error.strerror}") from None
 
 
 def measurement_files(paths: list[Path]) -> list[Path]:

@@ -15,6 +15,7 @@ from tonnage.base.records import RecordError
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cli.options.cluster import JobOptions
+from tonnage.cli.options.validate import usage_errors
 
 DURABILITY_OF_PLAN = {"none": "none", "replicated": "replicated", "volumes": "none"}
 """What a job has to do for a plan's durability: block storage keeps data by itself."""
@@ -82,13 +83,12 @@ def select_candidate(
 ) -> tuple[Plan, Candidate]:
     """The plan at ``path``, and its ``number``-th candidate; the best without a number."""
     hint = f"give the output of tonnage plan {job or 'JOB'} --json"
-    try:
+    named = flag.replace(f" {path}", "")  # An error of the record names the path.
+    with (
+        usage_errors(OSError, prefix=f"{flag}: "),
+        usage_errors(RecordError, prefix=f"{named} ", hint=f": {hint}"),
+    ):
         plan = Plan.read(path)
-    except RecordError as error:
-        named = flag if str(path) not in flag else flag.replace(f" {path}", "")
-        raise core.UsageError(f"{named} {error}: {hint}") from None
-    except OSError as error:
-        raise core.UsageError(f"{flag}: {error.strerror}") from None
     if job not in (None, plan.job.name):
         raise core.UsageError(f"{flag}: it is a plan of {plan.job.name}: {hint}")
     if not plan.candidates:

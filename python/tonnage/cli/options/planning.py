@@ -18,7 +18,7 @@ from tonnage.cli.options.types import (
     Switch,
     number,
 )
-from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
@@ -111,10 +111,8 @@ def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> lis
     """The catalogs of these names, or each provider's newest; of these providers."""
     from tonnage.catalog import CatalogError, load_catalog, newest_catalogs
 
-    try:
+    with usage_errors(CatalogError, prefix="--catalog: "):
         found = list(map(load_catalog, names)) if names else newest_catalogs()
-    except CatalogError as error:
-        raise core.UsageError(f"--catalog: {error}") from error
     refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
     return [each for each in found if not providers or each.provider in providers]
 
@@ -131,10 +129,8 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []
     for name in names or [BUILT_IN]:
-        try:
+        with usage_errors(ProfileError, prefix="--profile: "):
             profiles = read_profiles(name, figures)
-        except ProfileError as error:
-            raise core.UsageError(f"--profile: {error}") from error
         measured = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
         if not offers.intersection(measured) and not any(each.shares for each in profiles):
             types = ", ".join(sorted({kind for _, kind in measured})) or "no machine type"
@@ -143,20 +139,16 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
                 "--catalog"
             )
         found += profiles
-    try:
+    with usage_errors(ProfileError, prefix="--profile: "):
         return index_profiles(found)
-    except ProfileError as error:
-        raise core.UsageError(f"--profile: {error}") from error
 
 
 def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
     """The offer ``TYPE`` or ``PROVIDER/TYPE``; refused if no catalog has it."""
     from tonnage.catalog import CatalogError, find_offer
 
-    try:
+    with usage_errors(CatalogError, prefix=f"{flag}: ", hint="; or give its --catalog"):
         return find_offer(catalogs, name)[1]
-    except CatalogError as error:
-        raise core.UsageError(f"{flag}: {error}; or give its --catalog") from error
 
 
 def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> Job:
@@ -228,11 +220,9 @@ def _job_in_file(path: Path) -> Job:
     from tonnage.model.jobs.mapreduce import job_from_run
     from tonnage.model.jobs.reduce import job_from_reduction
 
-    try:
+    with usage_errors(RecordError, ValueError, prefix="JOB "):
         if has_schema(path, ReductionRecord):
             return job_from_reduction(ReductionRecord.read(path))
         if has_schema(path, RunRecord):
             return job_from_run(RunRecord.read(path))
         return Job.read(path)
-    except (RecordError, UnicodeDecodeError, ValueError) as error:
-        raise core.UsageError(f"JOB {error}") from error

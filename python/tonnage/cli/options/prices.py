@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tonnage.base import core, formatting
 from tonnage.catalog import Catalog, CatalogError, load_catalog
+from tonnage.cli.options.validate import usage_errors
 from tonnage.model.analysis.cost_efficiency import Price
 
 GIVEN = "given with --price"
@@ -19,10 +20,8 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
         given: ``NAME=USD_PER_HOUR``, or ``HOST=TYPE`` with a type of the catalog.
         catalog: A catalog's name, or a CSV file.
     """
-    try:
+    with usage_errors(CatalogError, prefix="--catalog: "):
         known = None if catalog is None else load_catalog(catalog)
-    except CatalogError as error:
-        raise core.UsageError(f"--catalog: {error}") from None
     found = _listed(known) if known else {}
     for each in given:
         name, separator, value = each.rpartition("=")

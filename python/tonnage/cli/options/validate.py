@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.files import files_in
 from tonnage.run.storage.object_store import HIDDEN
+
+
+@contextmanager
+def usage_errors(*kinds: type[Exception], prefix: str = "", hint: str = "") -> Iterator[None]:
+    """Turns errors of these kinds into usage errors, in one line."""
+    try:
+        yield
+    except kinds as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise core.UsageError(f"{prefix}{why}{hint}") from error
 
 
 def refuse_without(needed: str, given: Mapping[str, Any]) -> None:

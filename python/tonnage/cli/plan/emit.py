@@ -17,7 +17,7 @@ from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.cluster import CandidateNumber
 from tonnage.cli.options.types import Option
-from tonnage.cli.options.validate import refuse_unknown, refuse_without
+from tonnage.cli.options.validate import refuse_unknown, refuse_without, usage_errors
 
 if TYPE_CHECKING:
     from tonnage.base.records.plan import Candidate, Plan
@@ -70,19 +70,14 @@ def emit_candidate(
     if chosen.provider == "lab":
         raise core.UsageError(f"--emit {kind}: a lab is not rented: start it with tonnage lab up")
     offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
-    try:
-        spot = made.settings["purchase"] == "spot"
+    spot = made.settings["purchase"] == "spot"
+    prefix = f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): "
+    with usage_errors(ExportError, prefix=prefix):
         exported = EXPORTERS[kind](Rental(made.job.name, chosen, offer, spot))
-    except ExportError as error:
-        raise core.UsageError(
-            f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): {error}"
-        ) from error
     text = document_text(kind, exported.document)
     if options.output is not None:
-        try:
+        with usage_errors(OSError, prefix=f"--output {options.output}: "):
             options.output.write_text(text)
-        except OSError as error:
-            raise core.UsageError(f"--output {options.output}: {error.strerror}") from error
     if as_json:
         values = to_builtins(exported) | {"candidate": to_builtins(chosen)}
         print(json.dumps(values))

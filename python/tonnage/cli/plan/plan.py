@@ -28,7 +28,7 @@ from tonnage.cli.options.types import (
     number,
     parse_usd,
 )
-from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output.plan import (
     MOST_NODES,
     explanation_lines,
@@ -200,7 +200,7 @@ def plan(
         measured_only=offers.measured,
         all_sizes=every,
     )
-    try:
+    with usage_errors(PlanError):
         if explain is not None:
             offer = require_offer("--explain", catalogs, explain)
             of_provider = [each for each in catalogs if each.provider == offer.provider]
@@ -212,8 +212,6 @@ def plan(
             )
             return
         made = make_plan(request, catalogs, profiles)
-    except PlanError as error:
-        raise core.UsageError(str(error)) from error
     if survey:
         print_survey(made, limits.budget, as_json)
     elif not made.candidates:

@@ -13,7 +13,7 @@ from tonnage.base import core, formatting
 from tonnage.cli.options.inputs import load_all, load_run_records, measurement_files
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import Argument, Json, Option, Switch
-from tonnage.cli.options.validate import refuse_suffix
+from tonnage.cli.options.validate import refuse_suffix, usage_errors
 
 if TYPE_CHECKING:
     from tonnage.base.records.calibration import Calibration
@@ -73,7 +73,7 @@ def profile(
     assigned = _assignments(offer or [], catalogs)
     runs, measured = load_run_records(paths)
     measurements = load_all(measurement_files(measured)) if measured or not runs else []
-    try:
+    with usage_errors(OfferError, prefix="--offer "):
         made = build_profile(
             measurements,
             advertised_rates(catalogs),
@@ -84,8 +84,6 @@ def profile(
             volumes=volumes,
             placement=placement,
         )
-    except OfferError as error:
-        raise core.UsageError(f"--offer {error}") from error
     if not made.offers:
         reason = made.left_out[0].why if made.left_out else "there is no trial"
         raise core.UsageError(f"no profile can be made: {reason}")

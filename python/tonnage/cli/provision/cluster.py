@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from tonnage.base import core, formatting
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option
+from tonnage.cli.options.validate import usage_errors
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
@@ -117,10 +118,8 @@ def _find(
     from tonnage.provision.aws.ec2 import Ec2, default_region
     from tonnage.provision.aws.status import read_launch_record
 
-    try:
+    with usage_errors(RecordError, hint=": give the launch's name, and --region"):
         known = read_launch_record(which) if which else None
-    except RecordError as error:
-        raise core.UsageError(f"{error}: give the launch's name, and --region") from error
     if known:
         record, file = known
         return Ec2(record.region), record.name, record, file

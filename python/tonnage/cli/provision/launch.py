@@ -25,7 +25,12 @@ from tonnage.cli.options.types import (
     Time,
     parse_usd,
 )
-from tonnage.cli.options.validate import refuse_files, refuse_non_empty, refuse_unknown
+from tonnage.cli.options.validate import (
+    refuse_files,
+    refuse_non_empty,
+    refuse_unknown,
+    usage_errors,
+)
 from tonnage.cli.output.launch import price_lines, print_requests, ready_lines
 from tonnage.cli.provision.order import (
     find_wheel,
@@ -177,15 +182,12 @@ def launch(
         )
     refuse_unknown("--purchase", [rent.purchase], PURCHASES)
     is_spot = (rent.purchase or made.settings.get("purchase")) == "spot"
-    try:
+    prefix = f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): "
+    with usage_errors(ExportError, PriceError, prefix=prefix):
         order = order_from_plan(made, chosen, is_spot, account.account, rent.lifetime, catalog)
         if dry_run:
             print_requests(order, rent.budget, as_json)
             return
-    except (ExportError, PriceError) as error:
-        raise core.UsageError(
-            f"{chosen.nodes} x {chosen.offer} ({chosen.layout}): {error}"
-        ) from error
     refuse_missing_account(order)
     if out:
         refuse_files("--output", [out])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.planning import load_catalogs
+from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.plan.emit import offer_of
 
 if TYPE_CHECKING:
@@ -61,12 +62,9 @@ def order_from_plan(
 def refuse_bad_range(given: str | None) -> None:
     if given is None:
         return
-    try:
+    hint = ": give a range of addresses, like 203.0.113.7/32"
+    with usage_errors(ValueError, prefix=f"--ssh-from {given}: ", hint=hint):
         ipaddress.ip_network(given)
-    except ValueError as error:
-        raise core.UsageError(
-            f"--ssh-from {given}: {error}: give a range of addresses, like 203.0.113.7/32"
-        ) from None
 
 
 def refuse_missing_account(order: LaunchOrder) -> None:
