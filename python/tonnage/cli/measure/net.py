@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,8 +13,8 @@ from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
 from tonnage.cli.measure.cluster import measure_and_print
 from tonnage.cli.measure.options import REPETITIONS, ClusterOptions, RepetitionOptions, Seed
+from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.cluster import refuse_without_ray
-from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.types import (
     Count,
@@ -28,12 +28,8 @@ from tonnage.cli.options.types import (
 )
 from tonnage.cli.options.validate import refuse_memory, refuse_without
 from tonnage.cli.output.cluster_measurement import network_lines
-from tonnage.cli.output.trials import Details, print_trials
+from tonnage.cli.output.trials import Details
 from tonnage.model.analysis.cpu_cost import network_cost
-
-if TYPE_CHECKING:
-    from tonnage.measure.net.cluster import ClusterNetSettings
-    from tonnage.measure.net.local import NetSettings
 
 LEAST_BLOCK_BYTES = 1 << 10
 MOST_BLOCK_BYTES = 1 << 30
@@ -137,15 +133,16 @@ def measure_net(
     """
     if options.cluster is not None:
         here_only = {
-            "--endpoints": endpoints is not None,
+            "--endpoints": endpoints,
             "--one-way": one_way,
             "--namespaces": namespaces,
-            "--rate": rate is not None,
-            "--until-confidence": repetition.until_confidence is not None,
+            "--rate": rate,
+            "--until-confidence": repetition.until_confidence,
         }
-        for flag in [flag for flag, is_given in here_only.items() if is_given]:
+        for flag in [flag for flag, value in here_only.items() if value]:
             raise core.UsageError(f"{flag} is for one machine: leave out --cluster, or {flag}")
-        from tonnage.measure.net.cluster import ClusterNetSettings
+        refuse_without_ray()
+        from tonnage.measure.net.cluster import ClusterNetSettings, measure_cluster_net
 
         of_cluster = ClusterNetSettings(
             connections=tuple(connections or CLUSTER_CONNECTIONS),
@@ -155,9 +152,14 @@ def measure_net(
             rounds=repetition.repetitions or REPETITIONS,
             seed=seed,
         )
-        _measure_on_cluster(of_cluster, options)
+        out = options.directory("net")
+        measure = partial(measure_cluster_net, out=out, settings=of_cluster, **options.request)
+        measure_and_print(
+            options.cluster, out, "net", measure, options.as_json, more_lines=network_lines
+        )
         return
     from tonnage.measure.net.local import NetSettings
+    from tonnage.measure.net.local import measure_net as measure_here
 
     refuse_without("--cluster", {"--sizes": sizes})
     if connections and len(connections) > 1:
@@ -175,37 +177,20 @@ def measure_net(
         namespaces=namespaces,
         rate_bits_per_second=rate,
     )
-    _measure_here(settings, options)
-
-
-def _measure_here(settings: NetSettings, options: ClusterOptions) -> None:
-    from tonnage.measure.net.local import measure_net as measure
-
     refuse_memory(
         f"--block {formatting.memory(settings.block_bytes)} for that many connections needs "
         f"{formatting.memory(settings.memory_bytes)},",
         settings.memory_bytes,
         "give less, or fewer --endpoints or --connections",
     )
-    out = options.directory("net")
-    most_seconds = settings.rounds * (STARTING_SECONDS + settings.seconds)
-    with core.Progress("measuring", 0, most_seconds) as progress:
-        results = measure(
-            out, settings, command=command_line(), labels=options.labels, on_progress=progress
-        )
-        print_trials(results, out, options.as_json, _cpu_details)
-
-
-def _measure_on_cluster(settings: ClusterNetSettings, options: ClusterOptions) -> None:
-    refuse_without_ray()
-    from tonnage.measure.net.cluster import measure_cluster_net
-
-    assert options.cluster is not None
-    out = options.directory("net")
-    measure = partial(measure_cluster_net, out=out, settings=settings, **options.request)
-    measure_and_print(
-        options.cluster, out, "net", measure, options.as_json, more_lines=network_lines
+    suite = Suite(
+        kind="net",
+        work=lambda _: partial(measure_here, settings=settings),
+        settings=asdict(settings),
+        total_seconds=settings.rounds * (STARTING_SECONDS + settings.seconds),
+        details=_cpu_details,
     )
+    run_suite(suite, options)
 
 
 def _cpu_details(measurement: Measurement) -> Details:
