@@ -63,12 +63,9 @@ def split_read_write(directories: tuple[Path, ...]) -> tuple[tuple[Path, ...], t
 
 @dataclass(frozen=True)
 class DiskSettings:
-    """What to measure, and for how long."""
-
     read: tuple[Path, ...]
-    """Directories to read, one per device."""
+    """Directories to read; like those to write, one per device."""
     write: tuple[Path, ...]
-    """Directories to write, one per device."""
     modes: tuple[str, ...]
     """Of ``MODES``: write only, read only, both at once, neither (the harness alone)."""
     rounds: int
@@ -78,9 +75,7 @@ class DiskSettings:
     size_bytes: int
     """Also the size of the data that is written, before the first trial, to be read."""
     memory_bytes: int
-    """Memory as the sort would have it."""
     until_confidence: float | None = None
-    """See `tonnage.measure.trial.repetition`."""
 
     def for_node(self, node: str) -> DiskSettings:
         """The settings for one node of a cluster, with its own order of the modes."""
@@ -89,7 +84,6 @@ class DiskSettings:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """The settings as they are written to the measurement."""
         places = {
             name: [str(path.resolve()) for path in paths]
             for name, paths in (("read", self.read), ("write", self.write))
@@ -109,21 +103,7 @@ def measure_disk(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
-
-    They are recorded round by round, since the data to read is written anew for each.
-
-    Args:
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called with bytes; the first ``size_bytes`` are the data to read.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings, or a directory cannot be used.
-        RunError: A device failed; completed rounds are in ``out``, also after Ctrl-C.
-    """
+    """Yield the missing trials, round by round: each round writes anew what it reads."""
     with open_session(
         out,
         "disk",
@@ -149,12 +129,7 @@ def run_disk_rounds(
     command: list[str],
     on_progress: core.OnProgress | None = None,
 ) -> Measurement:
-    """Run all rounds at once, as part of something else; nothing is written to file.
-
-    Raises:
-        UsageError: A directory cannot be used, or has too little free space.
-        RunError: A device failed.
-    """
+    """Run all rounds at once, as part of something else; nothing is written to file."""
     began = utc_now()
     trials = _run_trials(settings, [*settings.modes] * settings.rounds, 0, on_progress)
     measurement = Measurement(
@@ -254,7 +229,6 @@ def _page_cache(trials: Sequence[Trial]) -> str:
 
 
 def _with_metric(trial: Trial, activity: SystemActivity) -> Trial:
-    """The trial with its metric; the harness alone has none."""
     if trial.name not in OPERATIONS:
         return trial
     modes = trial.phase.disk_modes

@@ -44,8 +44,6 @@ PREPARING_THREADS = 4
 
 @dataclass(frozen=True)
 class ObjectSettings:
-    """What to measure, and for how long."""
-
     bucket: str
     prefix: str
     """The folder for objects, or empty. The measurement has a folder of its own in it."""
@@ -58,24 +56,20 @@ class ObjectSettings:
     rounds: int
     """Trials of each kind; with ``until_confidence``, at most."""
     until_confidence: float | None
-    """See `tonnage.measure.trial.repetition`."""
     objects: int
     """How many objects are prepared to get chunks from."""
     object_bytes: int
     seed: int
 
     def for_node(self, node: str) -> ObjectSettings:
-        """The settings for one node of a cluster, with its own seed."""
         return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
     def prepared_bytes(self) -> int:
-        """The size of the objects that are prepared to be got."""
         return self.objects * self.object_bytes if "get" in self.operations else 0
 
     @property
     def trial_kinds(self) -> list[TrialKind]:
-        """Each operation with each chunk size that it allows and each number of threads."""
         return [
             TrialKind(operation, threads, chunk_bytes)
             for operation in self.operations
@@ -90,7 +84,6 @@ class ObjectSettings:
 
     @property
     def max_duration_seconds(self) -> float:
-        """The longest that all trials can take."""
         return self.rounds * len(self.trial_kinds) * self.seconds
 
 
@@ -105,7 +98,6 @@ class Knee:
 
 
 def trial_order(settings: ObjectSettings, completed: Sequence[Trial]) -> Iterator[TrialSpec]:
-    """The trials in order; ``completed`` grows meanwhile and decides what follows."""
     return repetition.trial_specs(
         "object", settings.trial_kinds, settings.repetition_plan, completed
     )
@@ -150,19 +142,7 @@ def measure_object(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
-
-    Args:
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called with bytes; the first are the objects to get.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings, or the store denies access.
-        RunError: The store failed; completed trials are in ``out``, also after Ctrl-C.
-    """
+    """Yield the trials that are not in ``out`` yet, and finally the measurement."""
     with open_session(
         out,
         "object",
@@ -252,7 +232,6 @@ def build_trial(
     began_at: str,
     system_activity: SystemActivity | None = None,
 ) -> Trial:
-    """Make a trial from the core's report of requests."""
     phase = stage_stats.phase_record(outcome["phases"][0])
     cpu = sum(stage.cpu_seconds for stage in phase.stages)
     moved = next(stage for stage in phase.stages if stage.kind in ("get", "put"))
@@ -275,11 +254,7 @@ def build_trial(
 
 
 def build_metric(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpec) -> Metric:
-    """Turn the core's report of requests into a metric, in the vocabulary of all tools.
-
-    ``errors`` counts those of the store and the network by kind, ``retries`` the requests that were
-    repeated for them. Both include the warm-up.
-    """
+    """Turn the core's report into a metric; ``errors`` and ``retries`` include the warm-up."""
     chunk_bytes, rate = config["chunk_bytes"], outcome["operations_per_second"]
     first_byte, is_get = latency_from_report(outcome["first_byte"]), step.operation == "get"
     return Metric(
@@ -309,7 +284,6 @@ def build_metric(outcome: dict[str, Any], config: dict[str, Any], step: TrialSpe
 
 
 def _size(count: int) -> str:
-    """A size like 4MiB, or plain bytes."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count and not count % (1 << power):
             return f"{count >> power}{unit}"

@@ -35,8 +35,6 @@ LONGEST_SLEEP_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class OverTimeSettings:
-    """What to measure, and when."""
-
     operations: tuple[str, ...]
     outstanding: int
     every_seconds: float
@@ -48,17 +46,14 @@ class OverTimeSettings:
     seed: int
 
     def for_node(self, node: str) -> OverTimeSettings:
-        """The settings for one node of a cluster, with its own seed."""
         return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
     def slots(self) -> int:
-        """The number of slots."""
         return max(1, int(self.for_seconds / self.every_seconds))
 
     @property
     def memory_bytes(self) -> int:
-        """The size of the largest trial's buffers."""
         return max(buffer_bytes(operation, self.outstanding) for operation in self.operations)
 
 
@@ -71,20 +66,9 @@ def measure_over_time(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the trials of the slots that are left: yields each, and finally the measurement.
+    """Yield the trials of the slots that are left, and finally the measurement.
 
-    Args:
-        directory: Where the test file is written, at the start and at each resumption; it is
-            removed at the end.
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called with bytes; the first ``file_bytes`` are those of the test file.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        RunError: The device failed; completed trials are in ``out``, also after Ctrl-C.
+    The test file is written to ``directory`` at the start and at each resumption.
     """
     with (
         open_session(

@@ -12,8 +12,7 @@ from tonnage.base.core.errors import UsageError
 def require_free_space(needs: Iterable[tuple[Path, int]], purpose: str) -> None:
     """Raise `UsageError` if a device has less free space than its directories need together.
 
-    ``needs`` pairs directories with bytes; directories that do not exist are skipped. ``purpose``
-    names the work in the message.
+    ``needs`` pairs directories with bytes; directories that do not exist are skipped.
     """
     devices: dict[int, tuple[Path, int]] = {}
     for directory, size in needs:

@@ -20,10 +20,7 @@ class UsageError(Exception):
 
 
 class RunError(Exception):
-    """A run failed (the command's exit code 1).
-
-    Where it failed, if known: the stage, the file, and the byte offset in it.
-    """
+    """A run failed (the command's exit code 1); where, if known: stage, file and byte offset."""
 
     def __init__(
         self,

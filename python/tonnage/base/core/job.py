@@ -45,13 +45,7 @@ def offset_progress(done: int, on_progress: OnProgress | None) -> OnProgress | N
 
 
 def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
-    """Run the core's job ``name`` to its end and return its outcome.
-
-    Raises:
-        UsageError: Arguments or input cannot be used; nothing was started.
-        RunError: The job failed.
-        KeyboardInterrupt: Ctrl-C; the job has cleaned up by then.
-    """
+    """Run the core's job ``name``; `UsageError` before anything is started, `RunError` later."""
     job = _core.Job(name, _as_json(config))
     try:
         while not job.wait(POLL_SECONDS):
@@ -67,8 +61,7 @@ def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None
 class BackgroundJob:
     """A job that runs while this thread does something else, until the context ends.
 
-    If the context ends with an exception, the job is cancelled; otherwise it is awaited. A failure
-    of the job, which closes its gate (`GateClosed`), is raised as `UsageError` or `RunError`.
+    An exception cancels it. Its failure closes its gate (`GateClosed`) and is raised at the end.
     """
 
     def __init__(

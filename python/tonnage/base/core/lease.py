@@ -31,8 +31,6 @@ GONE = (errno.ENOENT, errno.ESTALE)
 
 
 class Lease:
-    """One user's lease on a directory; see `hold_lease`."""
-
     def __init__(self, room: Path, holder: str) -> None:
         self._room, self._file = room, room / f"{PREFIX}{holder}"
         self.known_holders: set[str] | None = None
@@ -63,14 +61,8 @@ class Lease:
 def create_leased_dir(setting: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
     """Create a directory under ``parent`` that nobody holds yet; remove expired ones.
 
-    Args:
-        setting: Names ``parent`` in error messages.
-        parent: An existing directory.
-        prefix: Start of the names of such directories.
-        on_wait: Called now and then while it is unclear whether an existing one has expired.
-
-    Raises:
-        UsageError: ``parent`` is not writable.
+    ``on_wait`` is called now and then while it is unclear whether another one has expired.
+    ``setting`` names ``parent`` in errors: `UsageError` if it is not writable.
     """
     try:
         room = parent / f"{prefix}{secrets.token_hex(8)}"
@@ -86,10 +78,7 @@ def create_leased_dir(setting: str, parent: Path, prefix: str, on_wait: Callable
 
 @contextmanager
 def hold_lease(room: Path, holder: str) -> Iterator[Lease]:
-    """Hold a lease on ``room``, a directory made by `create_leased_dir` on any machine.
-
-    ``holder`` is a name that no other user of the directory has.
-    """
+    """Hold a lease on a directory of `create_leased_dir`; ``holder`` is its user's unique name."""
     lease = Lease(room, holder)
     lease.acquire()
     try:
@@ -113,13 +102,11 @@ def _has_expired(other: Path, reference: Path, on_wait: Callable[[], None]) -> b
 
 
 def _last_touched(room: Path) -> float | None:
-    """When the directory or a lease in it was last touched; ``None`` if it is gone."""
     stamps = [_timestamp(room), *map(_timestamp, _leases(room))]
     return max((stamp for stamp in stamps if stamp is not None), default=None)
 
 
 def _leases(room: Path) -> list[Path]:
-    """The leases in a directory; none if another holder has just removed it."""
     try:
         return [room / name for name in os.listdir(room) if name.startswith(PREFIX)]
     except OSError as error:

@@ -7,26 +7,18 @@ import time
 from typing import Any
 
 SHOW_AFTER_SECONDS = 1.0
-"""Nothing is shown before this."""
 PLAIN_EVERY_SECONDS = 5.0
 """How often a line is written where standard error is not a terminal."""
 
 
 class Progress:
-    """A bar on a terminal, otherwise a line now and then.
-
-    Use it as a context manager around a job that moves a known number of bytes, runs for a known
-    time, or does one after the other::
+    """A bar on a terminal, otherwise a line now and then, while a job runs::
 
         with Progress("sorting", total_bytes) as progress:
             run("sort", config, progress)
 
-    A job that processes items passes their number with each call.
-
-    Args:
-        label: What is being done.
-        total_bytes: How many bytes are to be moved.
-        total_seconds: How long the job continues at most after moving them.
+    ``total_seconds`` is how long the job continues at most after moving the bytes. A job that
+    processes items passes their number with each call.
     """
 
     def __init__(self, label: str, total_bytes: int = 0, total_seconds: float = 0.0) -> None:
@@ -80,15 +72,13 @@ class Progress:
             print(f"{self._name}: {text}", file=sys.stderr)
 
     def update(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` bytes are done."""
         self._total = total
         self(done)
 
     def update_round(self, number: int, most: int | None, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` bytes of round ``number`` (from 1) are done.
 
-        ``most`` is the largest number of rounds: with it the time left is that of all rounds,
-        without it that of this round.
+        The time left is that of ``most`` rounds; if their number is unknown, that of this round.
         """
         now = time.monotonic()
         if self._first is None:

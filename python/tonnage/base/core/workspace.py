@@ -15,18 +15,10 @@ from tonnage.base.core.errors import UsageError
 
 @contextmanager
 def workspace(setting: str | None, parent: Path, prefix: str) -> Iterator[Path]:
-    """Create a locked directory under ``parent`` and remove it afterwards.
+    """Create a locked directory under ``parent``; remove it afterwards, unless it was renamed.
 
-    Directories that killed commands left behind are removed first. Rename whatever is to stay.
-
-    Args:
-        setting: Names ``parent`` in error messages.
-        parent: An existing directory.
-        prefix: Start of the directory's name; the process id follows.
-
-    Raises:
-        UsageError: ``parent`` is not writable, or another command removed the new directory
-            as a leftover.
+    Directories that killed commands left behind are removed first. ``setting`` names ``parent`` in
+    errors: `UsageError` if it is not writable, or another command is cleaning up there.
     """
     try:
         for leftover in parent.glob(f"{glob.escape(prefix)}*"):

@@ -29,14 +29,7 @@ QUEUE_OPTIONS = (
 
 
 class ActivityMonitor:
-    """Reads the kernel's counters on entering and on leaving.
-
-    Use it as::
-
-        with ActivityMonitor("vda") as monitor:
-            ...
-        monitor.activity    # of the machine and of these devices together, meanwhile
-    """
+    """Reads the kernel's counters on entering and on leaving; ``activity`` is what they rose by."""
 
     def __init__(self, *devices: str) -> None:
         self._devices = devices
@@ -70,10 +63,7 @@ class ActivityMonitor:
 def activity_during(
     phase: Phase, devices: Sequence[str], sampler: MachineSampler
 ) -> SystemActivity:
-    """The activity during one phase of a job, from samples taken during the whole job.
-
-    Counters are interpolated linearly between samples. The job began when the sampler did.
-    """
+    """The activity during one phase, interpolated linearly; job and ``sampler`` began together."""
     times = [phase.began_seconds, phase.began_seconds + phase.seconds]
 
     def increase(seconds: Sequence[float], values: Sequence[float]) -> float:
@@ -109,7 +99,6 @@ def activity_during(
 
 
 def queue_options(device: str) -> dict[str, str]:
-    """The kernel's settings of the device's queue; empty if it has none."""
     queue = queue_dir(device)
     options = {}
     for name in QUEUE_OPTIONS:

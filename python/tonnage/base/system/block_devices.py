@@ -26,18 +26,13 @@ MOUNT_OPTIONS = {"xfs": "noatime", "ext4": "noatime", "btrfs": "noatime,nodatasu
 
 
 class Mount(NamedTuple):
-    """A mounted file system."""
-
     source: str
     file_system: str
     options: str
 
 
 def devices_of(directory: Path) -> list[str]:
-    """The kernel's names of all block devices that hold ``directory``.
-
-    If there are none to be seen: its device number, for which the kernel has no counters.
-    """
+    """Block devices that hold ``directory``; if none is visible, its device number."""
     number = directory.stat().st_dev
     numbers = f"{os.major(number)}:{os.minor(number)}"
     device = NUMBERED / numbers
@@ -47,7 +42,6 @@ def devices_of(directory: Path) -> list[str]:
 
 
 def mount_of(directory: Path) -> Mount:
-    """The mount that holds ``directory``."""
     mount, longest = Mount("unknown", "unknown", ""), -1
     resolved = str(directory.resolve())
     # A path may not be text.

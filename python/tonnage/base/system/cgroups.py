@@ -44,13 +44,9 @@ NO_LIMIT = 10**15
 
 
 def group_dir(mounts: str, kind: str, controller: str, group: str) -> Path | None:
-    """The directory of a group, if its hierarchy is mounted.
+    """The directory of ``group``, if its hierarchy is mounted; ``mounts`` is the text of mountinfo.
 
-    Args:
-        mounts: The text of ``/proc/self/mountinfo``.
-        kind: The file system: ``cgroup`` or ``cgroup2``.
-        controller: A controller of the hierarchy; empty for any.
-        group: The group's path within the hierarchy.
+    ``kind`` is ``cgroup`` or ``cgroup2``; an empty ``controller`` means any.
     """
     for line in mounts.splitlines():
         fields, _, source = line.partition(" - ")
@@ -91,11 +87,7 @@ def write_setting(file: Path, text: str) -> Command:
 
 
 def kill_all(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
-    """Kill all processes in these groups but the ``spared`` ones, and wait until they are gone.
-
-    Raises:
-        RunError: A process does not end.
-    """
+    """Kill all processes in these groups but the ``spared``; `RunError` if one does not end."""
     groups, spared_pids = list(directories), set(spared)
     deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
     while pids := processes_in(groups) - spared_pids:
@@ -129,8 +121,6 @@ def memory_limit() -> int | None:
 
 @dataclass(frozen=True)
 class GroupUsage:
-    """What the processes of a group have used."""
-
     cpu_seconds: float | None = None
     reads: int | None = None
     writes: int | None = None
@@ -153,7 +143,6 @@ class MonitoredGroup:
         return [directory / "cgroup.procs" for directory in self.directories]
 
     def members(self) -> list[int]:
-        """The processes in it, and in groups that they made in it."""
         return sorted(processes_in(self.directories[:1]))
 
     def usage(self) -> GroupUsage:
@@ -168,11 +157,7 @@ class MonitoredGroup:
 
 
 def make_monitored_group(proc: Path = PROC) -> MonitoredGroup:
-    """Make a new group, after removing those of processes that were killed.
-
-    Raises:
-        OSError: It is not allowed here, or no hierarchy is mounted.
-    """
+    """Make a new group, and remove those of killed processes; `OSError` if that is refused."""
     version, parents = own_groups(
         (proc / "self" / "cgroup").read_text(), (proc / "self" / "mountinfo").read_text()
     )
@@ -194,7 +179,6 @@ def make_monitored_group(proc: Path = PROC) -> MonitoredGroup:
 
 
 def remove_stale_groups(parent: Path, proc: Path = PROC) -> None:
-    """Remove the monitored groups in ``parent`` whose maker has ended."""
     for directory in parent.glob(f"{MONITORED_PREFIX}-*-*"):
         name = re.fullmatch(rf"{MONITORED_PREFIX}-(\d+)-(\d+)", directory.name)
         maker = read_process(int(name[1]), proc) if name else None
@@ -203,12 +187,7 @@ def remove_stale_groups(parent: Path, proc: Path = PROC) -> None:
 
 
 def own_groups(membership: str, mounts: str) -> tuple[int, list[Path]]:
-    """The cgroup version that counts I/O, and the directories of this process's groups.
-
-    Args:
-        membership: The text of ``/proc/self/cgroup``.
-        mounts: The text of ``/proc/self/mountinfo``.
-    """
+    """The cgroup version that counts I/O, and this process's groups, from its ``/proc`` texts."""
     v1: list[Path | None] = []
     v2: list[Path | None] = []
     for line in membership.splitlines():
@@ -222,10 +201,7 @@ def own_groups(membership: str, mounts: str) -> tuple[int, list[Path]]:
 
 
 def _enable_io_counters(directory: Path) -> None:
-    """Make blkio (v1) count the I/O of each device, if this is one of its groups.
-
-    A blkio group is not held to its parent's limits, so it gets a copy of those.
-    """
+    """Make blkio (v1) count I/O. A group is not held to its parent's limits, so copy them."""
     for limit in directory.glob("blkio.throttle.*s_device"):
         inherited = (_text(directory.parent / limit.name) or "").splitlines()
         limited = {line.split()[0] for line in inherited}

@@ -16,7 +16,6 @@ from pathlib import Path
 from tonnage.base.system.undo_journal import Command
 
 NAMESPACES = Path("/run/netns")
-"""Where ``ip netns`` keeps them."""
 NETWORK = "198.18"
 """First half of the addresses reserved for benchmarks (RFC 2544)."""
 

@@ -19,7 +19,6 @@ from tonnage.base.system.procfs import PROC, TICKS
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SIGCHLD_BIT = 1 << 16
-"""SIGCHLD in a signal mask."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class ResourceUsage:
         )
 
     def at_least(self, floor: ResourceUsage) -> ResourceUsage:
-        """The larger of both, counter by counter."""
         return ResourceUsage(
             max(self.cpu_seconds, floor.cpu_seconds),
             max(self.read_bytes, floor.read_bytes),
@@ -60,8 +58,6 @@ class ResourceUsage:
 
 @dataclass(frozen=True)
 class Process:
-    """The state of a process."""
-
     pid: int
     name: str
     parent: int
@@ -112,12 +108,7 @@ def all_processes(proc: Path = PROC) -> dict[int, Process]:
 
 
 def resource_usage(pid: int, cpu_seconds: float, proc: Path = PROC) -> ResourceUsage:
-    """The usage of a process, with the I/O of its threads and of children it waited for.
-
-    Raises:
-        PermissionError: It belongs to another user.
-        OSError: It has ended.
-    """
+    """A process's usage; `PermissionError` if it is another user's, `OSError` if it has ended."""
     lines = (proc / str(pid) / "io").read_text().splitlines()
     counters = {name: int(value) for name, _, value in (line.partition(":") for line in lines)}
     return ResourceUsage(

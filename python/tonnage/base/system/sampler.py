@@ -17,14 +17,7 @@ EVERY_SECONDS = 0.25
 
 
 class MachineSampler:
-    """Samples the kernel's counters between entering and leaving.
-
-    Use it as::
-
-        with MachineSampler(["vda"]) as sampler:
-            ...
-        sampler.devices, sampler.host    # columns, for `records.write_table`
-    """
+    """Samples the kernel's counters until left; ``devices`` and ``host`` are columns of tables."""
 
     def __init__(self, devices: list[str]) -> None:
         self._names = set(devices)

@@ -65,10 +65,7 @@ class Change:
 
 
 class UndoJournal:
-    """The changes in effect and how to undo them.
-
-    ``owner`` is the command to run again if undoing fails, for messages.
-    """
+    """The changes in effect, and how to undo them; ``owner`` is the command to run again."""
 
     def __init__(self, file: Path, execute: Execute, owner: str) -> None:
         self._file = file
@@ -77,12 +74,9 @@ class UndoJournal:
         self._undos = _read(file)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make ``changes``, which stay in effect until they are undone.
+        """Make ``changes``, which stay in effect until undone, also if a later one fails (`RunError`).
 
         A change is requested after the one before it was made, so it may depend on it.
-
-        Raises:
-            RunError: A change failed; those before it stay in effect.
         """
         for change in changes:
             self._write([*self._undos, *change.undos])
@@ -90,11 +84,7 @@ class UndoJournal:
 
     @contextmanager
     def applied(self, changes: Iterable[Change]) -> Iterator[None]:
-        """Make ``changes`` and undo them when the context ends; see `apply`.
-
-        Raises:
-            RunError: A change failed, or could not be undone.
-        """
+        """Make ``changes`` and undo them when the context ends; `RunError` if either fails."""
         before = len(self._undos)
         try:
             self.apply(changes)
@@ -103,11 +93,7 @@ class UndoJournal:
             self.undo(before)
 
     def undo(self, keep: int = 0) -> None:
-        """Undo all but the ``keep`` oldest changes.
-
-        Raises:
-            RunError: One could not be undone; it stays in the journal, with all before it.
-        """
+        """Undo all but the ``keep`` oldest changes; one that fails stays (`RunError`)."""
         for undo in reversed(self._undos[keep:]):
             self._undo(undo)
         self._write(self._undos[:keep])
@@ -144,13 +130,9 @@ class UndoJournal:
 
 @contextmanager
 def open_journal(room: Path, owner: str) -> Iterator[UndoJournal]:
-    """Open the journal in the directory ``room`` after undoing what a killed process left.
+    """Open the journal in ``room`` after undoing what a killed process left; remove it afterwards.
 
-    The room is removed afterwards; ``owner`` is the command that it belongs to.
-
-    Raises:
-        UsageError: Another process holds the room.
-        RunError: A leftover change could not be undone.
+    Raises `UsageError` if another process holds it, `RunError` if a leftover cannot be undone.
     """
     with locked_room(room, owner) as lock:
         journal = UndoJournal(room / "journal.json", partial(run_command, lock), owner)
@@ -168,13 +150,8 @@ def open_journal(room: Path, owner: str) -> Iterator[UndoJournal]:
 def locked_room(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterator[int]:
     """Lock the directory ``room``, created if need be, and give its descriptor.
 
-    Args:
-        room: Whoever holds the lock may remove it.
-        owner: The command that the room belongs to.
-        patience_seconds: How long to wait for another process.
-
-    Raises:
-        UsageError: Another process holds the lock.
+    The holder may remove the room. Raises `UsageError` if another process of the command ``owner``
+    holds the lock for longer than ``patience_seconds``.
     """
     deadline = time.monotonic() + patience_seconds
     while True:

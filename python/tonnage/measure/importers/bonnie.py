@@ -54,7 +54,6 @@ _BLOCK = 8192  # bonnie++'s chunk by default.
 
 
 def matches(text: str) -> bool:
-    """Whether a line of the text is a bonnie++ result."""
     return any(_is_result(line) for _, line in lines(text))
 
 

@@ -79,12 +79,7 @@ _INSTEAD = {
 
 
 def read(path: Path) -> list[Metric]:
-    """Read the metrics of a file that another tool wrote; there is at least one.
-
-    Raises:
-        UnreadableFile: The tool is unknown, or the file is incomplete; the message is one line and
-            says what was expected, and where.
-    """
+    """Read a file's metrics, at least one; `UnreadableFile` says what was expected, and where."""
     try:
         return _from_text(_text(_content(path)), path)
     except UnreadableFile as why:
@@ -94,11 +89,7 @@ def read(path: Path) -> list[Metric]:
 
 
 def to_measurement(path: Path, metrics: list[Metric], *, command: list[str]) -> Measurement:
-    """Make a measurement of a file's metrics.
-
-    Its id is a hash of the content: the same file, under any name and at any time, is the same
-    measurement.
-    """
+    """Make a measurement; its id is a hash of the content, whatever the file's name and time."""
     tools = sorted({metric.source.tool for metric in metrics})
     measurement = Measurement(
         id=f"import-{hashlib.sha256(_content(path)).hexdigest()[:IDENTITY_DIGITS]}",
@@ -116,7 +107,6 @@ def to_measurement(path: Path, metrics: list[Metric], *, command: list[str]) -> 
 
 
 def _content(path: Path) -> bytes:
-    """The file's uncompressed content."""
     try:
         with path.open("rb") as file:
             content = _limited(file.read)

@@ -46,8 +46,6 @@ _PHASES = {
 
 
 class _Phase(NamedTuple):
-    """What both formats state about a phase."""
-
     name: str
     version: str | None
     command: str | None
@@ -69,8 +67,6 @@ class _Phase(NamedTuple):
 
 
 class _Rates(NamedTuple):
-    """The results of a phase."""
-
     entries: float | None
     operations: float | None
     bandwidth: float | None
@@ -79,12 +75,10 @@ class _Rates(NamedTuple):
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is elbencho's JSON."""
     return "phase_type" in document and "last_done" in document
 
 
 def matches_csv(text: str) -> bool:
-    """Whether this is elbencho's CSV."""
     return any(line.startswith(_CSV_HEADER) for _, line in lines(text))
 
 

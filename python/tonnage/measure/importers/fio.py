@@ -107,7 +107,6 @@ class _Job:
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is fio's JSON."""
     return "fio version" in document or "client_stats" in document
 
 
@@ -137,7 +136,6 @@ def _last_states(documents: list[JsonValue]) -> list[JsonValue]:
 
 
 def _is_later(document: JsonValue, before: JsonValue) -> bool:
-    """Whether every job has run for longer than before."""
     now = [job.optional_number("elapsed") for job in _jobs(document).items()]
     then = [job.optional_number("elapsed") for job in _jobs(before).items()]
     pairs = list(zip(now, then, strict=True))

@@ -21,7 +21,6 @@ Bins = list[tuple[int, int]]
 
 
 def value_of(index: int) -> int:
-    """The value of a bin."""
     if index < _PLACES << 1:
         return index
     error_bits = (index >> _BITS) - 1
@@ -31,8 +30,7 @@ def value_of(index: int) -> int:
 def values(bins: int) -> tuple[list[int], str] | None:
     """The values of this number of bins in order, and the fio version ("2", "3") that has it.
 
-    Logs can merge two, four ... bins into one, whose value is that of the middle one. None if no
-    version has this number.
+    Logs can merge two, four ... bins into one, whose value is that of the middle one.
     """
     for fio, groups in GROUPS.items():
         for coarse in range(_MOST_COARSE + 1):
@@ -45,13 +43,10 @@ def values(bins: int) -> tuple[list[int], str] | None:
 def percentile(
     bins: Bins, percent: float, samples: int | None = None, *, extended: bool = True
 ) -> int | None:
-    """A percentile as fio computes it.
+    """A percentile as fio computes it, from values in rising order with their numbers of samples.
 
-    Args:
-        bins: Values in rising order, each with its number of samples.
-        percent: More than 0, at most 100.
-        samples: The number of samples, if fio states it; otherwise the sum of the bins.
-        extended: Compare in x86's long doubles, as fio 3.14 and later; otherwise in doubles.
+    ``samples`` is the sum that fio states, if any. ``extended`` compares in x86's long doubles, as
+    fio 3.14 and later do; otherwise in doubles.
     """
     total = sum(count for _, count in bins) if samples is None else samples
     if not total:

@@ -46,7 +46,6 @@ class _Line(NamedTuple):
 
 
 def matches(text: str, name: str) -> bool:
-    """Whether a text with this file name is a fio log."""
     return _kind(name) is not None and looks_like_one(text)
 
 
@@ -57,7 +56,6 @@ def looks_like_one(text: str) -> bool:
 
 
 def read(text: str, name: str) -> list[Metric]:
-    """One metric for each direction in the log."""
     kind = _kind(name) or ""
     read_kind = _from_histogram if kind.endswith("hist") else _from_values
     found = read_kind(kind, text, PurePath(name).name)
@@ -257,7 +255,6 @@ def _is_windowed(entries: list[_Line]) -> bool:
 
 
 def _moved(entries: list[_Line]) -> dict[str, Any]:
-    """The rates and the block size of single operations."""
     blocks = {line.block for line in entries}
     last = max(line.seconds for line in entries)
     return {

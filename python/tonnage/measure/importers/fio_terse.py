@@ -30,7 +30,6 @@ _MOST_LAST_FIELDS = 3
 
 
 def matches(text: str) -> bool:
-    """Whether a line of the text is fio's terse output."""
     return any(_LINE.match(line) for _, line in lines(text))
 
 
@@ -86,8 +85,6 @@ def _check_rest(fields: list[str], at: int, terse: int, where: str) -> None:
 
 
 class _Side:
-    """One direction of a line."""
-
     def __init__(self, numbers: list[float], listed: dict[float, float]) -> None:
         self.moved, self.kib, self.iops, self.milliseconds = numbers[:4]
         self.most, self.mean = numbers[9], numbers[10]
@@ -123,7 +120,6 @@ class _Side:
 
 
 def _side(fields: list[str], at: int, terse: int, where: str) -> tuple[_Side, int]:
-    """One direction's fields, and the index after them."""
     behind = at + _BEFORE_PERCENTILES
     listed = {}
     while behind < len(fields) and "%=" in fields[behind]:

@@ -26,12 +26,10 @@ _FAILURE = re.compile(r".*(failed|not permitted|not supported|Inappropriate|EOF)
 
 
 def matches(text: str) -> bool:
-    """Whether this is hdparm's output."""
     return any(_TIMING.match(line) for _, line in lines(text))
 
 
 def read(text: str) -> list[Metric]:
-    """One metric for each timing."""
     found: list[Metric] = []
     warnings: list[str] = []
     device = None

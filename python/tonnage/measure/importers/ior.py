@@ -34,8 +34,6 @@ _FLUSH = re.compile(r"(?:^|\s)-(?:e|Y)(?=\s|$)")
 
 @dataclass
 class _Test:
-    """A test's options, which precede its results."""
-
     version: str | None = None
     command: str = ""
     options: dict[str, str] = field(default_factory=dict)
@@ -91,7 +89,6 @@ class _Test:
 
     @property
     def file_bytes(self) -> int | None:
-        """The size of all files together."""
         return size_bytes(self.options.get("aggregate filesize", ""))
 
     @property
@@ -115,7 +112,6 @@ class _Test:
 
 
 def matches(text: str) -> bool:
-    """Whether this is IOR's text or CSV."""
     return bool(
         re.search(r"^IOR-\S+ MPI Coordinated Test", text, re.MULTILINE)
         or any(line.startswith((_CSV_HEADER, _RANKS_HEADER)) for _, line in lines(text))
@@ -123,7 +119,6 @@ def matches(text: str) -> bool:
 
 
 def matches_json(document: JsonValue) -> bool:
-    """Whether this is IOR's JSON."""
     return "tests" in document and ("Command line" in document or "Began" in document)
 
 

@@ -44,7 +44,6 @@ class JsonValue:
         return value
 
     def object(self) -> dict[str, Any]:
-        """The value, if it is an object."""
         if not isinstance(self.value, dict):
             raise UnreadableFile("an object", self.path)
         return self.value
@@ -59,7 +58,6 @@ class JsonValue:
         return [JsonValue(value, f"{self.path}[{at}]") for at, value in enumerate(self.value)]
 
     def text(self) -> str:
-        """The value, if it is a string."""
         if not isinstance(self.value, str):
             raise UnreadableFile("a string", self.path)
         return self.value.encode(errors="replace").decode()
@@ -84,24 +82,20 @@ class JsonValue:
         return exact
 
     def text_members(self) -> dict[str, str]:
-        """The members of an object of scalars, as texts."""
         return {
             name: str(node.value) if isinstance(node.value, int | float) else node.text()
             for name, node in self.members()
         }
 
     def optional_number(self, name: str) -> float | None:
-        """A member's number, or None if it is missing."""
         value = self.get(name)
         return None if value is None else value.number()
 
     def optional_int(self, name: str) -> int | None:
-        """A member's whole number, or None if it is missing."""
         value = self.get(name)
         return None if value is None else value.integer()
 
     def optional_text(self, name: str) -> str | None:
-        """A member's string, or None if it is missing."""
         value = self.get(name)
         return None if value is None else value.text()
 
@@ -119,11 +113,7 @@ def document_start(text: str, after: int = 0) -> int | None:
 
 
 def parse_documents(text: str) -> list[JsonValue]:
-    """The JSON documents of a text, whatever is before, between and after them.
-
-    Raises:
-        UnreadableFile: A document is incomplete, or text that opens with a brace is not JSON.
-    """
+    """The JSON documents in a text, whatever is around them; `UnreadableFile` if incomplete."""
     decoder = json.JSONDecoder()
     result: list[JsonValue] = []
     start = document_start(text)
@@ -143,7 +133,6 @@ def parse_documents(text: str) -> list[JsonValue]:
 
 
 def describe(document: JsonValue) -> str:
-    """Describe an unknown document by its first keys."""
     if not isinstance(document.value, dict):
         return "a JSON " + ("list" if isinstance(document.value, list) else "value")
     keys = ", ".join(list(document.value)[:_SHOWN_KEYS])

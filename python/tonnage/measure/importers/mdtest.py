@@ -36,7 +36,6 @@ _CLOCK_SECONDS = 1.2e-6
 
 
 def matches(text: str) -> bool:
-    """Whether this is mdtest's output."""
     return bool(
         re.search(r"^mdtest-\S+ was launched", text, re.MULTILINE) or text.startswith(_RANKS_HEADER)
     )

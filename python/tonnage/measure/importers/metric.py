@@ -62,17 +62,11 @@ class UnreadableFile(Exception):
         super().__init__(one_line(message))
 
     def in_file(self, file: str) -> Self:
-        """The same error with the name of the file."""
         return type(self)(self.expected, self.where, file)
 
 
 def build_metric(**fields: Any) -> Metric:
-    """Build a metric from these fields and check it.
-
-    Raises:
-        UnreadableFile: A number is negative or not finite.
-        ValueError: The operation is unknown.
-    """
+    """Build a checked metric; `UnreadableFile` for a bad number, `ValueError` for an operation."""
     metric = Metric(**{**fields, "details": _plain(fields.get("details", {}))})
     if metric.operation not in OPERATIONS:
         raise ValueError(f"unknown operation: {metric.operation}")
@@ -102,7 +96,6 @@ def one_line(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value without unknown members, as JSON can hold it."""
     if isinstance(value, dict):
         members = {str(key): _plain(inner) for key, inner in value.items()}
         return {key: inner for key, inner in members.items() if inner is not None}

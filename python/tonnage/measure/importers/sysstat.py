@@ -59,8 +59,6 @@ _OPERATIONS = {
 
 
 class _Series:
-    """The samples of one operation of one device."""
-
     def __init__(self) -> None:
         self.times: list[float | None] = []
         self.rates: list[float] = []
@@ -70,12 +68,10 @@ class _Series:
 
 
 def matches(document: JsonValue) -> bool:
-    """Whether this is sysstat's JSON."""
     return "sysstat" in document
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    """One metric for each direction of each device of each host."""
     found = [
         reading
         for document in documents

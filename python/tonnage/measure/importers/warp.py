@@ -52,7 +52,6 @@ def matches(document: JsonValue) -> bool:
 
 
 def matches_text(text: str) -> bool:
-    """Whether this is warp's text or CSV."""
     return text.startswith(_CSV_HEADER) or any(
         _REPORT.match(line) and _CONCURRENCY.search(text) and "* Average:" in text
         for _, line in lines(text)
@@ -200,7 +199,6 @@ def _first_byte(single: list[JsonValue]) -> dict[str, float]:
 
 
 def _merged(node: JsonValue) -> int:
-    """The number of entries in a segment's sums."""
     return node.optional_int("merged_entries") or 1
 
 
@@ -230,8 +228,6 @@ def _stamp(text: str, where: str) -> int:
 
 
 class _Request(NamedTuple):
-    """A line of the CSV."""
-
     thread: str
     size: int
     start: int

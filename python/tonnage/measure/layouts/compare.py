@@ -41,8 +41,7 @@ from tonnage.measure.trial.session import MeasurementSession, locked_parent_dir,
 from tonnage.measure.trial.trial import STOPPING_RULE
 
 ROOM = Path("/var/lib/tonnage-layouts")
-"""Holds the undo journal and the mount points. It survives a reboot, as the data on the devices
-does."""
+"""The undo journal and the mount points; it survives a reboot, as the data on the devices does."""
 
 COMMAND = "tonnage measure layouts"
 
@@ -52,8 +51,6 @@ OnRound = Callable[[str], AbstractContextManager[core.OnProgress]]
 
 @dataclass(frozen=True)
 class LayoutSettings:
-    """What to measure, and on which devices."""
-
     devices: tuple[Path, ...]
     layouts: tuple[str, ...]
     modes: tuple[str, ...]
@@ -79,22 +76,9 @@ def measure_layouts(
 ) -> list[Measurement]:
     """Run the turns that are not in ``out`` yet; returns a measurement of each layout, in order.
 
-    The devices are empty afterwards.
-
-    Args:
-        settings: What to measure; without devices, only leftovers of a killed process are undone.
-        out: Has a directory for each layout; see `tonnage.measure.trial.session`.
-        destroy: Whether the data on the devices may be destroyed.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_round: Shows the progress of a layout's round.
-        room: Holds the undo journal; what a killed process left there is undone first.
-
-    Raises:
-        UsageError: ``out`` holds something else, or trials of other settings, which is checked
-            before any device; a device cannot be used, or this machine cannot make a layout.
-        RunError: A device failed, or a change could not be undone; completed trials are in ``out``,
-            also after Ctrl-C.
+    What a killed process left in ``room`` is undone first; without devices, nothing else is done.
+    ``destroy`` allows destroying the devices' data; they are empty afterwards. The rest is as in
+    `tonnage.measure`; wrong settings are refused before any device is touched.
     """
     if os.geteuid():
         raise core.UsageError("only root may create layouts: use sudo")
@@ -134,7 +118,6 @@ def _open_sessions(
     command: list[str],
     labels: Mapping[str, str] | None,
 ) -> Iterator[dict[str, MeasurementSession]]:
-    """Open a session for each layout, in a directory of ``out``."""
     here = environment.capture([], labels)
     with locked_parent_dir(out, settings.layouts), ExitStack() as stack:
         yield {
@@ -183,7 +166,6 @@ def _turns(
 def _prepare_devices(
     settings: LayoutSettings, destroy: bool, journal: UndoJournal
 ) -> Iterator[dict[str, TargetDevice]]:
-    """Check the devices and prepare them; gives each by its device path."""
     targets = check_devices(settings.devices, journal.execute, destroy=destroy)
     _require_devices(settings, targets)
     devices: dict[str, TargetDevice] = {}
@@ -197,7 +179,6 @@ def _files(devices: Mapping[str, TargetDevice]) -> dict[str, Path]:
 
 
 def _require_devices(settings: LayoutSettings, targets: Sequence[TargetDevice]) -> None:
-    """Raise `UsageError` if there are too few devices, or one is too small."""
     several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(targets) < 2:
         raise core.UsageError(
@@ -265,7 +246,6 @@ def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> En
 
 
 def _program_versions(file_systems: Iterable[str]) -> dict[str, str]:
-    """The versions of the programs that made the layout."""
     versions = {}
     commands = {f"mkfs.{file_system}": "-V" for file_system in file_systems}
     for program, flag in (commands | {"lvm": "version"}).items():

@@ -36,12 +36,7 @@ class TargetDevice:
 
 
 def check_devices(names: Sequence[Path], execute: Execute, *, destroy: bool) -> list[TargetDevice]:
-    """Check that all of these devices and files are usable.
-
-    Raises:
-        UsageError: One is neither a device nor a file, is given twice, is in use, or holds data
-            that ``destroy`` does not allow to destroy.
-    """
+    """Check that devices and files are distinct, unused and, unless ``destroy``, empty."""
     targets = [_check(name, execute, destroy) for name in names]
     _require_distinct(targets)
     return targets

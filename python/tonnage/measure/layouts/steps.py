@@ -59,8 +59,6 @@ class Method:
 
 @dataclass(frozen=True)
 class LayoutPlan:
-    """How to make one layout."""
-
     changes: tuple[Change, ...]
     mounts: tuple[Path, ...]
     devices: tuple[str, ...]
@@ -69,16 +67,7 @@ class LayoutPlan:
 def choose_method(
     layouts: Sequence[str], file_system: str | None, stripe_bytes: int | None
 ) -> Method:
-    """Choose how this machine makes the layouts.
-
-    Args:
-        layouts: Of `LAYOUTS`.
-        file_system: Of `FILE_SYSTEMS`; ``None`` for the first that works.
-        stripe_bytes: The stripe of a raid0; ``None`` for the default.
-
-    Raises:
-        UsageError: It cannot make them; the message says what is missing.
-    """
+    """Choose how this machine makes the layouts; `UsageError` says what is missing if it cannot."""
     if stripe_bytes is not None and not _is_stripe(stripe_bytes):
         raise core.UsageError("give a power of two, at least 4KiB", setting="stripe_bytes")
     joined = [layout for layout in layouts if layout in JOINED]
@@ -106,7 +95,6 @@ def _is_stripe(size_bytes: int) -> bool:
 
 
 def lvm_obstacle() -> str:
-    """Why LVM cannot join devices here; empty if it can."""
     try:
         os.close(os.open(CONTROL, os.O_RDONLY))
     except OSError:
@@ -121,15 +109,7 @@ def plan_layout(
     room: Path,
     files: Mapping[str, Path] = MappingProxyType({}),
 ) -> LayoutPlan:
-    """Plan the commands that make a layout.
-
-    Args:
-        layout: Of `LAYOUTS`.
-        devices: All devices; "single" uses the first.
-        method: How this machine makes layouts.
-        room: The directory for mount points.
-        files: The files of those devices that are loop devices.
-    """
+    """Plan the commands that make a layout; ``files`` are those below loop devices."""
     used = (devices[0],) if layout == SINGLE else tuple(devices)
     groups = [used] if layout in JOINED else [(device,) for device in used]
     changes: list[Change] = []
@@ -145,7 +125,6 @@ def plan_layout(
 
 
 def describe_method(layout: str, method: Method) -> str:
-    """How a layout is made, in words."""
     if layout not in JOINED:
         return f"{method.file_system} on {'each' if layout == 'separate' else 'one'}"
     if method.joined_by == "btrfs":

@@ -78,21 +78,16 @@ MOST_ALONE = 16
 """The most pairs measured in each round. Up to this many nodes, each link is measured alone; with
 more nodes, all links at once."""
 MOST_ALONE_BRIEFLY = 8
-"""The same for a brief measurement."""
 
 
 @dataclass(frozen=True)
 class ClusterNetSettings:
-    """What to measure, and for how long."""
-
     connections: tuple[int, ...]
     """From each node to each other, all to all."""
     sizes: tuple[int, ...] | None
     """Numbers of nodes, all to all; ``None`` for 2, 4, 8 ... and all."""
     block_bytes: int
-    """The size of one send."""
     seconds: float
-    """How long nodes send in each test."""
     rounds: int
     seed: int
     brief: bool = False
@@ -100,14 +95,12 @@ class ClusterNetSettings:
 
     @property
     def rule(self) -> str:
-        """The stopping rule, in words."""
         return (
             f"rounds in which nodes send for {self.seconds:g} s (the first "
             f"{warm_up(self.seconds):g} s are not counted): {repetition.stopping_rule(RepetitionPlan(self.rounds))}"
         )
 
     def sizes_of(self, nodes: int) -> list[int]:
-        """The numbers of nodes to test all to all, out of ``nodes``."""
         if self.brief:
             return [nodes]
         powers = [2**power for power in range(1, nodes.bit_length()) if 2**power < nodes] + [nodes]
@@ -116,8 +109,6 @@ class ClusterNetSettings:
 
 @dataclass(frozen=True)
 class NetworkTest:
-    """A test that nodes do together."""
-
     pattern: str
     nodes: tuple[str, ...]
     ways: tuple[tuple[str, ...], ...]
@@ -133,7 +124,6 @@ class NetworkTest:
 def round_tests(
     number: int, order: Sequence[str], settings: ClusterNetSettings
 ) -> Iterator[NetworkTest]:
-    """The tests of a round, for nodes in this order."""
     nodes, few = len(order), MOST_ALONE_BRIEFLY if settings.brief else MOST_ALONE
     none: tuple[str, ...] = ()
 
@@ -170,11 +160,7 @@ def round_tests(
 def measure_cluster_net(
     cluster: Cluster, out: Path, settings: ClusterNetSettings, on_status: OnStatus, **more: Any
 ) -> MeasurementEvents:
-    """Measure the network between nodes; ``more`` are further fields of `MeasurementRequest`.
-
-    Raises:
-        UsageError: As `measure_cluster`, or there are fewer nodes than an all-to-all needs.
-    """
+    """Measure the network between nodes; `UsageError` if there are fewer than ``sizes`` need."""
     request = _request(settings, **more)
     available = min(request.instances or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > available:
@@ -225,8 +211,6 @@ def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
 
 
 class _ShuffleRun:
-    """The rounds of one run."""
-
     def __init__(
         self, run: MeasurementRun, settings: ClusterNetSettings, types: Mapping[str, str]
     ) -> None:
@@ -246,7 +230,6 @@ class _ShuffleRun:
         self._parts = 0
 
     def round(self, number: int) -> Iterator[TrialDone | ClusterNode]:
-        """Run one round: all tests of the nodes that are there."""
         failed: set[frozenset[str]] = set()
         while True:
             there = {each.node for each in self._run.left}
@@ -282,13 +265,11 @@ class _ShuffleRun:
         return bool(set.intersection(*attempts))
 
     def _note(self, node: str, trial: Trial) -> None:
-        """Note a recorded trial."""
         assert trial.reading
         attempts = self._have[node].setdefault(_key(trial), set())
         attempts.add(trial.reading.details["attempt"])
 
     def _do(self, test: NetworkTest) -> Iterator[TrialDone | ClusterNode]:
-        """Run a test; yields its trials and the nodes that are lost."""
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in test.nodes]
         for _ in range(ATTEMPTS):
@@ -318,7 +299,6 @@ class _ShuffleRun:
         self._addresses |= self._run.pool.reserve_addresses(missing)
 
     def _give(self, test: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
-        """Give each node its part, with a new shared secret."""
         self._parts += 1
         attempt, secret = secrets.token_hex(4), secrets.token_hex(32)
         for endpoint, node in enumerate(taking):
@@ -339,7 +319,6 @@ class _ShuffleRun:
             self._run.pool.notify(node.node, part)
 
     def _has_result(self, node: MeasuringNode) -> bool:
-        """Whether it is known how a node's part went, or never will be."""
         return node.row is not None or self._parts in node.results
 
     def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:

@@ -55,19 +55,15 @@ class RoundPart(Message, frozen=True, tag=True):
     """The directions that this node records."""
     spec: RoundSpec
     addresses: tuple[str, ...]
-    """Of the endpoints."""
     secret: str
-    """Only these nodes have it."""
 
     @property
     def timeout_seconds(self) -> float:
-        """A node that is not done after this is given up."""
         meeting, drain = config.NETWORK_MEETING_SECONDS, config.NETWORK_DRAIN_SECONDS
         return meeting + self.spec.seconds + drain
 
     @property
     def core_config(self) -> dict[str, Any]:
-        """The endpoint's configuration as the core takes it."""
         meeting = config.NETWORK_MEETING_SECONDS
         return core_configs(self.addresses, self.spec, meeting, self.secret)[self.endpoint]
 
@@ -77,8 +73,6 @@ class NoMoreParts(Message, frozen=True, tag=True):
 
 
 class MachineType(Message, frozen=True):
-    """What machine a node is."""
-
     name: str
 
 
@@ -106,10 +100,7 @@ def take_part(
     parts: Iterable[RoundPart],
     on_result: OnResult,
 ) -> Iterator[Trial | Measurement]:
-    """Does parts one after another: gives their trials, and at last the measurement.
-
-    A part that fails is reported, and the next is waited for.
-    """
+    """Yield the trials of one part after another, and the measurement; report failed parts."""
     with open_session(
         out,
         NET,
@@ -147,7 +138,6 @@ def _own_words(why: str, host: EndpointHost) -> str:
 
 
 def _named(found: Trial, each: RoundPart) -> Trial:
-    """The trial by what was done, with who took part."""
     assert found.reading and found.step
     more = {
         "attempt": each.attempt,
@@ -164,18 +154,13 @@ def _named(found: Trial, each: RoundPart) -> Trial:
 
 @dataclass(frozen=True)
 class NetworkTask(MeasureTask):
-    """What one node is to measure of the network."""
-
     TITLE = "NetworkWorker"
 
     def steps(self) -> NetworkSteps:
-        """The node's worker."""
         return NetworkSteps(self)
 
 
 class NetworkSteps(MeasureSteps):
-    """A node's worker that takes part in one round after another."""
-
     STEP = MEASURE_NETWORK
 
     def __init__(self, task: MeasureTask) -> None:
@@ -183,16 +168,13 @@ class NetworkSteps(MeasureSteps):
         self._parts: queue.SimpleQueue[RoundPart | NoMoreParts] = queue.SimpleQueue()
 
     def handlers(self) -> Sequence[Handler[Any, Any]]:
-        """The measurement, and what machine this is."""
         return (*super().handlers(), Handler(DESCRIBE, self.describe))
 
     def describe(self, _: None, on_progress: core.OnProgress) -> MachineType:
-        """What machine this is."""
         name = environment.capture([], self._task.labels).machine_type
         return MachineType(name or UNKNOWN_TYPE)
 
     def notify(self, notice: RoundPart | NoMoreParts) -> None:
-        """Takes its next part."""
         self.context.note_progress()
         self._parts.put(notice)
 

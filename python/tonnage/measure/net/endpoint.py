@@ -31,7 +31,6 @@ from tonnage.base import core
 
 POLL_SECONDS = 0.05
 LAST_BYTES = 64
-"""Enough for the last two lines of progress."""
 CONTROL = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 REQUEST = struct.Struct("16si12x")
 """The kernel's ``ifreq`` with an integer: an interface's name, its MTU."""
@@ -40,10 +39,7 @@ GET_MTU = 0x8921  # SIOCGIFMTU
 
 @dataclass(frozen=True)
 class EndpointHost:
-    """Where an endpoint runs."""
-
     host: str
-    """The endpoint's address."""
     command_prefix: tuple[str, ...] = ()
     """Put before a command to run it there."""
 
@@ -59,17 +55,8 @@ def run_endpoints(
 
     An answer has the core's ``outcome``, the time at which it ``began`` on the monotonic clock, the
     process's ``cpu_user_seconds`` and ``cpu_system_seconds``, and the kernel's
-    ``congestion_control`` and ``mtu`` (the largest packet of each interface in bytes).
-
-    Args:
-        hosts: Where to run them.
-        configs: The core's configuration for each.
-        timeout_seconds: How long they may run.
-        on_progress: Called now and then.
-
-    Raises:
-        UsageError: The core refused a configuration.
-        RunError: An endpoint failed, was killed, or did not end. The others were ended, too.
+    ``congestion_control`` and ``mtu`` (bytes, by interface). Raises `UsageError` if the core
+    refused a configuration, `RunError` if an endpoint failed; the others are ended, too.
     """
     with ExitStack() as stack:
         running = [
@@ -156,7 +143,6 @@ def _raise_failure(running: Sequence[_Process]) -> None:
 
 
 def main() -> None:
-    """Run one endpoint; its answer goes to standard output, as JSON."""
     config = json.loads(sys.stdin.readline())
     before = resource.getrusage(resource.RUSAGE_SELF)
     try:
@@ -178,10 +164,7 @@ def main() -> None:
 
 
 def mtu(interface: str) -> int:
-    """The largest packet of an interface of this process's network namespace, in bytes.
-
-    ``/sys`` would show the namespace in which it was mounted.
-    """
+    """The MTU in bytes, in this network namespace; ``/sys`` may show another one."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = REQUEST.pack(interface.encode(), 0)
         size: int = REQUEST.unpack(fcntl.ioctl(any_socket, GET_MTU, request))[1]

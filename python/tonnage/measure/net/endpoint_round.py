@@ -25,8 +25,6 @@ HALVES = {SEND: slice(0, 2), RECEIVE: slice(2, 4)}
 
 @dataclass(frozen=True)
 class RoundSpec:
-    """What the endpoints do in one round."""
-
     number: int
     sends_to: tuple[tuple[int, ...], ...]
     """For each endpoint, the others that it sends to."""
@@ -48,12 +46,10 @@ class RoundSpec:
         return sum(endpoint in others for others in self.sends_to)
 
     def directions(self, endpoint: int) -> list[str]:
-        """The directions that an endpoint uses."""
         return [direction for direction in DIRECTIONS if self.peers(endpoint, direction)]
 
 
 def all_to_all(endpoints: int) -> tuple[tuple[int, ...], ...]:
-    """Each sends to every other."""
     everyone = range(endpoints)
     return tuple(tuple(peer for peer in everyone if peer != number) for number in everyone)
 
@@ -79,14 +75,7 @@ def core_configs(
     patience_seconds: float,
     secret: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The core's configuration of each endpoint, with a new shared secret.
-
-    Args:
-        addresses: ``HOST:PORT`` of each endpoint.
-        spec: What they do.
-        patience_seconds: How long connecting may take.
-        secret: The secret, in hexadecimal digits; a new one by default.
-    """
+    """The core's configuration of each endpoint; ``secret`` is hexadecimal, by default new."""
     mesh = {
         "endpoints": list(addresses),
         "connections": spec.connections,
@@ -108,10 +97,7 @@ def core_configs(
 def endpoint_trials(
     endpoint: int, spec: RoundSpec, answer: dict[str, Any], began_at: str
 ) -> Iterator[Trial]:
-    """The trials of an endpoint in a round, one per direction, with the CPU time of its stages.
-
-    ``answer`` is what `tonnage.measure.net.endpoint.run_endpoints` returned for the endpoint.
-    """
+    """The trials of an endpoint, one per direction, from its answer in `run_endpoints`."""
     (reported,) = answer["outcome"]["phases"]
     for direction in spec.directions(endpoint):
         trial = trial_from_phase(_half(reported, HALVES[direction]), spec.seconds)
@@ -159,7 +145,6 @@ def _metric(
 
 
 def _half(reported: dict[str, Any], stages: slice) -> dict[str, Any]:
-    """A phase of the core's report with only these stages."""
     timeline = [sample | {"stages": sample["stages"][stages]} for sample in reported["timeline"]]
     return reported | {"stages": reported["stages"][stages], "timeline": timeline}
 

@@ -49,15 +49,12 @@ PORT = 7411
 BUFFERS_PER_CONNECTION = 4
 """Two at each end (``crates/graphs/src/net_bench.rs``)."""
 CONNECT_TIMEOUT_SECONDS = 30.0
-"""All endpoints have to connect within this time."""
 END_TIMEOUT_SECONDS = 30.0
 """Endpoints have to end within this time after the round."""
 
 
 @dataclass(frozen=True)
 class NetSettings:
-    """What to measure, and for how long."""
-
     endpoints: int
     connections: int
     """From each endpoint to each other."""
@@ -77,7 +74,6 @@ class NetSettings:
 
     @property
     def memory_bytes(self) -> int:
-        """The size of all endpoints' buffers."""
         connections = self.endpoints * (self.endpoints - 1) * self.connections
         return connections * BUFFERS_PER_CONNECTION * self.block_bytes
 
@@ -94,20 +90,9 @@ def measure_net(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the rounds that are not in ``out`` yet: yields their trials, and finally the measurement.
+    """Yield the trials of the missing rounds, and finally the measurement.
 
-    Args:
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called now and then.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings; or namespaces are not available, which
-            is checked before anything is written.
-        RunError: An endpoint failed or was killed; complete rounds are in ``out``, also after
-            Ctrl-C. No process and no namespace is left.
+    Unavailable namespaces are refused before anything is written. No process or namespace is left.
     """
     if settings.namespaces:
         require_namespaces()
@@ -140,7 +125,6 @@ def measure_net(
 
 
 def complete_rounds(trials: Sequence[Trial], settings: NetSettings) -> list[list[Trial]]:
-    """The trials of each complete round."""
     return whole_rounds(trials, trials_per_round(settings.endpoints, settings.one_way))
 
 
@@ -153,19 +137,13 @@ def are_rounds_precise(rounds: Sequence[Sequence[Trial]], plan: RepetitionPlan) 
 
 
 def slowest_rates(rounds: Sequence[Sequence[Trial]], direction: str) -> list[float]:
-    """The slowest endpoint's rate in each round."""
     return [min(rates) for rates in _rates(rounds, direction)]
 
 
 def shuffle_summaries(
     rounds: Sequence[Sequence[Trial]], wanted_share: float = WANTED_SHARE
 ) -> list[Summary]:
-    """Summarise the slowest endpoint, and all endpoints together, in each direction.
-
-    Args:
-        rounds: The trials of each round.
-        wanted_share: The wanted precision; see `tonnage.measure.trial.trial`.
-    """
+    """Summarise the slowest endpoint, and all endpoints together, in each direction."""
     result = []
     for direction in DIRECTIONS:
         sums = [sum(rates) for rates in _rates(rounds, direction)]
@@ -194,7 +172,6 @@ def _run_round(
     settings: NetSettings,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
-    """Run one round; yields the trials of each endpoint."""
     sends_to = one_to_all if settings.one_way else all_to_all
     spec = RoundSpec(
         number=number,

@@ -41,11 +41,7 @@ def require_namespaces() -> None:
 
 @contextmanager
 def namespaces(count: int, rate_bits_per_second: int | None = None) -> Iterator[list[EndpointHost]]:
-    """Create namespaces for ``count`` endpoints, and remove them afterwards.
-
-    ``rate_bits_per_second`` limits each link per direction. Raises `RunError` if the kernel
-    refuses; `require_namespaces` finds most reasons before.
-    """
+    """Create namespaces for endpoints, remove them afterwards; `RunError` if the kernel refuses."""
     with core.workspace("namespaces", LOCKS, LOCK_PREFIX):
         _remove_stale()
         prefix = f"tonnage-{os.getpid()}-"

@@ -115,7 +115,6 @@ def _sizes(tests: Mapping[Key, TrialsByNode]) -> Iterator[AllToAllResult]:
 
 
 def _slowest(trials: TrialsByNode) -> tuple[float, str]:
-    """The lowest rate of a node in either direction, and the node."""
     return min(
         (trial.bytes_per_second, node)
         for node, directions in trials.items()

@@ -66,7 +66,6 @@ def utilisation(
 def find_bottleneck(
     used: dict[str, float], counts: dict[str, float], machine: MachineCapacity
 ) -> tuple[str, str]:
-    """The bottleneck's name, and the reason with figures."""
     figures = ", ".join(f"{_label(name)} {_percent(share)}" for name, share in used.items())
     own = {name: share for name, share in used.items() if name != CORE_WAITS}
     most = _most(own)
@@ -107,7 +106,6 @@ def _kind(name: str) -> str:
 
 
 def _name(most: str, counts: dict[str, float]) -> str:
-    """The name that predictions use."""
     if _kind(most) != "disk":
         return most
     read, written = counts["read_bytes"], counts["written_bytes"]

@@ -46,14 +46,10 @@ class Boundary:
 def find_boundary(
     before: int, cut: int, after: int, grid: FloatArray, counters: FloatArray
 ) -> Boundary:
-    """Apportion the counters at a cut.
+    """Apportion the counters at ``cut``, whose neighbours are the cuts ``before`` and ``after``.
 
-    Args:
-        before: The previous cut, or the beginning.
-        cut: The index at which the second phase begins.
-        after: The next cut, or the end.
-        grid: Evenly spaced times; cuts are indexes into it.
-        counters: Cumulative, by time and in the order of `FLOORS`.
+    Cuts are indexes into ``grid``, which is evenly spaced in time; ``counters`` are cumulative, by
+    time and in the order of `FLOORS`.
     """
     rates = np.diff(counters, axis=0) / (grid[1] - grid[0])
     low, high = cut - REACH, cut + REACH
@@ -104,13 +100,7 @@ def nonnegative_least_squares(columns: FloatArray, target: FloatArray) -> FloatA
 
 
 def _by_size(amounts: FloatArray, first: float, second: float) -> FloatArray:
-    """The first phase's share of the bytes and of the operations, from the transfer sizes.
-
-    Args:
-        amounts: Bytes and operations of each sample, shape ``(n, 2)``.
-        first: Bytes per operation of the first phase.
-        second: Bytes per operation of the second phase.
-    """
+    """The first phase's share of ``amounts`` (bytes, operations: ``(n, 2)``), by transfer size."""
     moved, operations = np.maximum(amounts, 1e-9).T
     off_first, off_second = (
         moved * np.log(moved / operations / size) ** 2 for size in (first, second)

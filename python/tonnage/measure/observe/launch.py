@@ -75,16 +75,9 @@ class RunningCommand:
 def start_command(
     command: Sequence[str], procs_files: Sequence[Path], mask: set[int], to_stderr: bool
 ) -> RunningCommand:
-    """Start ``command``; the caller has blocked the signals in `WATCHED`.
+    """Start ``command``; the caller has blocked the signals in `WATCHED`; ``mask`` was before.
 
-    Args:
-        command: The program and its arguments.
-        procs_files: ``cgroup.procs`` of the groups that it enters first.
-        mask: The signals to block in the command, as they were blocked before.
-        to_stderr: Send the command's standard output to standard error.
-
-    Raises:
-        CommandNotStarted: There is no such program, or it may not be run.
+    It enters the groups of ``procs_files`` first. Raises `CommandNotStarted`.
     """
     if shutil.which(command[0]) is None:
         exists = os.path.exists(command[0]) and os.sep in command[0]

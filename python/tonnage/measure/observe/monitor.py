@@ -24,16 +24,13 @@ from tonnage.measure.observe.series import DEVICES, SERIES, Series
 
 FLUSH_SECONDS = 1.0
 MOST_SAMPLES = 10_000
-"""The interval grows with the time so far, to keep about this many samples: long jobs have long
-phases."""
+"""The interval grows, to keep about this many samples: long jobs have long phases."""
 SI_KERNEL = 0x80
 """``si_code`` of a signal from the kernel, like a terminal's: the command received it, too."""
 
 
 @dataclass
 class MonitorResult:
-    """What was sampled, and how."""
-
     name: str
     began_at: str
     exit_code: int | None
@@ -53,16 +50,8 @@ def monitor_command(
 ) -> MonitorResult:
     """Run a command and sample it, with all that it starts, until it ends.
 
-    Signals to this process are passed on, unless a terminal has sent them to both.
-
-    Args:
-        command: The program and its arguments.
-        out: The directory for the series.
-        interval_seconds: The time between samples.
-        to_stderr: Send the command's standard output to standard error.
-
-    Raises:
-        CommandNotStarted: There is no such program, or it may not be run.
+    Signals to this process are passed on, unless a terminal has sent them to both. ``out`` is for
+    the series, ``to_stderr`` for the command's standard output. Raises `CommandNotStarted`.
     """
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     group, how = _make_group()
@@ -98,12 +87,9 @@ def monitor_command(
 
 
 def monitor_processes(pids: Sequence[int], out: Path, interval_seconds: float) -> MonitorResult:
-    """Sample running processes, with all that they start, until they end or Ctrl-C.
+    """Sample processes, with all that they start, until they end or Ctrl-C; see `monitor_command`.
 
-    ``pids`` are the roots of the process trees; see `monitor_command` for the rest.
-
-    Raises:
-        UsageError: There is no such process, or its counters may not be read.
+    Raises `UsageError` if there is no such process, or its counters may not be read.
     """
     names = [_name_of(pid) for pid in pids]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
@@ -130,8 +116,6 @@ def monitor_processes(pids: Sequence[int], out: Path, interval_seconds: float) -
 
 
 class _Monitor:
-    """Samples a process tree, its control group, and the whole machine."""
-
     def __init__(self, out: Path, group: MonitoredGroup | None, group_text: str) -> None:
         self._group, self._group_text = group, group_text
         self._tree: ProcessTree | None = None
@@ -156,7 +140,6 @@ class _Monitor:
         self._start = ResourceUsage() if tree.reaper else None
 
     def sample(self, seconds: float) -> TreeSample:
-        """Sample the tree and record it."""
         assert self._tree is not None
         members = None
         if self._group:
@@ -169,7 +152,6 @@ class _Monitor:
         return sample
 
     def record(self, seconds: float, sample: TreeSample) -> None:
-        """Write a sample and the machine's counters to the series."""
         if self._group:
             self._group_usage = self._group.usage()
         usage = sample.usage.since(self._start or ResourceUsage())
@@ -226,7 +208,6 @@ class _Monitor:
         self._namespace, self._was_connected = now, is_connected
 
     def finish(self, name: str, exit_code: int | None) -> MonitorResult:
-        """Close the series and return the result."""
         own = cpu_seconds() - self._own
         self._series.close()
         self._devices.close()
@@ -281,7 +262,6 @@ def _next(passed: float, interval_seconds: float) -> float:
 
 
 def _wait(until: float, signals: set[signal.Signals]) -> signal.struct_siginfo | None:
-    """Wait for a signal until that time; None if none arrives."""
     return signal.sigtimedwait(signals, max(until - time.monotonic(), 0.0))
 
 

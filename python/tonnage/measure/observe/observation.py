@@ -39,11 +39,7 @@ def write_observation(
     interval_seconds: float,
     environment: Environment,
 ) -> ObservationResult:
-    """Find the phases and write ``observation.json``, and ``job.json`` if the input is known.
-
-    ``data`` is the size of the input in bytes, if the user gave it. Either ``command`` or ``pids``
-    is what was observed.
-    """
+    """Find the phases; write ``observation.json``, and ``job.json`` if the input is known."""
     series = result.series
     phases = split_into_phases(
         series,

@@ -89,7 +89,6 @@ def _moving(rates: FloatArray) -> tuple[int, int]:
 
 
 def floors() -> FloatArray:
-    """The floors as an array, in the order of the rates."""
     return np.array([*FLOORS.values()])
 
 

@@ -29,13 +29,7 @@ WORK = 0.5
 def split_into_phases(
     series: dict[str, list[float]], devices: dict[str, list[float | str]], machine: MachineCapacity
 ) -> list[ObservedPhase]:
-    """Find the phases in order; there is at least one.
-
-    Args:
-        series: Columns as in `series.SERIES`, with at least two samples.
-        devices: Columns as in `series.DEVICES`.
-        machine: The machine's capacity.
-    """
+    """Find the phases, at least one; ``series`` are columns of `SERIES`, two samples or more."""
     seconds = np.array(series["seconds"])
     duration = float(seconds[-1])
     interval = float(np.median(np.diff(seconds)))
@@ -95,7 +89,6 @@ def _counts(
 
 
 def _until(at: Boundary, name: str, seconds: FloatArray, total: FloatArray) -> float:
-    """A counter's total over all phases before a boundary."""
     low, high = np.interp([at.begin, at.end], seconds, total)
     return float(low + at.shares.get(name, at.share) * (high - low))
 

@@ -22,8 +22,6 @@ BUSY = 0.1
 
 @dataclass(frozen=True)
 class TreeSample:
-    """A tree at one moment."""
-
     usage: ResourceUsage
     memory_bytes: int
     """Resident memory, summed; pages that processes share count in each."""
@@ -38,10 +36,7 @@ class TreeSample:
 
 @dataclass
 class ProcessTree:
-    """The processes below some roots.
-
-    The ``reaper`` is a root of which only the children that it waited for count.
-    """
+    """The processes below some roots; of the ``reaper`` only the children that it waited for."""
 
     roots: Iterable[int]
     reaper: int | None = None
@@ -110,7 +105,6 @@ class ProcessTree:
         return list(tree.values())
 
     def _usage(self, process: Process) -> tuple[ResourceUsage, bool]:
-        """The usage of a process, as far as it is known, and whether it is alive."""
         is_alive = True
         cpu = process.cpu_seconds + process.children_cpu_seconds
         try:

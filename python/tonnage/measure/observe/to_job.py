@@ -33,7 +33,6 @@ def find_input_size(phases: list[ObservedPhase], stated: int | None) -> tuple[in
 
 
 def to_job(name: str, observation: Observation) -> Job | None:
-    """The job; None if the input size is not known."""
     data = observation.input_bytes
     if not data:
         return None

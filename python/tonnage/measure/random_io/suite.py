@@ -36,8 +36,6 @@ SUITES = ("explore", "steady")
 
 @dataclass(frozen=True)
 class RandomIoSettings:
-    """What to measure, and for how long."""
-
     suite: str
     operations: tuple[str, ...]
     outstanding: tuple[int, ...] | None
@@ -45,9 +43,7 @@ class RandomIoSettings:
     rounds: int
     """Trials of each kind; with ``until_confidence``, at most."""
     until_confidence: float | None
-    """See `tonnage.measure.trial.repetition`."""
     explore_seconds: float
-    """The length of a trial while exploring."""
     seconds: float
     """The length of any other trial."""
     file_bytes: int
@@ -56,7 +52,6 @@ class RandomIoSettings:
     seed: int
 
     def for_node(self, node: str) -> RandomIoSettings:
-        """The settings for one node of a cluster, with its own seed."""
         return dataclasses.replace(self, seed=repetition.node_seed(self.seed, node))
 
     @property
@@ -66,7 +61,6 @@ class RandomIoSettings:
 
     @property
     def trial_kinds(self) -> list[TrialKind]:
-        """Each operation at each queue depth of its sweep."""
         return [
             TrialKind(name, outstanding)
             for name in self.operations
@@ -75,7 +69,6 @@ class RandomIoSettings:
 
     @property
     def memory_bytes(self) -> int:
-        """The size of the largest trial's buffers."""
         return max(buffer_bytes(kind.operation, kind.outstanding) for kind in self.trial_kinds)
 
     @property
@@ -84,7 +77,6 @@ class RandomIoSettings:
 
 
 def trial_order(settings: RandomIoSettings, completed: Sequence[Trial]) -> Iterator[TrialSpec]:
-    """The trials in order; ``completed`` grows meanwhile and decides what follows."""
     kinds = settings.trial_kinds
     if settings.explores:
         once = RepetitionPlan(most=1, seed=settings.seed)
@@ -104,20 +96,7 @@ def measure_random_io(
     labels: Mapping[str, str] | None = None,
     on_progress: core.OnProgress | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
-
-    Args:
-        directory: Where the test file is written; it is removed at the end.
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called with bytes; the first ``file_bytes`` are those of the test file.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        RunError: The device failed; completed trials are in ``out``, also after Ctrl-C.
-    """
+    """Yield the trials that are not in ``out`` yet, and finally the measurement."""
     with (
         open_session(
             out,
@@ -154,7 +133,6 @@ def measure_random_io(
 
 
 def max_duration_seconds(settings: RandomIoSettings) -> float:
-    """The longest that all trials can take."""
     kinds = len(settings.trial_kinds)
     if settings.explores:
         long_trials = settings.rounds * len(settings.operations) * settings.seconds
@@ -163,7 +141,6 @@ def max_duration_seconds(settings: RandomIoSettings) -> float:
 
 
 def stopping_rule(settings: RandomIoSettings) -> str:
-    """When a trial ends, and how many there are, in words."""
     exploration = (
         f"one of each to explore, {_length(settings.explore_seconds)}; then "
         if settings.explores

@@ -96,20 +96,10 @@ def run_trial(
     number: int,
     on_progress: core.OnProgress | None = None,
 ) -> Trial:
-    """Run one trial.
+    """Run one trial on a test file; operations that write change it.
 
-    Args:
-        file: The test file; operations that write change it.
-        devices: The kernel's names of the devices that hold it, to read their counters.
-        step: The operation and the queue depth.
-        seconds: The length of the trial, with the warm-up.
-        method: How operations are issued.
-        number: The trial's number: each trial draws its own offsets.
-        on_progress: Called with bytes.
-
-    Raises:
-        UsageError: The file is smaller than a block.
-        RunError: The device failed.
+    ``devices`` are the kernel's names of those that hold it. ``seconds`` includes the warm-up. Each
+    ``number`` draws its own offsets. Raises `UsageError` if the file is smaller than a block.
     """
     operation = OPERATIONS[step.operation]
     config: dict[str, Any] = {
@@ -141,7 +131,6 @@ def build_trial(
     system_activity: SystemActivity | None,
     began_at: str,
 ) -> Trial:
-    """Make a trial from the core's report of operations."""
     phase = stage_stats.phase_record(outcome["phases"][0])
     stage = phase.stages[0]
     cpu = stage.cpu_seconds / stage.records if stage.records else 0.0
@@ -199,17 +188,13 @@ def build_metric(
 def rate_series(
     workers: list[dict[str, Any]], block_bytes: int, seconds: float
 ) -> list[tuple[float, float]]:
-    """The end of each second, and the bytes of all workers in it.
-
-    An incomplete last second is left out, unless it is the only one.
-    """
+    """The end of each second and its bytes; an incomplete last one only if it is alone."""
     each_second = zip_longest(*(worker["each_second"] for worker in workers), fillvalue=0)
     totals = [float(sum(counts) * block_bytes) for counts in each_second]
     return [(place + 1.0, total) for place, total in enumerate(totals[: int(seconds) or None])]
 
 
 def rates_after_warm_up(metric: Metric, warm_up_seconds: float) -> list[float]:
-    """The rates of the seconds after the warm-up."""
     return [rate for ended, rate in metric.series or [] if ended > warm_up_seconds]
 
 

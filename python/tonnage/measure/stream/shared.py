@@ -40,11 +40,8 @@ def shared_trials(
 ) -> Iterator[Trial]:
     """Run the trials that some node has not recorded yet; yields those that are new here.
 
-    A node that has recorded a trial repeats it with the others, and keeps its first result.
-
-    Raises:
-        UsageError: The directory is not shared by all nodes, or there is too little free space.
-        RunError: The file system failed, or the first node is lost.
+    A node that has recorded a trial repeats it with the others, and keeps its first result. Raises
+    `UsageError` if nodes do not share the directory, `RunError` if the first node is lost.
     """
     recorded = barrier.wait(len(session.trials)).values
     nodes = list(recorded)
@@ -82,8 +79,6 @@ def shared_trials(
 
 @dataclass(frozen=True)
 class _NodePart:
-    """This node's part of the trials."""
-
     room: Path
     lease: Lease
     barrier: Barrier
@@ -118,7 +113,6 @@ class _NodePart:
                 drop_cached_pages(file)
 
     def config(self, node: str, writes: bool) -> dict[str, Any]:
-        """The core's configuration for the part of ``node``."""
         config = core_config(self._files(node), self.settings, writes)
         if self.settings.shared:
             workers = self.settings.workers

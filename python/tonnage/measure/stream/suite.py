@@ -41,20 +41,9 @@ def measure_stream(
     on_progress: core.OnProgress | None = None,
     barrier: Barrier | None = None,
 ) -> Iterator[Trial | Measurement]:
-    """Run the trials that are not in ``out`` yet: yields each, and finally the measurement.
+    """Yield the trials that are not in ``out`` yet, and finally the measurement.
 
-    Args:
-        directory: Where files are written and read; they are removed at the end.
-        out: The measurement's directory; see `tonnage.measure.trial.session`.
-        settings: What to measure.
-        command: The command to record, for repeating the measurement.
-        labels: What else is known about the machine, like its region.
-        on_progress: Called with the bytes of all trials so far.
-        barrier: Of the nodes that share the directory, if ``settings`` says so.
-
-    Raises:
-        UsageError: ``out`` holds trials of other settings, or ``directory`` cannot be used.
-        RunError: The device failed; completed trials are in ``out``, also after Ctrl-C.
+    ``barrier`` joins the nodes that share ``directory``, if ``settings`` says so.
     """
     plan = RepetitionPlan(settings.repetitions, settings.until_confidence)
     kinds = [
@@ -91,7 +80,6 @@ def _local_trials(
     session: MeasurementSession,
     on_progress: core.OnProgress | None,
 ) -> Iterator[Trial]:
-    """The remaining trials, in a directory that no other node uses."""
     with ExitStack() as stack:
         files: list[Path] = []
         for number, step in repetition.remaining(steps, session.trials):

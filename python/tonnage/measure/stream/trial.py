@@ -21,8 +21,6 @@ OPERATIONS = ("write", "read")
 
 @dataclass(frozen=True)
 class StreamSettings:
-    """What to measure."""
-
     operations: tuple[str, ...]
     """Of `OPERATIONS`; without "write", files are written unmeasured before they are read."""
     workers: int
@@ -48,12 +46,10 @@ class StreamSettings:
 
     @property
     def bytes(self) -> int:
-        """The bytes moved by one trial."""
         return self.segments * self.workers * self.block_bytes
 
     @property
     def memory_bytes(self) -> int:
-        """The size of the buffers: one per worker."""
         return self.workers * self.transfer_bytes
 
 
@@ -64,7 +60,6 @@ def run_trial(
     directory: Path,
     on_progress: core.OnProgress | None,
 ) -> Trial:
-    """Read or write the files in ``directory`` once, as ``config`` says."""
     began_at = utc_now()
     with activity.ActivityMonitor(*block_devices.devices_of(directory)) as monitor:
         outcome = core.run("ops_bench", config, on_progress)
@@ -75,7 +70,6 @@ def run_trial(
 
 
 def core_config(files: Sequence[Path], settings: StreamSettings, writes: bool) -> dict[str, Any]:
-    """The core's configuration, with one file per worker or one for all."""
     return {
         "files": [str(file) for file in files],
         "writes": writes,

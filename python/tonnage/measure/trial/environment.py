@@ -27,10 +27,7 @@ TYPE_IN_FIRMWARE = "aws"
 
 
 def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None) -> Environment:
-    """The machine as it is now, with the devices that hold ``directories``.
-
-    The labels `HOST`, `PROVIDER` and `MACHINE_TYPE` take precedence over what the machine states.
-    """
+    """The machine now; labels take precedence over what it states of host, provider and type."""
     labels = labels or {}
     vendor = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
     product = _text(FIRMWARE / "product_name") if vendor == TYPE_IN_FIRMWARE else None

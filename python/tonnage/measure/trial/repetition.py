@@ -27,8 +27,6 @@ class TrialKind(NamedTuple):
 
 @dataclass(frozen=True)
 class RepetitionPlan:
-    """How many rounds there are."""
-
     most: int
     until_confidence: float | None = None
     """A kind is repeated until its median's confidence interval lies within this share of it."""
@@ -39,14 +37,7 @@ class RepetitionPlan:
 def trial_specs(
     suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, completed: Sequence[Trial]
 ) -> Iterator[TrialSpec]:
-    """The trials in order.
-
-    Args:
-        suite: Tells these trials from others in ``completed``.
-        kinds: The kinds tried in each round.
-        plan: How many rounds there are.
-        completed: All trials so far, of any suite; it grows meanwhile and decides what follows.
-    """
+    """The trials in order; ``completed``, of any suite, grows meanwhile and decides the rest."""
     for number in range(plan.most):
         kinds_left = [
             kind
@@ -78,7 +69,6 @@ def remaining(
 
 
 def is_precise(trials: Sequence[Trial], share: float | None) -> bool:
-    """Whether the trials' median is known to within ``share``, at 95 %."""
     return are_precise([trial.bytes_per_second for trial in trials], share)
 
 
@@ -89,7 +79,6 @@ def are_precise(rates: list[float], share: float | None) -> bool:
 
 
 def stopping_rule(plan: RepetitionPlan) -> str:
-    """The plan in words."""
     if plan.until_confidence is None:
         return f"{plan.most} of each"
     return (

@@ -25,8 +25,6 @@ from tonnage.measure.trial.trial import new_id, summaries, utc_now
 
 
 class MeasurementSession:
-    """A measurement's directory, used by one command at a time; see `open_session`."""
-
     def __init__(self, out: Path, header: Measurement) -> None:
         self._out, self.header = out, header
         self.trials: list[Trial] = []
@@ -34,29 +32,20 @@ class MeasurementSession:
             self.trials.append(Trial.read(path))
 
     def start(self, environment: Environment | None = None) -> None:
-        """Write the header unless it is on file; from now on a command resumes this measurement.
-
-        ``environment`` replaces the header's, if more is known by now.
-        """
+        """Write the header unless it is on file, with ``environment`` if more is known by now."""
         if not (path := self._out / BEGUN).exists():
             if environment:
                 self.header = structs.replace(self.header, environment=environment)
             self.header.write(path)
 
     def add(self, trial: Trial) -> Trial:
-        """Write the next trial, after the header."""
         self.start()
         trial.write(self._path(len(self.trials)))
         self.trials.append(trial)
         return trial
 
     def finish(self, overall: Sequence[Summary] = (), page_cache: str | None = None) -> Measurement:
-        """Write the measurement with all its trials, if any.
-
-        Args:
-            overall: Summaries beyond those of each kind of trial.
-            page_cache: How the page cache was used, if that was not known at the start.
-        """
+        """Write the measurement; ``overall`` are summaries beyond those of each kind of trial."""
         self.start()
         measurement = structs.replace(
             self.header,
@@ -89,11 +78,7 @@ def open_session(
     stopping_rule: str,
     page_cache: str,
 ) -> Iterator[MeasurementSession]:
-    """Open a new measurement in ``out``, or resume one that was started with the same settings.
-
-    Raises:
-        UsageError: ``out`` holds another measurement, or one of another machine, or is in use.
-    """
+    """Start a measurement in ``out``, or resume it; `UsageError` if it is another one."""
     settings = _as_json(settings)
     with locked_dir(out):
         path = out / BEGUN
@@ -118,18 +103,13 @@ def open_session(
 
 @contextmanager
 def locked_parent_dir(out: Path, children: Sequence[str]) -> Iterator[None]:
-    """Lock ``out``, whose ``children`` are directories for `open_session`.
-
-    Raises:
-        UsageError: ``out`` holds something else, or is in use.
-    """
+    """Lock ``out``, which holds only ``children``, directories for `open_session`."""
     with locked_dir(out):
         _require_nothing_else(out, children)
         yield
 
 
 def require_same_settings(out: Path, recorded: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Raise `UsageError` if ``settings`` differ from those recorded in ``out``."""
     for name in settings | recorded:
         before, now = recorded.get(name), settings.get(name)
         if before != now:
@@ -142,11 +122,7 @@ def require_same_settings(out: Path, recorded: dict[str, Any], settings: dict[st
 
 @contextmanager
 def locked_dir(out: Path) -> Iterator[int]:
-    """Create ``out`` if need be and lock it; whoever inherits the descriptor holds the lock.
-
-    Raises:
-        UsageError: Another command holds the lock.
-    """
+    """Create and lock ``out``, or raise `UsageError`; a child may inherit the lock."""
     out.mkdir(parents=True, exist_ok=True)
     handle = os.open(out, os.O_RDONLY)
     try:

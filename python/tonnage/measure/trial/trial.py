@@ -58,7 +58,6 @@ def trial_from_phase(reported: dict[str, Any], seconds: float) -> Trial:
 
 
 def summaries(trials: list[Trial]) -> list[Summary]:
-    """Summarise each kind of trial."""
     kinds: dict[str, list[Trial]] = {}
     for trial in trials:
         kinds.setdefault(trial.name, []).append(trial)
@@ -71,13 +70,7 @@ def summaries(trials: list[Trial]) -> list[Summary]:
 
 
 def summarise(name: str, rates: list[float], wanted_share: float = WANTED_SHARE) -> Summary:
-    """Summarise the rates of one kind of trial: median, range, interval and precision.
-
-    Args:
-        name: Name of the kind.
-        rates: Bytes per second of each trial.
-        wanted_share: The wanted precision; see `tonnage.base.stats.sample_size`.
-    """
+    """Summarise the rates (bytes per second) of one kind of trial, with the median's interval."""
     interval = quantile_estimate(rates, 0.5, CONFIDENCE).interval
     precision_ = median_precision(rates, wanted_share)
     return Summary(
@@ -99,7 +92,6 @@ def median_precision(rates: list[float], share: float) -> Precision | None:
 
 
 def page_cache_use(phases: list[dict[str, Any]]) -> str:
-    """State how these phases used the page cache."""
     modes = [mode for phase in phases for mode in phase["disk_modes"]]
     if not modes:
         return "untouched: no file was read or written"
@@ -109,7 +101,6 @@ def page_cache_use(phases: list[dict[str, Any]]) -> str:
 
 
 def new_id(kind: str) -> str:
-    """A unique name for a measurement."""
     moment = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     return f"{kind}-{moment}-{secrets.token_hex(3)}"
 
@@ -120,7 +111,6 @@ def utc_now() -> str:
 
 
 def time_after(start: str, seconds: float) -> str:
-    """The time ``seconds`` after ``start``, as ISO 8601."""
     after = datetime.datetime.fromisoformat(start) + datetime.timedelta(seconds=seconds)
     return after.isoformat(timespec="seconds")
 
