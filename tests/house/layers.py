@@ -1,7 +1,7 @@
-"""Who may import whom: the table that the tests enforce and that ARCHITECTURE.md shows.
+"""The table of allowed imports, which the tests enforce and ARCHITECTURE.md shows.
 
-A layer is a folder or a file of the package, a module belongs to the most specific layer that
-holds it. The order is the loop's: what stands on nothing comes first.
+A layer is a folder or a file of the package; a module belongs to the most specific layer that
+contains it. The order is the loop's; layers without imports come first.
 """
 
 LAYERS: dict[str, set[str]] = {
@@ -62,11 +62,11 @@ OUTSIDE: dict[str, set[str]] = {
         *("catalog/providers/aws_fetch.py", "catalog/aws_errors.py", "provision/aws/ec2.py"),
     },
 }
-"""Libraries that only these files import: the edge to what they talk to."""
+"""Libraries that only these files import: the edge to Ray and AWS."""
 
 
 def layer_of(module: str) -> str:
-    """The most specific layer that a dotted module (without ``tonnage.``) belongs to."""
+    """Return the most specific layer of a dotted module (without ``tonnage.``)."""
     parts = module.split(".") if module else ["__init__"]
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
@@ -76,7 +76,7 @@ def layer_of(module: str) -> str:
 
 
 def as_markdown() -> str:
-    """The tables as ARCHITECTURE.md shows them."""
+    """Return the tables as in ARCHITECTURE.md."""
     rows = ["| layer | may import |", "|---|---|"]
     for layer, may in LAYERS.items():
         listed = "all" if layer == "cli" else ", ".join(f"`{each}`" for each in sorted(may))

@@ -2,7 +2,7 @@
 
 A file imports another when it names it in `use crate::...`, `use super::...` or `use self::...`, or by such a path in
 its code. A name that a module re-exports (`pub use`) counts as an import of the file that defines it. Declaring a module
-(`mod x;`) and re-exporting its names are no imports: every module tree would be a cycle otherwise. Tests inside a file
+(`mod x;`) and re-exporting its names are not imports: otherwise every module tree would be a cycle. Tests inside a file
 (`#[cfg(test)] mod ...`) are left out. Cycles are strongly connected components (Tarjan, 1972).
 """
 
@@ -22,7 +22,7 @@ _PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
 
 
 def cycles(crate_src: Path) -> list[list[Path]]:
-    """Groups of files that import each other in a circle, each sorted; none if there are none."""
+    """Return groups of files that import each other in a cycle, each sorted."""
     files = _modules(crate_src)
     texts = {module: _code(path) for module, path in files.items()}
     exports = {module: _exports(module, text, files) for module, text in texts.items()}
@@ -40,7 +40,7 @@ def cycles(crate_src: Path) -> list[list[Path]]:
 
 
 def _modules(crate_src: Path) -> dict[Module, Path]:
-    """The file of each module, by the module's path."""
+    """Return the file of each module, by the module's path."""
     found: dict[Module, Path] = {}
     for path in sorted(crate_src.rglob("*.rs")):
         parts = path.relative_to(crate_src).with_suffix("").parts
@@ -56,7 +56,7 @@ def _code(path: Path) -> str:
 
 
 def _exports(module: Module, text: str, files: dict[Module, Path]) -> dict[str, Module]:
-    """Names that a module re-exports, with the path that each stands for."""
+    """Return the names that a module re-exports, with their paths."""
     found: dict[str, Module] = {}
     for use in _USE.finditer(text):
         if use["public"]:
@@ -69,7 +69,7 @@ def _exports(module: Module, text: str, files: dict[Module, Path]) -> dict[str, 
 
 
 def _imports(module: Module, text: str) -> list[Module]:
-    """Absolute paths that a file names, but for its re-exports."""
+    """Return the absolute paths that a file names, except its re-exports."""
     found = []
     for use in _USE.finditer(text):
         if not use["public"]:
@@ -100,7 +100,7 @@ def _leaves(tree: str) -> list[str]:
 
 
 def _absolute(module: Module, path: str, files: dict[Module, Path] | None) -> Module | None:
-    """A path from the crate's root; None if it names another crate."""
+    """Return a path from the crate's root, or None if it names another crate."""
     parts = path.strip().removeprefix("::").split("::")
     head = parts[0]
     if head == "crate":
@@ -120,7 +120,7 @@ def _absolute(module: Module, path: str, files: dict[Module, Path] | None) -> Mo
 def _resolve(
     path: Module, files: dict[Module, Path], exports: dict[Module, dict[str, Module]]
 ) -> Module | None:
-    """The module whose file defines what a path names, through re-exports."""
+    """Return the module whose file defines a path, through re-exports."""
     for _ in range(8):  # a chain of re-exports is short
         module = next((path[:end] for end in range(len(path), -1, -1) if path[:end] in files), None)
         if module is None or len(module) == len(path):
@@ -133,7 +133,7 @@ def _resolve(
 
 
 def _components(graph: dict[Module, set[Module]]) -> list[list[Module]]:
-    """Strongly connected components."""
+    """Return the strongly connected components."""
     index: dict[Module, int] = {}
     low: dict[Module, int] = {}
     stack: list[Module] = []
@@ -160,7 +160,7 @@ def _components(graph: dict[Module, set[Module]]) -> list[list[Module]]:
 
 
 def main() -> int:
-    """Print the cycles of each crate named; 1 if there are any."""
+    """Print the cycles of each named crate; return 1 if there are any."""
     found = [group for source in sys.argv[1:] for group in cycles(Path(source))]
     for group in found:
         print(" <-> ".join(str(path) for path in group))

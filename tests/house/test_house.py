@@ -1,4 +1,4 @@
-"""What no file of the project may hold: places of one machine, names of registries."""
+"""No file of the project contains paths of one machine or names of registries."""
 
 import re
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 from support.disk import ROOT
 
 
-def test_nothing_names_a_place_of_one_machine() -> None:
-    # Where a path starts: in the middle of one, or of an address, such a name is innocent.
+def test_no_file_contains_a_path_of_one_machine() -> None:
+    # Only at the start of a path: inside a path or an address such a name is harmless.
     place = re.compile(rb"(?:(?<![\w.$}~/-])|(?<=file://))/(?:home|root|work|Users)/")
     assert [str(file) for file in _tracked() if place.search((ROOT / file).read_bytes())] == []
 
@@ -22,9 +22,9 @@ def test_locks_name_no_registry() -> None:
 
 
 def _tracked() -> list[Path]:
-    """The files that git keeps or, being new and not ignored, is about to."""
+    """Return the files that git tracks, and new ones that it does not ignore."""
     listed = subprocess.run(
-        # Whoever owns the checkout, reading its list of files is safe.
+        # Listing files is safe, whatever user owns the checkout.
         ["git", "-c", "safe.directory=*", "ls-files", "-z", "-co", "--exclude-standard"],
         check=True,
         capture_output=True,

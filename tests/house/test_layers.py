@@ -1,4 +1,4 @@
-"""The house's layout: who imports whom, no cycles, folders and files of a readable size."""
+"""The layout of the code: allowed imports, no cycles, folders and files of a readable size."""
 
 import ast
 import json
@@ -19,18 +19,18 @@ ONE_FILE_A_KIND = {
     "python/tonnage/base/records": "a file for each kind of record",
     "python/tonnage/base/stats": "a file for each question",
     "python/tonnage/measure/importers": "a file for each tool",
-    "python/tonnage/report/explorer/assets": "a script for each module that it follows",
+    "python/tonnage/report/explorer/assets": "a script for each module that it mirrors",
     "python/tonnage/cli": "a folder or file for each family of commands",
     "python/tonnage/cli/measure": "a file for each command",
-    "tests/support": "a file for each thing that tests stand on",
+    "tests/support": "a file for each subject of the tests",
     "tests/support/recorded": "recorded data",
 }
 """Folders that may have more entries, and why."""
 UNCOUNTED = ("__init__.py", "__main__.py", "py.typed", "conftest.py", "mod.rs", "lib.rs")
-"""What a folder of its kind has anyway."""
+"""Files that every folder of its kind has."""
 
 
-def test_layers_import_only_what_they_may() -> None:
+def test_layers_import_only_allowed_layers() -> None:
     broken = [
         f"{module} imports {imported}"
         for module, file in _modules().items()
@@ -40,27 +40,27 @@ def test_layers_import_only_what_they_may() -> None:
     assert broken == []
 
 
-def test_modules_import_each_other_in_no_circle() -> None:
-    # The package itself imports what it offers only when it is asked for.
+def test_modules_have_no_import_cycles() -> None:
+    # The package itself imports its public names only at their first use.
     _refuse_cycles({module: _imports(file) - {""} for module, file in _modules().items() if module})
 
 
-def test_rust_files_import_each_other_in_no_circle() -> None:
+def test_rust_files_have_no_import_cycles() -> None:
     crates = sorted((ROOT / "crates").rglob("Cargo.toml"))
     assert [cycle for crate in crates for cycle in cycles(crate.parent / "src")] == []
 
 
-def test_libraries_of_the_edge_are_known_there_only() -> None:
-    known: dict[str, set[str]] = {library: set() for library in OUTSIDE}
+def test_libraries_of_the_edge_are_imported_only_there() -> None:
+    importers: dict[str, set[str]] = {library: set() for library in OUTSIDE}
     for file in PACKAGE.rglob("*.py"):
         for name in _imported_names(file):
             library = name.partition(".")[0].replace("botocore", "boto3")
-            if library in known:
-                known[library].add(str(file.relative_to(PACKAGE)))
-    assert known == OUTSIDE
+            if library in importers:
+                importers[library].add(str(file.relative_to(PACKAGE)))
+    assert importers == OUTSIDE
 
 
-def test_crates_depend_only_on_what_they_may() -> None:
+def test_crates_depend_only_on_allowed_crates() -> None:
     metadata = subprocess.run(
         ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"],
         check=True,
@@ -77,12 +77,12 @@ def test_crates_depend_only_on_what_they_may() -> None:
     assert broken == []
 
 
-def test_architecture_shows_the_tables_that_are_enforced() -> None:
-    # To renew it: python -m house.layers, in tests/.
+def test_architecture_shows_the_enforced_tables() -> None:
+    # To update it: python -m house.layers, in tests/.
     assert as_markdown() in (ROOT / "ARCHITECTURE.md").read_text()
 
 
-def test_files_open_with_what_they_do() -> None:
+def test_files_open_with_their_purpose() -> None:
     silent = [
         str(file.relative_to(ROOT))
         for file in _sources("crates", "python")
@@ -95,7 +95,7 @@ def test_files_open_with_what_they_do() -> None:
     assert silent == []
 
 
-def test_files_are_of_a_readable_length() -> None:
+def test_files_have_a_readable_length() -> None:
     lengths = {
         str(file.relative_to(ROOT)): len(file.read_text().splitlines())
         for file in _sources("crates", "python", "tests")
@@ -103,7 +103,7 @@ def test_files_are_of_a_readable_length() -> None:
     assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
-def test_folders_hold_no_more_than_one_sees_at_a_glance() -> None:
+def test_folders_have_a_readable_number_of_entries() -> None:
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "python", "crates", "tests"],
         check=True,
@@ -121,7 +121,10 @@ def test_folders_hold_no_more_than_one_sees_at_a_glance() -> None:
         folder: len(names)
         for folder, names in entries.items()
         if len(names) > MOST_ENTRIES
-        if not any(folder == kind or folder.startswith("tests/support/recorded") for kind in ONE_FILE_A_KIND)
+        if not any(
+            folder == kind or folder.startswith("tests/support/recorded")
+            for kind in ONE_FILE_A_KIND
+        )
     }
     assert crowded == {}
 
@@ -130,11 +133,11 @@ def _refuse_cycles(graph: Mapping[str, set[str]]) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as why:
-        raise AssertionError(f"they import each other: {' -> '.join(why.args[1])}") from None
+        raise AssertionError(f"import cycle: {' -> '.join(why.args[1])}") from None
 
 
 def _modules() -> dict[str, Path]:
-    """Every module of the package, by its dotted name without ``tonnage.``."""
+    """Return every module of the package, by its dotted name without ``tonnage.``."""
     return {_name(file): file for file in PACKAGE.rglob("*.py")}
 
 
@@ -144,13 +147,13 @@ def _name(file: Path) -> str:
 
 
 def _imports(file: Path) -> set[str]:
-    """The modules of the package that a file imports, at its top or anywhere in it."""
+    """Return the modules of the package that a file imports, anywhere in it."""
     modules = _module_names()
     found = set()
     for name in _imported_names(file):
         package, _, rest = name.partition(".")
         if package == PACKAGE.name:
-            # A name that is no module is something that its module defines.
+            # Any other name is defined by the module before it.
             module = rest if rest in modules else rest.rpartition(".")[0]
             found.add(module)
     return found - {_name(file)}
@@ -162,7 +165,7 @@ def _module_names() -> set[str]:
 
 
 def _imported_names(file: Path) -> Iterator[str]:
-    """The full name of everything that a file imports."""
+    """Yield the full name of everything that a file imports."""
     here = (PACKAGE.name, *file.relative_to(PACKAGE).parts)
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):

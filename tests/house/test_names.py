@@ -1,4 +1,4 @@
-"""Names and words: no bare participles or pronouns for names, no words that are out in any text."""
+"""Names and words: no bare participles or pronouns as names, no words that are out in any text."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ BARE = {
     *("settings", "look", "place", "site", "home", "row", "law", "laws", "ended", "told"),
     *("refused", "failed", "within", "among", "onward", "without", "across", "meeting"),
 }
-"""Names that say nothing without their docstring."""
+"""Names that mean nothing without their docstring."""
 READ = (".py", ".rs", ".md", ".js", ".html", ".toml", ".sh")
 ELSEWHERE = (
     "tests/house/words.py",
@@ -26,7 +26,7 @@ ELSEWHERE = (
     "docs/style.md",
     "LICENSE",
 )
-"""What holds recorded text, or names the words themselves."""
+"""Files with recorded text, or that list the words themselves."""
 
 
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:

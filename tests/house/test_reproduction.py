@@ -1,8 +1,8 @@
-"""docs/reproduction: every figure and table of the five documents has its row, and rows are true.
+"""docs/reproduction: every figure and table of the five documents has a row, and rows are true.
 
-A row is a heading of its kind and number, what became of it, and a command that the command line
-takes, or why there is none. Of rows that agree with the study the commands are run, and have to
-print what is shown of them. The counted table of the README is counted again.
+A row has a heading with its kind and number, its outcome, and a command that parses, or the reason
+why there is none. The commands of rows that agree with the study run, and must print what the page
+shows. The table of the README is counted again.
 """
 
 import re
@@ -22,20 +22,20 @@ ROWS = {
     "magellan.md": {"Table": 1, "Figure": 6},
     "disk-layouts.md": {"Chart": 5},
 }
-"""How many figures and tables each document has; charts have no numbers there but their order."""
-BECAME = ("Agrees", "Run here", "Not run", "Nothing to run")
-LEAST_REASON = 60
-"""Characters that a reason takes at least."""
+"""Figures and tables of each document; charts have no numbers there, only an order."""
+OUTCOMES = ("Agrees", "Run here", "Not run", "Nothing to run")
+MIN_REASON_CHARACTERS = 60
+"""The length of the shortest reason."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A figure or a table, and what became of it."""
+    """A figure or a table, and its outcome."""
 
     page: str
     kind: str
     number: int
-    became: str
+    outcome: str
     text: str
 
     @property
@@ -52,9 +52,9 @@ def rows() -> list[Row]:
         text = (PAGES / page).read_text()
         for title, body in re.findall(r"^## (.+)\n\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE):
             kind, number = re.match(r"(Table|Figure|Chart) (\d+): ", title).groups()
-            became = re.match(r"\*\*(.+?)\.\*\*", body)
-            assert became is not None, f"{page}, {title}: what became of it comes first"
-            found.append(Row(page, kind, int(number), became[1], body))
+            outcome = re.match(r"\*\*(.+?)\.\*\*", body)
+            assert outcome is not None, f"{page}, {title}: the outcome comes first"
+            found.append(Row(page, kind, int(number), outcome[1], body))
     return found
 
 
@@ -74,33 +74,33 @@ def test_every_figure_and_table_has_one_row() -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=str)
-def test_a_row_has_a_command_that_is_taken_or_a_reason(row: Row) -> None:
-    assert row.became in BECAME
+def test_a_row_has_a_command_that_parses_or_a_reason(row: Row) -> None:
+    assert row.outcome in OUTCOMES
     assert [(str(call), why) for call in row.calls if (why := refusal(call))] == []
     reason = re.sub(r"^```.*?^```$", "", row.text, flags=re.MULTILINE | re.DOTALL)
-    if row.became == "Nothing to run":
-        assert row.calls == [] and len(reason) > LEAST_REASON
+    if row.outcome == "Nothing to run":
+        assert row.calls == [] and len(reason) > MIN_REASON_CHARACTERS
     else:
         assert row.calls
-    if row.became == "Not run":
-        assert len(reason) > LEAST_REASON
+    if row.outcome == "Not run":
+        assert len(reason) > MIN_REASON_CHARACTERS
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.became == "Agrees"], ids=str)
-def test_what_agrees_is_printed(row: Row, tonnage: Tonnage) -> None:
+@pytest.mark.parametrize("row", [row for row in rows() if row.outcome == "Agrees"], ids=str)
+def test_commands_of_rows_that_agree_print_what_is_shown(row: Row, tonnage: Tonnage) -> None:
     sessions = re.findall(r"^```console\n(.*?)^```$", row.text, re.MULTILINE | re.DOTALL)
     calls = [part for text in sessions for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]
     assert len(calls) == len(row.calls)
     for call, session in zip(row.calls, calls, strict=True):
         typed, *lines = re.sub(r"\\\n\s*", "", session).splitlines()
-        said = [
+        printed = [
             line.split() for line in tonnage.run(*call.arguments, check=True).stdout.splitlines()
         ]
-        missing = [line for line in lines if line.split() not in said]
+        missing = [line for line in lines if line.split() not in printed]
         assert lines and missing == [], typed
 
 
-def test_the_counted_table_is_true() -> None:
+def test_the_table_of_outcomes_is_true() -> None:
     text = (PAGES / "README.md").read_text()
     cells = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -108,18 +108,21 @@ def test_the_counted_table_is_true() -> None:
         if line.startswith("|")
     ]
     head, _, *body = cells
-    assert head[1:] == [*BECAME, "Rows"]
+    assert head[1:] == [*OUTCOMES, "Rows"]
     found = rows()
-    told: dict[str, list[int]] = {}
+    stated: dict[str, list[int]] = {}
     for name, *numbers in body:
         page = re.search(r"\(([^)]+)\)", name)
-        told[page[1] if page else name] = [int(each) for each in numbers]
+        stated[page[1] if page else name] = [int(each) for each in numbers]
     counted = {
-        page: [sum(row.page == page and row.became == became for row in found) for became in BECAME]
+        page: [
+            sum(row.page == page and row.outcome == outcome for row in found)
+            for outcome in OUTCOMES
+        ]
         for page in ROWS
     }
     counted["All"] = [sum(column) for column in zip(*counted.values(), strict=True)]
-    assert told == {page: [*numbers, sum(numbers)] for page, numbers in counted.items()}
+    assert stated == {page: [*numbers, sum(numbers)] for page, numbers in counted.items()}
 
 
 def test_there_is_no_other_page() -> None:

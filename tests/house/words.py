@@ -1,7 +1,7 @@
-"""The words that are out, each with what is said instead: docs/style.md has the rules.
+"""The words that are out, each with its replacement: docs/style.md has the rules.
 
-The patterns are regular expressions, for whole words, whatever their case. They hold for all that is
-read: names, comments, docstrings, messages and documents.
+The patterns are regular expressions for whole words, in any case. They apply to all text: names,
+comments, docstrings, messages and documents.
 """
 
 WORDS: dict[str, str] = {
@@ -40,7 +40,7 @@ WORDS: dict[str, str] = {
     r"by and by": "gradually",
     r"hence|thereof|therein|thereby|whereof|wherein": "so, of it, in it",
 }
-"""A pattern for each word that is out, and what to say instead."""
+"""A pattern for each word that is out, and its replacement."""
 
 ALLOWED = (
     "tonnage.fleet",
@@ -51,4 +51,4 @@ ALLOWED = (
     "CreateFleet",
     *("fleets=", "fleets:", ".fleets", '"fleet spread"', 'uniform("fleet")'),
 )
-"""Text in which a word may stand: persisted names, seeds of draws, the motto, other people's names."""
+"""Text that may contain such a word: persisted names, seeds of draws, the motto, other products."""

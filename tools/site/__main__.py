@@ -1,10 +1,10 @@
-"""Builds the documentation's site, `make site`: plain pages that need no network, links checked.
+"""Build the documentation's site (`make site`): plain pages that need no network, links checked.
 
     python tools/site OUT
 
-writes `index.html` (the README), the guide, the concepts, how the figures of the studies are
-reproduced, the decisions, and a reference that is generated of the command line and of docstrings.
-A link that leads nowhere ends it with 1; then nothing is left at OUT.
+writes `index.html` (the README), the guide, the concepts, the reproduction of the studies' figures,
+the decisions, and a reference generated from the command line and docstrings. A broken link ends it
+with 1; then nothing remains in OUT.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SECTIONS = {
 
 
 def documents() -> list[Document]:
-    """All documents: those that are there, and the generated ones."""
+    """Return all documents, existing and generated."""
     found = [
         *ROOT.glob("*.md"),
         *(path for part in ("docs", "examples", "benches") for path in (ROOT / part).rglob("*.md")),
@@ -43,34 +43,34 @@ def documents() -> list[Document]:
 
 
 def build(out: Path) -> list[str]:
-    """Builds the site in a new directory; gives what is broken in it.
+    """Build the site in a new directory; return its broken links.
 
     Args:
-        out: Where to; what was there before is removed first, if it is a site.
+        out: The directory; an earlier site there is removed first.
 
     Raises:
-        FileExistsError: Something else is there.
+        FileExistsError: It exists and is not a site.
     """
     if out.exists() and any(out.iterdir()) and not (out / "style.css").exists():
-        raise FileExistsError(f"{out} holds something else than a site: name another directory")
+        raise FileExistsError(f"{out} is not a site: name another directory")
     shutil.rmtree(out, ignore_errors=True)
-    every = documents()
+    all_documents = documents()
     sections = [
         Section(
             name,
             PurePosixPath(directory),
-            [each for each in every if each.path.parent == PurePosixPath(directory)],
+            [each for each in all_documents if each.path.parent == PurePosixPath(directory)],
         )
         for name, directory in SECTIONS.items()
     ]
     site = Site(ROOT, sections)
-    site.build(every)
+    site.build(all_documents)
     site.write(out)
     return links.broken(out)
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line."""
     if len(sys.argv) != 2:
         print("usage: python tools/site OUT", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
-"""Which links of a built site lead nowhere, and what it would load from elsewhere.
+"""Find broken links of a built site, and files that it would load from elsewhere.
 
-Every page is read as a browser reads it: identifiers, links, images, styles. A link within the
-site has to lead to a file of it, and a heading that it names has to be there. Links to other sites
-are not followed, but nothing may be loaded from there.
+Every page is parsed as in a browser: identifiers, links, images, styles. A link within the site
+must lead to one of its files, and its heading must exist. Links to other sites are not followed,
+but nothing may be loaded from there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 
 class _Page(HTMLParser):
-    """What a page has and names."""
+    """Identifiers, links and loaded files of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Page(HTMLParser):
 
 
 def broken(site: Path) -> list[str]:
-    """A line for each link that leads nowhere, and for each thing that is loaded from elsewhere."""
+    """Return a line for each broken link, and for each file that is loaded from elsewhere."""
     pages = {}
     for path in sorted(site.rglob("*.html")):
         pages[path] = _Page()

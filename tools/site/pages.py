@@ -1,10 +1,10 @@
 """The project's documents as pages of HTML.
 
-A page lies where its document does: `docs/concepts/cluster.md` is `docs/concepts/fleet.html`, a
-`README.md` is its directory's `index.html`. What a page links to becomes one too: a directory a
-list of what is in it, a file of source a page that shows it; images are copied. So every link
-stays within the site, which opens from a disk as from a server. Identifiers of headings are
-GitHub's, since the documents link to each other by those.
+A page has the place of its document: `docs/concepts/cluster.md` becomes `docs/concepts/cluster.html`,
+a `README.md` its directory's `index.html`. Link targets become pages too: a directory becomes a list
+of its files, a source file a page that shows it; images are copied. So every link stays within the
+site, which opens from a disk as well as from a server. Identifiers of headings are GitHub's, because
+the documents link to each other by those.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pygments.lexers.special import TextLexer
 from pygments.util import ClassNotFound
 
 SCROLLING = ("pre", "table")
-"""What may be wider than a window and scrolls by itself, which the keyboard has to reach."""
+"""Elements that may be wider than the window and scroll; the keyboard must reach them."""
 IMAGES = (".svg", ".png", ".jpg")
 HERE = Path(__file__).parent
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
@@ -34,10 +34,10 @@ _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//|#", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Document:
-    """One document, there or generated.
+    """One document, existing or generated.
 
     Attributes:
-        path: Where it lies in the project.
+        path: Its path in the project.
         text: Its Markdown.
     """
 
@@ -55,7 +55,7 @@ class Document:
         """The first sentence of its prose."""
         prose = (block for block in re.split(r"\n\s*\n", self.text) if re.match(r"[\w*`\[]", block))
         sentence = re.split(r"(?<=[.:!?])\s", " ".join(next(prose, "").split()))[0]
-        # Of a link only its words: it would be relative to another page.
+        # Keep only the words of a link, which is relative to another page.
         return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence).replace("**", "")
 
 
@@ -70,7 +70,7 @@ class Section:
 
 @dataclass
 class Site:
-    """All that is built: pages and copies, by where they are in it."""
+    """The pages and copied files of the site, by path."""
 
     root: Path
     sections: Sequence[Section]
@@ -79,7 +79,7 @@ class Site:
     _wanted: list[PurePosixPath] = field(default_factory=list)
 
     def build(self, documents: Iterable[Document]) -> None:
-        """Makes the pages of these documents, and of all that they link to."""
+        """Make the pages of these documents, and of all link targets."""
         documents = list(documents)
         for document in documents:
             assert place_of(document.path) not in self.pages, f"two pages at {document.path}"
@@ -93,7 +93,7 @@ class Site:
                 self._add_source(target)
 
     def write(self, out: Path) -> None:
-        """Writes all of it into a directory."""
+        """Write the site to a directory."""
         for place, page in self.pages.items():
             (out / place).parent.mkdir(parents=True, exist_ok=True)
             (out / place).write_text(page)
@@ -150,7 +150,7 @@ class Site:
         return "\n".join([f"# {name or directory}", "", *lines])
 
     def _moved(self, link: str, path: PurePosixPath, place: PurePosixPath) -> str:
-        """Where a document's link leads in the site; what leads nowhere stays as it is."""
+        """Return a document's link as a link in the site; a broken link is not changed."""
         if _OUTSIDE.match(link):
             return link
         name, mark, heading = link.partition("#")
@@ -174,7 +174,7 @@ class Site:
 
 
 def place_of(path: PurePosixPath) -> PurePosixPath:
-    """Where the page of a document, or of a file of source, lies."""
+    """Return the path of the page of a document or source file."""
     if path.name == "README.md":
         return path.parent / "index.html"
     return (
@@ -183,7 +183,7 @@ def place_of(path: PurePosixPath) -> PurePosixPath:
 
 
 def slug(heading: str) -> str:
-    """A heading's identifier, as GitHub makes it."""
+    """Return a heading's identifier, as on GitHub."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
@@ -219,7 +219,7 @@ def _fence(renderer: Any, tokens: Sequence[Any], at: int, options: Any, _: Any) 
 
 
 def _style() -> str:
-    """The pages' style, with colours of code for light and for dark."""
+    """Return the pages' style, with code colours for light and dark."""
     light = HtmlFormatter(style="default").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
     return (

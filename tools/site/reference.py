@@ -1,7 +1,7 @@
-"""The reference, as Markdown: what the command line's parser knows, and the API's docstrings.
+"""The reference as Markdown, from the command line's parser and the API's docstrings.
 
-Nothing is written by hand here, so that nothing can be out of date. Docstrings are Google's style;
-what follows a field of a class as a string is that field's.
+Nothing is written by hand here, so nothing can be out of date. Docstrings have Google's style; a
+string after a field of a class describes that field.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECTIONS = ("Args", "Attributes", "Raises", "Returns", "Yields")
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """The reference's documents: names of files, and Markdown."""
+    """Yield the reference's documents: file names and Markdown."""
     root = typer.main.get_command(app)
     names = _names(root)
     yield "README.md", _index(root, names)
@@ -36,19 +36,19 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _index(root: Any, names: list[str]) -> str:
-    lines = ["# Reference", "", "The command, as `--help` has it:", "", root.help, ""]
+    lines = ["# Reference", "", "The command, as in `--help`:", "", root.help, ""]
     for name in names:
         command = root.get_command(_context(root), name)
         lines.append(f"* [tonnage {name}](tonnage-{name}.md): {_first(command.help)}")
     lines += ["", "From Python:", ""]
     for module in MODULES:
-        said = inspect.getdoc(importlib.import_module(module)) or ""
-        lines.append(f"* [{module}](api-{module}.md): {_first(said)}")
+        documentation = inspect.getdoc(importlib.import_module(module)) or ""
+        lines.append(f"* [{module}](api-{module}.md): {_first(documentation)}")
     return "\n".join(lines)
 
 
 def _family(command: Any, name: str, level: int = 1) -> Iterator[str]:
-    """A command, or a group and its commands."""
+    """Yield a command, or a group and its commands."""
     yield f"{'#' * level} tonnage {name}"
     yield ""
     if not hasattr(command, "list_commands"):
@@ -76,14 +76,14 @@ def _parameters(command: Any, name: str) -> Iterator[str]:
             names = ", ".join([*each.opts, *each.secondary_opts])
             flag = getattr(each, "is_flag", False)
             value = "" if flag else each.make_metavar(context)
-        told = [(each.help or "").strip(), *_standing(each)]
+        texts = [(each.help or "").strip(), *_default(each)]
         shown = f"`{names} {value}`".replace(" `", "`")
-        yield f"| {_cell(shown)} | {_cell(' '.join(filter(None, told)))} | {_presence(each)} |"
+        yield f"| {_cell(shown)} | {_cell(' '.join(filter(None, texts)))} | {_presence(each)} |"
     yield ""
 
 
-def _standing(parameter: Any) -> list[str]:
-    """The default, where it is one to be told and the help does not."""
+def _default(parameter: Any) -> list[str]:
+    """Return the default as text, unless it is trivial or part of the help."""
     value = parameter.default
     if parameter.required or value in (None, False, True, [], ()) or callable(value):
         return []
@@ -112,12 +112,12 @@ def _module(module: ModuleType) -> Iterator[str]:
             yield from _class(value)
         elif callable(value):
             yield from _function(value, name)
-        else:  # A name of a type.
+        else:  # A type alias.
             yield from ["```python", f"{name} = {value}".replace("typing.", ""), "```", ""]
 
 
 def _class(kind: type) -> Iterator[str]:
-    if issubclass(kind, Exception):  # The core's have no source to look into.
+    if issubclass(kind, Exception):  # The core's exceptions have no Python source.
         yield from _documented(inspect.cleandoc(kind.__doc__ or ""))
         return
     own = kind.__init__ is not object.__init__ and not inspect.isabstract(kind)
@@ -126,29 +126,29 @@ def _class(kind: type) -> Iterator[str]:
         public = each is kind or not hasattr(importlib.import_module("tonnage"), each.__name__)
         if each.__module__.startswith("tonnage") and public:
             yield from _documented(inspect.cleandoc(each.__doc__ or ""))
-    for name, said in _fields(kind):
-        yield from [f"* `{name}`: {' '.join(said.split())}", ""]
+    for name, text in _fields(kind):
+        yield from [f"* `{name}`: {' '.join(text.split())}", ""]
     for name, member in inspect.getmembers(kind):
         plain = inspect.unwrap(getattr(member, "__func__", member))
-        if name.startswith("_") or not _of_ours(plain) or not inspect.getdoc(member):
+        if name.startswith("_") or not _is_tonnage_function(plain) or not inspect.getdoc(member):
             continue
         yield from [f"### {kind.__name__}.{name}", ""]
         yield from _function(plain, name)
 
 
-def _of_ours(value: Any) -> bool:
+def _is_tonnage_function(value: Any) -> bool:
     return inspect.isfunction(value) and value.__module__.startswith("tonnage")
 
 
 def _fields(kind: type) -> Iterator[tuple[str, str]]:
-    """Fields of a class that a string after them tells of."""
+    """Yield the fields of a class that have a string after them."""
     body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
-    for stated, told in zip(body.body, body.body[1:], strict=False):
-        said = isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant)
-        if isinstance(stated, ast.AnnAssign) and isinstance(stated.target, ast.Name) and said:
-            assert isinstance(told, ast.Expr) and isinstance(told.value, ast.Constant)
-            yield stated.target.id, str(told.value.value)
+    for stated, after in zip(body.body, body.body[1:], strict=False):
+        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        if isinstance(stated, ast.AnnAssign) and isinstance(stated.target, ast.Name) and is_text:
+            assert isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            yield stated.target.id, str(after.value.value)
 
 
 def _function(function: Any, name: str) -> Iterator[str]:
@@ -157,7 +157,7 @@ def _function(function: Any, name: str) -> Iterator[str]:
 
 
 def _signature(value: Any, name: str) -> Iterator[str]:
-    """What is given and what comes, a parameter a line if they are many."""
+    """Yield a signature, with one parameter a line if it is long."""
     signature = inspect.signature(value)
     kept = [
         each.replace(
@@ -176,7 +176,7 @@ def _signature(value: Any, name: str) -> Iterator[str]:
 
 
 class _As(str):
-    """What is shown as it is written, and not as a string."""
+    """Text that is shown without quotes."""
 
     __slots__ = ()
 
@@ -194,22 +194,22 @@ def _lines(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _documented(text: str) -> Iterator[str]:
-    """A docstring: its prose, then its sections as lists."""
+    """Yield a docstring: its prose, then its sections as lists."""
     parts = re.split(rf"^({'|'.join(SECTIONS)}):\n", text, flags=re.MULTILINE)
     yield from _prose(parts[0])
     for name, body in zip(parts[1::2], parts[2::2], strict=True):
         yield from [f"**{'Arguments' if name == 'Args' else name}**", ""]
         for entry in re.split(r"\n(?=\S)", textwrap.dedent(body).strip("\n")):
-            what, separator, told = " ".join(entry.split()).partition(": ")
+            what, separator, rest = " ".join(entry.split()).partition(": ")
             if separator:
-                yield f"* `{what}`: {_plain(told)}"
+                yield f"* `{what}`: {_plain(rest)}"
             else:
                 yield f"* {_plain(what)}"
         yield ""
 
 
 def _prose(text: str) -> Iterator[str]:
-    """Paragraphs; what follows two colons is code."""
+    """Yield paragraphs; text after two colons is code."""
     text = re.sub(r"^::$\n", "", _plain(text).strip(), flags=re.MULTILINE)
     yield from re.sub(r"::$", ":", text, flags=re.MULTILINE).splitlines()
     yield ""

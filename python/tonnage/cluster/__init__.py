@@ -6,7 +6,7 @@ together) and `worker_handle` (one of them). The workers' side is `actor` (the p
 What the steps are, a job says: a measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the
 only importer of Ray, which carries files of some kilobytes, never data.
 
-The design follows docs/concepts/fleet.md.
+The design follows docs/concepts/cluster.md.
 """
 
 import os
