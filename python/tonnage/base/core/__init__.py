@@ -6,7 +6,6 @@ runs meanwhile; its gate (``HostInput``, ``HostOutput``) passes blocks to and fr
 ``Retrieval`` fetches chunks over a ``ConnectionPool``.
 """
 
-from tonnage.base.core.disk_space import require_free_space
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 from tonnage.base.core.job import (
     BackgroundJob,
@@ -33,7 +32,7 @@ from tonnage.base.core.job import (
 )
 from tonnage.base.core.port_reservation import ReservedPort
 from tonnage.base.core.progress import Progress
-from tonnage.base.core.workspace import workspace
+from tonnage.base.core.workspace import require_free_space, workspace
 
 __all__ = [
     "BackgroundJob",

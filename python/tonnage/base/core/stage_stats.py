@@ -9,32 +9,12 @@ from tonnage.base.records import Phase, Stage
 
 def phase_record(reported: dict[str, Any]) -> Phase:
     """The record of a reported phase, without its timeline."""
-    return Phase(
-        name=reported["name"],
-        graph=reported["graph"],
-        began_seconds=reported["began_seconds"],
-        seconds=reported["seconds"],
-        bottleneck=reported["bottleneck"],
-        memory_bytes=reported["memory_bytes"],
-        disk_modes=reported["disk_modes"],
-        stages=[stage_record(values) for values in reported["stages"]],
-    )
-
-
-def stage_record(values: dict[str, Any]) -> Stage:
-    return Stage(
-        name=values["name"],
-        kind=values["kind"],
-        workers=values["workers"],
-        bytes=values["bytes"],
-        records=values["records"],
-        busy_seconds=values["busy_seconds"],
-        starved_seconds=values["starved_seconds"],
-        blocked_seconds=values["blocked_seconds"],
-        cpu_seconds=values["cpu_seconds"],
-        memory_bytes=values["memory_bytes"],
-        config=values["config"],
-    )
+    stages = [
+        Stage(**{name: values[name] for name in Stage.__struct_fields__})
+        for values in reported["stages"]
+    ]
+    fields = {name: reported[name] for name in Phase.__struct_fields__}
+    return Phase(**fields | {"stages": stages})
 
 
 def timeline_table(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -59,9 +39,3 @@ def timeline_table(phases: list[dict[str, Any]]) -> dict[str, list[Any]]:
                 for counter in counters:
                     columns[counter].append(values[counter])
     return columns
-
-
-def without_samples(outcome: dict[str, Any]) -> dict[str, Any]:
-    """An outcome without its samples over time, which are most of its size."""
-    phases = [{**phase, "timeline": []} for phase in outcome["phases"]]
-    return outcome | {"phases": phases}

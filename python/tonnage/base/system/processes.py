@@ -10,10 +10,13 @@ it later; ``cancelled_write_bytes`` counts what was deleted before it was writte
 
 from __future__ import annotations
 
+import operator
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 from tonnage.base.system.procfs import PROC, TICKS
 
@@ -31,29 +34,17 @@ class ResourceUsage:
     cancelled_bytes: int = 0
 
     def __add__(self, other: ResourceUsage) -> ResourceUsage:
-        return ResourceUsage(
-            self.cpu_seconds + other.cpu_seconds,
-            self.read_bytes + other.read_bytes,
-            self.written_bytes + other.written_bytes,
-            self.cancelled_bytes + other.cancelled_bytes,
-        )
+        return self._combined(other, operator.add)
 
     def since(self, start: ResourceUsage) -> ResourceUsage:
         """The usage after ``start``; never negative."""
-        return ResourceUsage(
-            max(self.cpu_seconds - start.cpu_seconds, 0.0),
-            max(self.read_bytes - start.read_bytes, 0),
-            max(self.written_bytes - start.written_bytes, 0),
-            max(self.cancelled_bytes - start.cancelled_bytes, 0),
-        )
+        return self._combined(start, lambda now, then: max(now - then, 0))
 
     def at_least(self, floor: ResourceUsage) -> ResourceUsage:
-        return ResourceUsage(
-            max(self.cpu_seconds, floor.cpu_seconds),
-            max(self.read_bytes, floor.read_bytes),
-            max(self.written_bytes, floor.written_bytes),
-            max(self.cancelled_bytes, floor.cancelled_bytes),
-        )
+        return self._combined(floor, max)
+
+    def _combined(self, other: ResourceUsage, function: Callable[[Any, Any], Any]) -> ResourceUsage:
+        return ResourceUsage(*map(function, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)

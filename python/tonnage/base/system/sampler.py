@@ -14,6 +14,18 @@ from typing import Any
 from tonnage.base.system import procfs
 
 EVERY_SECONDS = 0.25
+DEVICES = ("seconds", "device", "read_bytes", "written_bytes", "busy_seconds", "in_flight")
+HOST = (
+    "seconds",
+    "cpu_user_seconds",
+    "cpu_system_seconds",
+    "cpu_idle_seconds",
+    "cpu_iowait_seconds",
+    "cpu_steal_seconds",
+    "network_received_bytes",
+    "network_sent_bytes",
+    "process_memory_bytes",
+)
 
 
 class MachineSampler:
@@ -24,31 +36,8 @@ class MachineSampler:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self._began = 0.0
-        self.devices: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "seconds",
-                "device",
-                "read_bytes",
-                "written_bytes",
-                "busy_seconds",
-                "in_flight",
-            )
-        }
-        self.host: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "seconds",
-                "cpu_user_seconds",
-                "cpu_system_seconds",
-                "cpu_idle_seconds",
-                "cpu_iowait_seconds",
-                "cpu_steal_seconds",
-                "network_received_bytes",
-                "network_sent_bytes",
-                "process_memory_bytes",
-            )
-        }
+        self.devices: dict[str, list[Any]] = {name: [] for name in DEVICES}
+        self.host: dict[str, list[Any]] = {name: [] for name in HOST}
 
     def __enter__(self) -> MachineSampler:
         self._began = time.monotonic()
@@ -67,32 +56,13 @@ class MachineSampler:
 
     def _sample(self) -> None:
         seconds = time.monotonic() - self._began
-        self._sample_devices(seconds)
-        self._sample_host(seconds)
-
-    def _sample_devices(self, seconds: float) -> None:
         for name, disk in procfs.disks().items():
             if name in self._names:
-                row = (
-                    seconds,
-                    name,
-                    disk.read_bytes,
-                    disk.written_bytes,
-                    disk.busy_seconds,
-                    disk.in_flight,
-                )
-                _append(self.devices, row)
-
-    def _sample_host(self, seconds: float) -> None:
+                moved = disk.read_bytes, disk.written_bytes
+                _append(self.devices, (seconds, name, *moved, disk.busy_seconds, disk.in_flight))
         network = procfs.network(os.getpid()) or procfs.NetworkCounters()
-        row = (
-            seconds,
-            *procfs.core_seconds(),
-            network.received_bytes,
-            network.sent_bytes,
-            procfs.resident_memory(),
-        )
-        _append(self.host, row)
+        moved = network.received_bytes, network.sent_bytes
+        _append(self.host, (seconds, *procfs.core_seconds(), *moved, procfs.resident_memory()))
 
 
 def _append(columns: dict[str, list[Any]], row: tuple[Any, ...]) -> None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import integer, lines, number, size_bytes
 from tonnage.measure.trial.cache_detection import cache_reason
 
@@ -58,13 +58,13 @@ def matches(text: str) -> bool:
 
 
 def read(text: str) -> list[Metric]:
-    found = []
-    for at, line in lines(text):
-        if _is_result(line):
-            found += list(_from_line(line.split(","), f"line {at}"))
-    if not found:
-        raise UnreadableFile("a bonnie++ result")
-    return found
+    results = (
+        metric
+        for at, line in lines(text)
+        if _is_result(line)
+        for metric in _from_line(line.split(","), f"line {at}")
+    )
+    return require_any(results, "a bonnie++ result")
 
 
 def _is_result(line: str) -> bool:

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import JsonValue
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import lines, number
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "elbencho"
 
+_EXPECTED = "an elbencho phase with results"
 _CSV_HEADER = "ISO date,label,path type,"
 _MIB = 1 << 20
 _OBJECTS = {"bucket", "object"}
@@ -83,18 +84,13 @@ def matches_csv(text: str) -> bool:
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    return _require_any([reading for document in documents for reading in _from_document(document)])
+    results = (metric for document in documents for metric in _from_document(document))
+    return require_any(results, _EXPECTED)
 
 
 def read_csv(text: str) -> list[Metric]:
     """Read elbencho's CSV, which must have its header."""
-    return _require_any(list(_from_csv(text)))
-
-
-def _require_any(metrics: list[Metric]) -> list[Metric]:
-    if not metrics:
-        raise UnreadableFile("an elbencho phase with results")
-    return metrics
+    return require_any(_from_csv(text), _EXPECTED)
 
 
 def _from_document(document: JsonValue) -> Iterator[Metric]:

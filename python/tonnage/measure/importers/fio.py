@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio_bins
 from tonnage.measure.importers.json_reader import JsonValue
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "fio"
@@ -112,12 +112,10 @@ def matches(document: JsonValue) -> bool:
 
 def read(documents: list[JsonValue]) -> list[Metric]:
     """Read fio's documents; of several states of one run, only the last counts."""
-    found = [
-        reading for document in _last_states(documents) for reading in _from_document(document)
-    ]
-    if not found:
-        raise UnreadableFile("a job that did I/O", _jobs(documents[-1]).path)
-    return found
+    results = (
+        metric for document in _last_states(documents) for metric in _from_document(document)
+    )
+    return require_any(results, "a job that did I/O", _jobs(documents[-1]).path)
 
 
 def _last_states(documents: list[JsonValue]) -> list[JsonValue]:

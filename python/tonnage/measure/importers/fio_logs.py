@@ -12,14 +12,14 @@ write, tells which; without one, latencies are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio, fio_bins
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
-from tonnage.measure.importers.text import integer, lines, nearest_rank
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
+from tonnage.measure.importers.text import integer, latency_of, lines
 
 _NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")
 _FIELD = re.compile(r"[0-9]+|0x[0-9a-fA-F]{1,4}|-1")
@@ -33,6 +33,7 @@ _LATENCIES = {
     "hist": "completion",
     "clat_hist": "completion",
 }
+_SOURCE = Source(tool=fio.TOOL)
 _UNKNOWN = "unknown: nanoseconds for fio 3, microseconds for fio 2"
 
 
@@ -58,10 +59,7 @@ def looks_like_one(text: str) -> bool:
 def read(text: str, name: str) -> list[Metric]:
     kind = _kind(name) or ""
     read_kind = _from_histogram if kind.endswith("hist") else _from_values
-    found = read_kind(kind, text, PurePath(name).name)
-    if not found:
-        raise UnreadableFile("a line of a fio log")
-    return found
+    return require_any(read_kind(kind, text, PurePath(name).name), "a line of a fio log")
 
 
 def _kind(name: str) -> str | None:
@@ -95,8 +93,9 @@ def _from_values(kind: str, text: str, name: str) -> list[Metric]:
     for fields, where in rows:
         direction, line = _line(fields, both, where)
         found.setdefault(direction, []).append(line)
+    summarise = _rates if kind in ("bw", "iops") else _latencies
     return [
-        _SUMMARIES.get(kind, _latencies)(kind, direction, held, {"file": name, "log": kind})
+        summarise(kind, direction, held, {"file": name, "log": kind})
         for direction, held in found.items()
     ]
 
@@ -131,38 +130,22 @@ def _direction(field: str, where: str) -> str:
     return direction
 
 
-def _bandwidth(
+def _rates(
     kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]
 ) -> Metric:
     """Of windows, the mean and the series; of single operations, their total."""
-    source = Source(tool=fio.TOOL)
+    fields = _moved(entries)
     if _is_windowed(entries):
-        series = [(line.seconds, line.value * 1024.0) for line in entries]
-        return build_metric(
-            source=source,
-            operation=direction,
-            bandwidth_bytes_per_second=_mean(value for _, value in series),
-            series=series,
-            details={**details, "windows": len(entries)},
-        )
-    return build_metric(
-        source=source, operation=direction, **_moved(entries), details=dict(details)
-    )
-
-
-def _iops(kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]) -> Metric:
-    source = Source(tool=fio.TOOL)
-    if _is_windowed(entries):
-        rates = [[line.seconds, line.value] for line in entries]
-        return build_metric(
-            source=source,
-            operation=direction,
-            operations_per_second=_mean(line.value for line in entries),
-            details={**details, "windows": len(entries), "operations_per_second_series": rates},
-        )
-    return build_metric(
-        source=source, operation=direction, **_moved(entries), details=dict(details)
-    )
+        details = {**details, "windows": len(entries)}
+        if kind == "bw":
+            series = [(line.seconds, line.value * 1024.0) for line in entries]
+            mean = _mean(value for _, value in series)
+            fields = {"bandwidth_bytes_per_second": mean, "series": series}
+        else:
+            rates = [[line.seconds, line.value] for line in entries]
+            details["operations_per_second_series"] = rates
+            fields = {"operations_per_second": _mean(line.value for line in entries)}
+    return build_metric(source=_SOURCE, operation=direction, **fields, details=dict(details))
 
 
 def _latencies(
@@ -170,46 +153,21 @@ def _latencies(
 ) -> Metric:
     """Windows give only means; single operations give percentiles, too."""
     details = {**details, "latency_of": _LATENCIES[kind]}
-    source = Source(tool=fio.TOOL)
-    if not all(line.priority for line in entries):
-        details = {**details, "latency_unit": _UNKNOWN}
-        rates = {} if _is_windowed(entries) else _moved(entries)
-        return build_metric(source=source, operation=direction, **rates, details=details)
+    windowed = _is_windowed(entries)
+    fields = {} if windowed else _moved(entries)
     mean = _mean(line.value for line in entries) / 1e9
-    if _is_windowed(entries):
+    if not all(line.priority for line in entries):
+        details["latency_unit"] = _UNKNOWN
+    elif windowed:
         has_most = any(line.most != line.value for line in entries)
         most = max(line.most for line in entries) / 1e9 if has_most else None
-        return build_metric(
-            source=source,
-            operation=direction,
-            latency_seconds=Latency(mean=mean, max=most),
-            details={
-                **details,
-                "windows": len(entries),
-                "latency_seconds_series": [[line.seconds, line.value / 1e9] for line in entries],
-            },
-        )
-    ordered = sorted(line.value / 1e9 for line in entries)
-    return build_metric(
-        source=source,
-        operation=direction,
-        latency_seconds=Latency(
-            mean=mean,
-            p50=nearest_rank(ordered, 50),
-            p90=nearest_rank(ordered, 90),
-            p99=nearest_rank(ordered, 99),
-            p999=nearest_rank(ordered, 99.9),
-            max=ordered[-1],
-        ),
-        **_moved(entries),
-        details=details,
-    )
-
-
-_SUMMARIES: dict[str, Callable[[str, str, list[_Line], Mapping[str, object]], Metric]] = {
-    "bw": _bandwidth,
-    "iops": _iops,
-}
+        fields["latency_seconds"] = Latency(mean=mean, max=most)
+        details["windows"] = len(entries)
+        details["latency_seconds_series"] = [[line.seconds, line.value / 1e9] for line in entries]
+    else:
+        seconds = [line.value / 1e9 for line in entries]
+        fields["latency_seconds"] = latency_of(seconds, mean)
+    return build_metric(source=_SOURCE, operation=direction, **fields, details=details)
 
 
 def _from_histogram(kind: str, text: str, name: str) -> list[Metric]:
@@ -238,7 +196,7 @@ def _from_histogram(kind: str, text: str, name: str) -> list[Metric]:
         }
         readings.append(
             build_metric(
-                source=Source(tool=fio.TOOL),
+                source=_SOURCE,
                 operation=direction,
                 latency_seconds=Latency(
                     p50=seconds[50.0], p90=seconds[90.0], p99=seconds[99.0], p999=seconds[99.9]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers import fio
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import NUMBER, integer, lines, number
 
 _LINE = re.compile(r"(?:[345];fio-[^;]*|2;[^;]*);[^;]*;\d+;-?\d+;\d+;\d+;|2;[^;]*;\d+;-?\d+;\d+;")
@@ -35,13 +35,13 @@ def matches(text: str) -> bool:
 
 def read(text: str) -> list[Metric]:
     """Read all terse lines; other lines are warnings, and skipped."""
-    found = []
-    for at, line in lines(text):
-        if _LINE.match(line):
-            found += list(_from_line(line.split(";"), f"line {at}"))
-    if not found:
-        raise UnreadableFile("a job with I/O in fio's terse output")
-    return found
+    results = (
+        metric
+        for at, line in lines(text)
+        if _LINE.match(line)
+        for metric in _from_line(line.split(";"), f"line {at}")
+    )
+    return require_any(results, "a job with I/O in fio's terse output")
 
 
 def _from_line(fields: list[str], where: str) -> Iterator[Metric]:

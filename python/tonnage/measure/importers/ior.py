@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import JsonValue
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import integer, lines, number, size_bytes
 from tonnage.measure.trial.cache_detection import cache_reason
 
 TOOL = "ior"
 
+_EXPECTED = "an IOR result"
 _MIB = 1 << 20
 _KIB = 1 << 10
 _VERSION = re.compile(r"IOR-(\S+):? ")
@@ -123,22 +124,18 @@ def matches_json(document: JsonValue) -> bool:
 
 
 def read(text: str) -> list[Metric]:
+    results = _from_text(text)
     for at, line in lines(text):
-        if line.startswith(_CSV_HEADER):
-            return _require_any(list(_from_csv(text, at)))
-        if line.startswith(_RANKS_HEADER):
-            return _require_any(list(_from_ranks(text, at)))
-    return _require_any(list(_from_text(text)))
+        if line.startswith((_CSV_HEADER, _RANKS_HEADER)):
+            from_lines = _from_csv if line.startswith(_CSV_HEADER) else _from_ranks
+            results = from_lines(text, at)
+            break
+    return require_any(results, _EXPECTED)
 
 
 def read_json(documents: list[JsonValue]) -> list[Metric]:
-    return _require_any([reading for document in documents for reading in _from_json(document)])
-
-
-def _require_any(metrics: list[Metric]) -> list[Metric]:
-    if not metrics:
-        raise UnreadableFile("an IOR result")
-    return metrics
+    results = (metric for document in documents for metric in _from_json(document))
+    return require_any(results, _EXPECTED)
 
 
 def _from_text(text: str) -> Iterator[Metric]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tonnage.base.records import Latency, Metric, Source
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import integer, lines, number
 from tonnage.measure.trial.cache_detection import cache_reason
 
@@ -20,23 +20,7 @@ TOOL = "iozone"
 
 _KIB = 1 << 10
 _STDIO = "stdio"
-# The table's columns in order: operation and interface.
-_COLUMNS = (
-    ("write", None),
-    ("rewrite", None),
-    ("read", None),
-    ("reread", None),
-    ("randread", None),
-    ("randwrite", None),
-    ("backwardread", None),
-    ("recordrewrite", None),
-    ("strideread", None),
-    ("write", _STDIO),
-    ("rewrite", _STDIO),
-    ("read", _STDIO),
-    ("reread", _STDIO),
-)
-_HEADINGS = 2 + len(_COLUMNS)
+# Reports of the Excel output, in the order of the table's columns: operation and interface.
 _REPORTS = {
     "writer": ("write", None),
     "re-writer": ("rewrite", None),
@@ -52,6 +36,8 @@ _REPORTS = {
     "fread": ("read", _STDIO),
     "re-fread": ("reread", _STDIO),
 }
+_COLUMNS = tuple(_REPORTS.values())
+_HEADINGS = 2 + len(_COLUMNS)
 _CHILDREN = {
     "initial writers": ("write", None),
     "rewriters": ("rewrite", None),
@@ -183,9 +169,7 @@ def read(text: str) -> list[Metric]:
     found = found or [
         run.reading(test, figure, kib, record) for test, kib, record, figure in reports
     ]
-    if not found:
-        raise UnreadableFile("an iozone result")
-    return found
+    return require_any(found, "an iozone result")
 
 
 def _note(run: _Run, line: str) -> None:

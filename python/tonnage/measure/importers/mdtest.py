@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tonnage.base.records import Metric, Source
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import lines, number
 
 TOOL = "mdtest"
@@ -43,10 +43,7 @@ def matches(text: str) -> bool:
 
 def read(text: str) -> list[Metric]:
     read_kind = _from_ranks if text.startswith(_RANKS_HEADER) else _from_summary
-    found = list(read_kind(text))
-    if not found:
-        raise UnreadableFile("an mdtest rate")
-    return found
+    return require_any(read_kind(text), "an mdtest rate")
 
 
 def _from_summary(text: str) -> Iterator[Metric]:

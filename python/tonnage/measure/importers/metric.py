@@ -7,7 +7,7 @@ a guess. An incomplete file raises `UnreadableFile` and gives nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from msgspec import structs
@@ -74,6 +74,14 @@ def build_metric(**fields: Any) -> Metric:
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise UnreadableFile(f"a {name} of zero or more", metric.operation)
     return metric
+
+
+def require_any(metrics: Iterable[Metric], expected: str, where: str = "") -> list[Metric]:
+    """List the metrics; raises `UnreadableFile` if there are none."""
+    found = list(metrics)
+    if not found:
+        raise UnreadableFile(expected, where)
+    return found
 
 
 def _numbers(metric: Metric) -> Iterator[tuple[str, float | None]]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import JsonValue
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 
 TOOL = "sysstat"
 
@@ -21,35 +21,21 @@ _SECTOR = 512
 # An operation's fields in order of preference, each with its unit in bytes. The first are sadf's,
 # those with /s iostat's.
 _DEVICE = {
-    "device read": {
-        "rkB": _KIB,
-        "rd_sec": _SECTOR,
-        "rkB/s": _KIB,
-        "rMB/s": _MIB,
-        "kB_read/s": _KIB,
-        "MB_read/s": _MIB,
-    },
-    "device write": {
-        "wkB": _KIB,
-        "wr_sec": _SECTOR,
-        "wkB/s": _KIB,
-        "wMB/s": _MIB,
-        "kB_wrtn/s": _KIB,
-        "MB_wrtn/s": _MIB,
-    },
-    "device discard": {
-        "dkB": _KIB,
-        "dc_sec": _SECTOR,
-        "dkB/s": _KIB,
-        "dMB/s": _MIB,
-        "kB_dscd/s": _KIB,
-        "MB_dscd/s": _MIB,
-    },
+    f"device {operation}": {
+        f"{letter}kB": _KIB,
+        f"{old}_sec": _SECTOR,
+        f"{letter}kB/s": _KIB,
+        f"{letter}MB/s": _MIB,
+        f"kB_{past}/s": _KIB,
+        f"MB_{past}/s": _MIB,
+    }
+    for operation, letter, old, past in (
+        ("read", "r", "rd", "read"),
+        ("write", "w", "wr", "wrtn"),
+        ("discard", "d", "dc", "dscd"),
+    )
 }
-_INTERFACE = {
-    "interface receive": {"rxkB": _KIB},
-    "interface send": {"txkB": _KIB},
-}
+_INTERFACE = {"interface receive": {"rxkB": _KIB}, "interface send": {"txkB": _KIB}}
 # iostat's operations and their mean time in milliseconds, by direction.
 _OPERATIONS = {
     "device read": ("r/s", "r_await"),
@@ -72,15 +58,9 @@ def matches(document: JsonValue) -> bool:
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    found = [
-        reading
-        for document in documents
-        for host in document.member("sysstat", "hosts").items()
-        for reading in _from_host(host)
-    ]
-    if not found:
-        raise UnreadableFile("statistics of disks or network devices", documents[0].path)
-    return found
+    hosts = (host for document in documents for host in document.member("sysstat", "hosts").items())
+    results = (metric for host in hosts for metric in _from_host(host))
+    return require_any(results, "statistics of disks or network devices", documents[0].path)
 
 
 def _from_host(host: JsonValue) -> Iterator[Metric]:

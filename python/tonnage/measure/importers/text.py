@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from tonnage.base.records import Latency
 from tonnage.measure.importers.metric import UnreadableFile
 
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+")
@@ -55,6 +56,18 @@ def size_bytes(text: str) -> int | None:
     return round(float(match[1]) * scale)
 
 
-def nearest_rank(ordered: list[float], percent: float) -> float:
-    """The percentile of sorted values by the nearest-rank method."""
-    return ordered[max(1, math.ceil(round(percent * len(ordered) / 100, 6))) - 1]
+def latency_of(seconds: list[float], mean: float) -> Latency:
+    """The latency of single operations, with percentiles by the nearest-rank method."""
+    ordered = sorted(seconds)
+
+    def percentile(percent: float) -> float:
+        return ordered[max(1, math.ceil(round(percent * len(ordered) / 100, 6))) - 1]
+
+    return Latency(
+        mean=mean,
+        p50=percentile(50),
+        p90=percentile(90),
+        p99=percentile(99),
+        p999=percentile(99.9),
+        max=ordered[-1],
+    )

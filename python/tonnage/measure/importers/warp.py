@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from tonnage.base.records import Latency, Metric, Source
 from tonnage.measure.importers.json_reader import JsonValue
-from tonnage.measure.importers.metric import UnreadableFile, build_metric
+from tonnage.measure.importers.metric import UnreadableFile, build_metric, require_any
 from tonnage.measure.importers.text import (
     NUMBER,
     duration_seconds,
     integer,
+    latency_of,
     lines,
-    nearest_rank,
     number,
 )
 
@@ -41,6 +41,7 @@ _REPORT = re.compile(r"(?:Report|Operation): ([A-Z]+)\b.*")
 _CONCURRENCY = re.compile(r"Concurrency: ([0-9]{1,9})\b")
 _AVERAGE = re.compile(r" ?\* Average: (?:([0-9.]+) ?([KMGT]?i?B/s), )?([0-9.]+) (?:obj|ops)/s.*")
 _TIMES = re.compile(r" ?\* (Reqs|TTFB): (.{0,400})")
+_FIRST_BYTE = {"mean": "Avg", "p50": "Median", "p90": "90th", "p99": "99th", "max": "Worst"}
 _TIME = re.compile(r"([A-Za-z0-9]+%?(?:th)?): (\S+?)(?:,|\s|$)")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _NANO = 1_000_000_000
@@ -59,20 +60,16 @@ def matches_text(text: str) -> bool:
 
 
 def read(documents: list[JsonValue]) -> list[Metric]:
-    found = []
+    found: list[Metric] = []
     for document in documents:
         read_kind = _from_aggregate if "by_op_type" in document else _from_operations
-        found += list(read_kind(document))
-    if not found:
-        raise UnreadableFile("a warp result", documents[0].path)
-    return found
+        found += read_kind(document)
+    return require_any(found, "a warp result", documents[0].path)
 
 
 def read_text(text: str) -> list[Metric]:
-    found = list(_from_csv(text) if text.startswith(_CSV_HEADER) else _from_report(text))
-    if not found:
-        raise UnreadableFile("a warp result")
-    return found
+    results = _from_csv(text) if text.startswith(_CSV_HEADER) else _from_report(text)
+    return require_any(results, "a warp result")
 
 
 def _from_aggregate(document: JsonValue) -> Iterator[Metric]:
@@ -288,14 +285,7 @@ def _from_requests(name: str, requests: list[_Request], details: Mapping[str, ob
         concurrency=len({request.thread for request in requests}),
         bandwidth_bytes_per_second=moved / seconds if rates and moved else None,
         operations_per_second=len(requests) / seconds if rates else None,
-        latency_seconds=Latency(
-            mean=sum(times) / len(times),
-            p50=nearest_rank(times, 50),
-            p90=nearest_rank(times, 90),
-            p99=nearest_rank(times, 99),
-            p999=nearest_rank(times, 99.9),
-            max=times[-1],
-        ),
+        latency_seconds=latency_of(times, sum(times) / len(times)),
         details={**details, "tool_operation": name, "seconds": seconds, "requests": len(requests)},
     )
 
@@ -356,15 +346,7 @@ def _from_section(
         details={
             "tool_operation": name,
             "first_byte_seconds": {
-                to: first_byte[of]
-                for to, of in {
-                    "mean": "Avg",
-                    "p50": "Median",
-                    "p90": "90th",
-                    "p99": "99th",
-                    "max": "Worst",
-                }.items()
-                if of in first_byte
+                to: first_byte[of] for to, of in _FIRST_BYTE.items() if of in first_byte
             }
             or None,
         },
