@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from data import Data, off
 from processes import Sampler, descendants, end_descendants
 from roster import System, environment
 from task import Task
-
-from data import Data, off
 
 SAID_LINES = 12
 TIMEOUT_SECONDS = 20
@@ -92,10 +91,10 @@ def run_once(system: System, job: str, number: int, rules: Rules) -> Run:
                     _said("#ready", process)
                     run.ready_seconds = time.perf_counter() - began
                     for _ in range(2 if system.slow else rules.iterations):
-                        sampler.look()
+                        sampler.sample()
                         before = sampler.cpu_seconds
                         seconds = _asked(process)
-                        sampler.look()
+                        sampler.sample()
                         if run.cold_seconds is None:
                             run.cold_seconds = time.perf_counter() - began
                         found = off(np.fromfile(task.result), answer)

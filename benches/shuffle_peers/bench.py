@@ -2,7 +2,7 @@
 
     sudo .venv/bin/python benches/shuffle_peers/bench.py [--systems tonnage spark] [--json]
 
-README.md says what is measured, and how. Needs root, Ray beside Tonnage, and what
+README.md describes what is measured, and how. Needs root, Ray installed with Tonnage, and what
 `make -C benches/shuffle_peers` installs; without --unthrottled also what a lab needs.
 """
 
@@ -43,7 +43,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help="of all")
+    add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help="systems to run")
     add("--nodes", type=int, default=4)
     add(
         "--gigabytes-per-node",
@@ -51,22 +51,32 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         default=2.0,
         help="GB (1e9 bytes) of input for each node",
     )
-    add("--rounds", type=int, default=6, help="an interval of 95 %% takes six")
+    add("--rounds", type=int, default=6, help="a 95 %% interval needs six")
     add("--memory-mib", type=int, default=2560, help="of each node, page cache counted")
-    add("--slots", type=int, default=2, help="tasks that a node of a peer does at once")
+    add("--slots", type=int, default=2, help="concurrent tasks on a node of a peer")
     add("--timeout", type=float, default=1800, help="seconds after which a run is stopped")
     add("--link-mb-per-s", type=float, default=60)
     add("--disk-mb-per-s", type=float, default=120)
     add("--unthrottled", action="store_true", help="workers on this machine, without a lab")
-    add("--directory", type=Path, default=ROOT / "target", help="of their files, unthrottled")
-    add("--tonnage", type=Path, default=ROOT / ".venv/bin/tonnage", help="with Ray beside it")
+    add(
+        "--directory",
+        type=Path,
+        default=ROOT / "target",
+        help="directory of their files, with --unthrottled",
+    )
+    add(
+        "--tonnage",
+        type=Path,
+        default=ROOT / ".venv/bin/tonnage",
+        help="the command, with Ray installed",
+    )
     add("--out", type=Path, default=ROOT / "target/shuffle-peers.json", help="every sample")
     add("--json", action="store_true", help="print that instead of a table")
     options = parser.parse_args(arguments)
     if options.out.exists():
         parser.error(f"--out {options.out} exists: move it, or name another file")
     if options.nodes < 2:
-        parser.error("--nodes: a shuffle takes two at least")
+        parser.error("--nodes: a shuffle needs at least two")
     return options
 
 
@@ -99,7 +109,7 @@ def document(options: argparse.Namespace, table: Sequence[Row]) -> dict[str, Any
 
 
 def main() -> int:
-    """Run all systems by turns; prints a row for each, and what was missed."""
+    """Run all systems, alternating; print a row for each, and the missed claims."""
     options = parse(sys.argv[1:])
     systems = [system for system in ROSTER if system.name in options.systems]
     versions = {system.name: system.found_version(options.tonnage) for system in systems}
@@ -107,7 +117,7 @@ def main() -> int:
     if absent:
         raise Unable(
             f"not installed: {', '.join(absent)}: run make -C benches/shuffle_peers (and make "
-            "setup-test for tonnage), or choose with --systems"
+            "setup-test for tonnage), or select others with --systems"
         )
     input_bytes = int(options.gigabytes_per_node * GB)
     runs: list[Run] = []
@@ -128,13 +138,13 @@ def main() -> int:
             write_atomically(options.out, json.dumps(document(options, table), indent=1).encode())
             how = "" if run.counts else f" (not valid: {run.verdict.reason})"
             print(f"{system.name}: {run.sample.wall_seconds:.1f} s{how}", file=sys.stderr)
-    lacks = missed(table)
+    misses = missed(table)
     if options.json:
         print(options.out.read_text())
     else:
         print(render(table))
-        print("\nmissed: " + ("; ".join(lacks) or "nothing"))
-    return 1 if lacks else 0
+        print("\nmissed: " + ("; ".join(misses) or "nothing"))
+    return 1 if misses else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""What stands on the nodes before the clock starts: its CPU counts from then on.
+"""Ray and Spark clusters on the nodes, which start before the clock; their CPU counts from then on.
 
-A cluster is made anew for each run, within the nodes' groups, and ends with them. Its first node is
-also where the command runs. Only who has the run's own secret may speak to it: all nodes are on a
-machine that others may use.
+Each run has a new cluster, within the nodes' control groups, which ends with them. The command runs
+on its first node. A secret of the run protects it, because others may use this machine.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ SPARK_DAEMON = "org.apache.spark.deploy.{0}.{1}"
 REGISTERED = "Successfully registered with master"
 RAY_ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # All nodes share the memory of this machine, so none can tell what it has of it.
+    # All nodes share this machine's memory, so none can monitor its own.
     "RAY_memory_monitor_refresh_ms": "0",
-    # Tasks are not to be nicer than what other systems start.
+    # Tasks run at the priority of the other systems.
     "RAY_worker_niceness": "0",
     "RAY_DISABLE_IMPORT_WARNING": "1",
 }
 
 
 class NotUp(Exception):
-    """A cluster did not start; the message is what it said last."""
+    """A cluster did not start; the message is its last output."""
 
 
 @dataclass(frozen=True)
@@ -45,21 +44,21 @@ class Site:
     groups: Mapping[str, Groups]
     room: Path
     slots: int
-    """Tasks that a node does at once."""
+    """Concurrent tasks on a node."""
 
     def start(
         self, node: Node, command: Sequence[str | Path], environment: Mapping[str, str], log: Path
     ) -> subprocess.Popen[bytes]:
-        """Starts a command on a node; what it says goes to a log."""
+        """Start a command on a node, with a log for its output."""
         place = {
             "SHUFFLE_PEERS_OUTPUT": str(node.output),
             "SHUFFLE_PEERS_NODE": node.name,
         }
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             return subprocess.Popen(
                 node.command(self.groups[node.name], [str(word) for word in command]),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **environment, **place},
                 start_new_session=True,
@@ -69,16 +68,16 @@ class Site:
 def ray(
     site: Site, program: Path, store_bytes: int, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Starts Ray on all nodes.
+    """Start Ray on all nodes.
 
     Args:
-        site: Where.
-        program: ``ray``, of the environment that its tasks are to run in.
-        store_bytes: Of each node's object store, which spills to the node's disk.
-        environment: What tasks need to have there.
+        site: The nodes and directories.
+        program: ``ray`` of the environment in which its tasks run.
+        store_bytes: Size of each node's object store, which spills to the node's disk.
+        environment: Environment variables of tasks.
 
     Returns:
-        What a command needs in its environment to use it.
+        The environment variables with which a command uses it.
 
     Raises:
         NotUp: A node did not start.
@@ -132,7 +131,7 @@ def _ray_arguments(site: Site, node: Node, address: str, store_bytes: int) -> li
     return [
         "start",
         *here,
-        # Short: the kernel takes 107 letters of a socket's name.
+        # Short: the kernel allows 107 characters for a socket's name.
         f"--temp-dir={site.room / node.name}",
         f"--node-ip-address={node.address}",
         f"--node-name={node.name}",
@@ -150,17 +149,17 @@ def _ray_arguments(site: Site, node: Node, address: str, store_bytes: int) -> li
 def spark(
     site: Site, home: Path, heap_bytes: int, daemon_heap_bytes: int, properties: Mapping[str, str]
 ) -> dict[str, str]:
-    """Starts Spark's own master on the first node, and a worker on each.
+    """Start Spark's own master on the first node, and a worker on each.
 
     Args:
-        site: Where.
+        site: The nodes and directories.
         home: Spark's directory.
-        heap_bytes: What an executor may take: a worker has no more to give.
-        daemon_heap_bytes: Of the master, and of each worker.
-        properties: Of the application.
+        heap_bytes: Heap of an executor, and all that a worker offers.
+        daemon_heap_bytes: Heap of the master, and of each worker.
+        properties: Properties of the application.
 
     Returns:
-        What a command needs in its environment to use it.
+        The environment variables with which a command uses it.
 
     Raises:
         NotUp: A worker did not find the master.
@@ -207,7 +206,7 @@ def spark(
 
 
 def tail(log: Path) -> str:
-    """What a command said last, without the frames of Java's stacks, which hide what that was."""
+    """Return a command's last output, without the frames of Java's stacks, which hide it."""
     lines = log.read_text(errors="replace").splitlines()
     return "\n".join([line for line in lines if not line.startswith("\tat ")][-TAIL_LINES:])
 

@@ -1,11 +1,10 @@
-"""A node's control groups: the memory that it may use, page cache counted, and its CPU seconds.
+"""A node's control groups: its memory limit, page cache counted, and its CPU seconds.
 
-A lab's node has groups already, which hold it to its disk's rate and its cores; what they cannot
-tell or limit, a group of the bench's own does, inside the group that the bench runs in. So where a
-lab's group is of the same hierarchy, as all are in version 2, that one is used. The bench's own
-are made for one run, so that peaks and kills are that run's; those of a lab's group are of all runs
-so far. Documents: Documentation/admin-guide/cgroup-v2.rst and
-cgroup-v1/{memory,cpuacct}.rst of Linux.
+A lab's node already has groups that throttle its disk and its cores. A lab's group is used if it is
+in the right hierarchy, as all are in version 2. For other controllers the bench makes its own
+group, inside the group in which it runs. Its own groups last for one run, so their peaks and kills
+are that run's; those of a lab's group cover all runs so far. Documents:
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{memory,cpuacct}.rst of Linux.
 """
 
 from __future__ import annotations
@@ -26,43 +25,43 @@ ENTER = 'for group in $(echo "$0" | tr : " "); do echo $$ > "$group/cgroup.procs
 
 
 class Unable(Exception):
-    """This machine cannot run the bench; the message says what to do."""
+    """This machine cannot run the bench; the message states what to do."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """One node's, for one run."""
+    """The groups of one node, for one run."""
 
     memory: Path
     cpu: Path
 
     def command(self, command: Iterable[str]) -> list[str]:
-        """What enters the groups, then becomes the command."""
+        """Return a command that enters the groups, then executes ``command``."""
         return ["sh", "-c", ENTER, f"{self.memory}:{self.cpu}", *command]
 
     def cpu_seconds(self) -> float:
-        """Of all processes that are in it, and of those that have ended."""
+        """Return the CPU seconds of all processes in the group, including ended ones."""
         first = self.cpu / "cpuacct.usage"
         if first.exists():
             return int(first.read_text()) / 1e9
         return _numbers(self.cpu / "cpu.stat")["usage_usec"] / 1e6
 
     def peak_bytes(self) -> int:
-        """The most memory that was in use, page cache counted."""
+        """Return the peak memory, page cache counted."""
         return int(_either(self.memory, "memory.max_usage_in_bytes", "memory.peak").read_text())
 
     def oom_kills(self) -> int:
-        """How many processes the kernel has killed for the limit."""
+        """Return how many processes the kernel killed for the limit."""
         return _numbers(_either(self.memory, "memory.oom_control", "memory.events"))["oom_kill"]
 
 
 @contextmanager
 def grouped(nodes: Mapping[str, Iterable[Path]], limit_bytes: int) -> Iterator[dict[str, Groups]]:
-    """Groups of nodes, by name; in the end all that runs in them is killed.
+    """Make the groups of nodes, by name; at the end all processes in them are killed.
 
     Args:
-        nodes: The groups that each has in a lab, by its name; none without a lab.
-        limit_bytes: Of each node's memory.
+        nodes: The lab's groups of each node, by its name; none without a lab.
+        limit_bytes: Limit of each node's memory.
 
     Raises:
         Unable: A group cannot be made, or cannot limit memory.
@@ -81,7 +80,7 @@ def grouped(nodes: Mapping[str, Iterable[Path]], limit_bytes: int) -> Iterator[d
 
 @contextmanager
 def _group(controller: str, name: str, known: Iterable[Path]) -> Iterator[Path]:
-    """The node's group in a controller's hierarchy: one that is known, or one that is made."""
+    """Yield the node's group in a controller's hierarchy: the lab's, or a new one."""
     parent = _own(controller)
     # Each hierarchy is a file system.
     there = [each for each in known if each.stat().st_dev == parent.stat().st_dev]
@@ -100,7 +99,7 @@ def _group(controller: str, name: str, known: Iterable[Path]) -> Iterator[Path]:
 
 
 def _own(controller: str) -> Path:
-    """Where to make groups of a controller: in this process's own, or at the top of version 2."""
+    """Return the parent of new groups: this process's own group, or the top of version 2."""
     mounts = MOUNTS.read_text()
     for line in OWN.read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -111,7 +110,9 @@ def _own(controller: str) -> Path:
     # A group of version 2 that holds processes may not hold limited children.
     found = group_dir(mounts, "cgroup2", "", "/")
     if found is None:
-        raise Unable(f"no control group counts {controller}: mount cgroup2, or version 1's")
+        raise Unable(
+            f"no control group has the controller {controller}: mount cgroup2, or version 1's"
+        )
     return found
 
 
@@ -129,11 +130,11 @@ def _limit(memory: Path, limit_bytes: int) -> None:
 
 
 def _release(memory: Path) -> None:
-    """Gives back the page cache: else it stays charged, and the next run finds a fuller machine.
+    """Release the page cache, which would stay charged and leave less memory to the next run.
 
-    A lab's group outlasts the run: it has no limit afterwards.
+    A lab's group outlasts the run, and has no limit afterwards.
     """
-    with suppress(OSError):  # A courtesy: the kernel may refuse while it still writes back.
+    with suppress(OSError):  # Optional: the kernel may refuse during writeback.
         (memory / "memory.force_empty").write_text("0")
     with suppress(OSError):
         (memory / "memory.max").write_text("max")
@@ -144,14 +145,14 @@ def _remove(path: Path) -> None:
     while True:
         try:
             return path.rmdir()
-        except OSError:  # A process that was killed is still on its way out.
+        except OSError:  # A killed process has not ended yet.
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
 def _either(group: Path, first: str, second: str) -> Path:
-    """A group's file, by its name in version 1 or in version 2."""
+    """Return a group's file, by its name in version 1 or version 2."""
     return group / first if (group / first).exists() else group / second
 
 

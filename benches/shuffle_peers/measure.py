@@ -23,26 +23,26 @@ from validate import Summary, Verdict, validate
 
 @dataclass(frozen=True)
 class Sample:
-    """What a run took. Without an ``exit_code`` the clock never started: its cluster did not."""
+    """A run's measurements. Without an ``exit_code`` its cluster did not start."""
 
     exit_code: int | None
     timed_out: bool
     wall_seconds: float
     """From the command's start to its end."""
     wall_with_sync_seconds: float
-    """The same until all that was written is on the disks."""
+    """The same, until all written data is on the disks."""
     cpu_seconds: float
-    """Of all processes on the nodes, from the command's start until all was written."""
+    """CPU of all processes on the nodes, from the command's start until all was written."""
     peak_bytes: dict[str, int]
-    """Of each node, page cache counted."""
+    """Peak memory of each node, page cache counted."""
     oom_kills: int
-    said_last: str
-    """By what failed."""
+    last_output: str
+    """Output of a failed command."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """One sample, and what the validator says of its output."""
+    """One sample, and the validation of its output."""
 
     system: str
     round: int
@@ -52,13 +52,13 @@ class Run:
 
     @property
     def counts(self) -> bool:
-        """Whether its time is worth comparing."""
+        """Whether its time can be compared."""
         return self.sample.exit_code == 0 and self.verdict.valid
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What is the same for all."""
+    """Settings that are the same for all runs."""
 
     tonnage: Path
     limit_bytes: int
@@ -68,19 +68,19 @@ class Rules:
 
 
 def run_once(system: System, number: int, node_set: NodeSet, rules: Rules) -> Run:
-    """One cold run with a cluster of its own, then the verdict on what it wrote."""
+    """Run a system once, cold, on a new cluster, and validate its output."""
     node_set.clear()
     load = os.getloadavg()[0]
     has = {node.name: node.groups for node in node_set.nodes}
-    # Sockets lie there, whose names may not be long.
+    # Sockets are there, whose names must be short.
     with (
         tempfile.TemporaryDirectory(prefix="sp-", ignore_cleanup_errors=True) as room,
         grouped(has, rules.limit_bytes) as groups,
     ):
         site = Site(node_set, groups, Path(room), rules.slots)
         sample = _timed(system, Task(site, rules.tonnage, rules.limit_bytes), rules)
-    with tempfile.TemporaryDirectory() as together:
-        verdict = _judged(node_set, Path(together), rules)
+    with tempfile.TemporaryDirectory() as links:
+        verdict = _validated(node_set, Path(links), rules)
     node_set.clear()
     return Run(system.name, number, load, sample, verdict)
 
@@ -114,21 +114,21 @@ def _timed(system: System, task: Task, rules: Rules) -> Sample:
         cpu_seconds=_cpu_seconds(groups) - before,
         peak_bytes=_peaks(groups),
         oom_kills=_kills(groups),
-        said_last=tail(log) if process.returncode else "",
+        last_output=tail(log) if process.returncode else "",
     )
 
 
-def _judged(node_set: NodeSet, together: Path, rules: Rules) -> Verdict:
-    """Of all nodes' files as one sequence, in the order of their names."""
+def _validated(node_set: NodeSet, links: Path, rules: Rules) -> Verdict:
+    """Validate all nodes' files as one sequence, in the order of their names."""
     for node in node_set.nodes:
         for file in node.output.rglob("*"):
-            # What begins so is unfinished, or no records.
+            # Such files are unfinished, or not records.
             if file.is_file() and not file.name.startswith((".", "_")):
                 try:
-                    (together / file.name).symlink_to(file)
+                    (links / file.name).symlink_to(file)
                 except FileExistsError:
                     return Verdict(False, f"two nodes wrote {file.name}")
-    return validate(rules.tonnage, together, rules.expected)
+    return validate(rules.tonnage, links, rules.expected)
 
 
 def _cpu_seconds(groups: Mapping[str, Groups]) -> float:

@@ -1,10 +1,10 @@
-"""The nodes: those of a lab, whose links and disks have set speeds, or workers on this machine.
+"""The nodes: those of a lab, whose links and disks are throttled, or workers on this machine.
 
-Each node has an address, and a directory that is its disk, with `input`, `output` and `scratch` in
-it. The code that sorts is the same in both cases: a command on a lab's node has
-`tonnage lab exec NODE --` in front, which puts it into the node's network and control groups. Files
-are this machine's, so nothing keeps a node from reading another one's disk, past its throttle: who
-reads where is for each peer to say.
+Each node has an address, and a directory as its disk, with `input`, `output` and `scratch` in it.
+The code that sorts is the same in both cases: a command on a lab's node is prefixed with
+`tonnage lab exec NODE --`, which puts it into the node's network and control groups. Files are this
+machine's, so a node could read another node's disk, without its throttle: each peer has to ensure
+that its readers are on the right node.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ FILE = "records"
 LAB = "shuffle"
 TYPE = "n"
 DISK_TIMES = 6
-"""A disk's size over its input: inputs, shuffled and sorted blocks may all be spilled at once."""
+"""A disk's size over its input: inputs, shuffled and sorted blocks may all be on it at once."""
 FILE_SYSTEM_BYTES = 400_000_000
 NETWORK = "127.0.1"
-"""Of workers on this machine: each has an address of its own, as nodes have."""
+"""Network of workers on this machine: each has its own address, like a node."""
 
 
 @dataclass(frozen=True)
@@ -43,27 +43,27 @@ class Node:
     address: str
     disk: Path
     groups: tuple[Path, ...] = ()
-    """A lab's control groups of it."""
+    """Its control groups in a lab."""
     entrance: tuple[str, ...] = ()
-    """What is in front of a command on it."""
+    """The prefix of a command on it."""
 
     @property
     def input(self) -> Path:
-        """Its records."""
+        """Its input file."""
         return self.disk / "input" / FILE
 
     @property
     def output(self) -> Path:
-        """Where it writes what is sorted."""
+        """Directory of its output."""
         return self.disk / "output"
 
     @property
     def scratch(self) -> Path:
-        """Where it spills."""
+        """Directory of its spilled data."""
         return self.disk / "scratch"
 
     def command(self, groups: Groups, command: Sequence[str]) -> list[str]:
-        """What runs a command here, within groups."""
+        """Return a command that runs ``command`` here, within groups."""
         return [*self.entrance, *groups.command(command)]
 
 
@@ -76,14 +76,14 @@ class NodeSet:
     """The path of each disk, with {node} for the node's name."""
 
     def clear(self) -> None:
-        """Nothing in the nodes' outputs and scratch directories."""
+        """Empty the nodes' output and scratch directories."""
         for node in self.nodes:
             for directory in (node.output, node.scratch):
                 shutil.rmtree(directory, ignore_errors=True)
                 directory.mkdir(parents=True)
 
     def start_cold(self) -> None:
-        """Writes back what is dirty, then drops the inputs' cached pages."""
+        """Write back dirty pages, then drop the inputs' cached pages."""
         os.sync()
         for node in self.nodes:
             file = os.open(node.input, os.O_RDONLY)
@@ -95,7 +95,7 @@ class NodeSet:
 
 @contextmanager
 def on_this_machine(count: int, where: Path) -> Iterator[NodeSet]:
-    """Workers on loopback, with directories in one that is gone afterwards."""
+    """Yield workers on loopback, with directories in a temporary one."""
     where.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=where, ignore_cleanup_errors=True) as made:
         names = [f"{TYPE}-{number}" for number in range(count)]
@@ -110,14 +110,14 @@ def on_this_machine(count: int, where: Path) -> Iterator[NodeSet]:
 def in_a_lab(
     tonnage: Path, count: int, link_mb_per_s: float, disk_mb_per_s: float, input_bytes: int
 ) -> Iterator[NodeSet]:
-    """A lab's nodes; it is gone afterwards.
+    """Start a lab; yields its nodes.
 
     Args:
         tonnage: The command.
-        count: How many.
-        link_mb_per_s: Of each node, each way.
-        disk_mb_per_s: Of each node's disk, reading and writing.
-        input_bytes: What each node's input is, of which its disk holds several times as much.
+        count: Number of nodes.
+        link_mb_per_s: Rate of each node's link, each way.
+        disk_mb_per_s: Rate of each node's disk, reading and writing.
+        input_bytes: Size of each node's input; its disk is several times as large.
     """
     text = (
         f'[lab]\nname = "{LAB}"\n[[machine]]\ntype = "{TYPE}"\ncount = {count}\n'
@@ -130,7 +130,7 @@ def in_a_lab(
         file.flush()
         _run(tonnage, "lab", "up", file.name)
     try:
-        told = json.loads(_run(tonnage, "lab", "status", "--lab", LAB, "--json"))
+        status = json.loads(_run(tonnage, "lab", "status", "--lab", LAB, "--json"))
         record, known = labs.require_up(labs.STATE_DIR, LAB), list(controllers().values())
         nodes = tuple(
             Node(
@@ -140,7 +140,7 @@ def in_a_lab(
                 groups=tuple(group_directories(labs.find_node(record, row["node"]), known)),
                 entrance=(str(tonnage), "lab", "exec", "--lab", LAB, row["node"], "--"),
             )
-            for row in told["nodes"]
+            for row in status["nodes"]
         )
         yield NodeSet(nodes, str(nodes[0].disk).replace(nodes[0].name, "{node}"))
     finally:
@@ -148,7 +148,7 @@ def in_a_lab(
 
 
 def lay_out(tonnage: Path, node_set: NodeSet, input_bytes: int) -> None:
-    """The sort benchmark's records, in order of their numbers shared out among the nodes."""
+    """Write the sort benchmark's records, in order of their numbers, to the nodes."""
     for node in node_set.nodes:
         node.input.parent.mkdir(parents=True, exist_ok=True)
     records = input_bytes // RECORD_BYTES * len(node_set.nodes)

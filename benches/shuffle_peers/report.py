@@ -1,4 +1,4 @@
-"""From runs to rows, from rows to what was missed, and both as text. Measures nothing."""
+"""Rows from runs, missed claims from rows, and both as text."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ class Row:
 
     @property
     def good(self) -> bool:
-        """Whether each run ended well with all records in order."""
+        """Whether each run succeeded with all records in order."""
         return bool(self.runs) and all(run.counts for run in self.runs)
 
     @property
     def wall_seconds(self) -> float | None:
-        """The median; none if not all runs are good."""
+        """The median; None if not all runs are good."""
         return median(run.sample.wall_seconds for run in self.runs) if self.good else None
 
     @property
     def cpu_seconds(self) -> float | None:
-        """The median; none if not all runs are good."""
+        """The median; None if not all runs are good."""
         return median(run.sample.cpu_seconds for run in self.runs) if self.good else None
 
 
 def rows(versions: Mapping[str, str | None], runs: Sequence[Run]) -> list[Row]:
-    """A row for each system."""
+    """Return a row for each system."""
     return [
         Row(name, version, [run for run in runs if run.system == name])
         for name, version in versions.items()
@@ -50,9 +50,9 @@ def rows(versions: Mapping[str, str | None], runs: Sequence[Run]) -> list[Row]:
 
 
 def missed(table: Sequence[Row]) -> list[str]:
-    """The claim, that Tonnage is faster than any other and takes fewer CPU seconds: where not.
+    """Return where Tonnage is not faster than another system, or does not use fewer CPU seconds.
 
-    Of runs without Tonnage nothing is claimed.
+    Runs without Tonnage have no claim.
     """
     own = next((row for row in table if row.name == TONNAGE), None)
     if own is None:
@@ -64,23 +64,27 @@ def missed(table: Sequence[Row]) -> list[str]:
         if row is own or row.wall_seconds is None or row.cpu_seconds is None:
             continue
         if row.wall_seconds <= own.wall_seconds:
-            found.append(f"{row.name} takes {row.wall_seconds / own.wall_seconds:.2f} of its time")
+            found.append(
+                f"{row.name} takes {row.wall_seconds / own.wall_seconds:.2f} of Tonnage's time"
+            )
         if row.cpu_seconds <= own.cpu_seconds:
-            found.append(f"{row.name} takes {row.cpu_seconds / own.cpu_seconds:.2f} of its CPU")
+            found.append(
+                f"{row.name} uses {row.cpu_seconds / own.cpu_seconds:.2f} of Tonnage's CPU"
+            )
     return found
 
 
 def render(table: Sequence[Row]) -> str:
-    """Markdown: a table, then what each that failed said last."""
+    """Return Markdown: a table, then the last output of each failed run."""
     own = next((row.wall_seconds for row in table if row.name == TONNAGE), None)
     lines = [HEADINGS, *(_cells(row, own) for row in table)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     for row in table:
-        for said in dict.fromkeys(run.sample.said_last for run in row.runs if not run.counts):
-            if said:
-                text.append(f"\n{row.name} said last:\n" + _indented(said))
+        for output in dict.fromkeys(run.sample.last_output for run in row.runs if not run.counts):
+            if output:
+                text.append(f"\n{row.name}, last output:\n" + _indented(output))
     return "\n".join(text)
 
 
@@ -104,7 +108,7 @@ def _cells(row: Row, own: float | None) -> tuple[str, ...]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    """The median with its 95 % interval; with the range where there are too few for one."""
+    """Return the median with its 95 % interval, or with the range if there are too few values."""
     if len(values) == 1:
         return f"{values[0]:.1f}"
     interval = quantile_estimate(values, 0.5).interval

@@ -1,9 +1,9 @@
-"""Who is compared: what each has standing on the nodes, how each is called, how it divides memory.
+"""The systems: what each starts on the nodes, its command, how it divides memory.
 
-A node's memory is its limit, which all that runs there shares, page cache too. Everyone is told the
-same budget, two fifths of that: Tonnage as `--memory`, Ray as its object store, Spark as an
-executor's heap. The rest is for what each takes beside it: interpreters and what their tasks have
-in their hands, daemons, the page cache; and on the first node for the driver.
+A node's memory limit is shared by all that runs there, including the page cache. Every system gets
+the same budget, two fifths of the limit: Tonnage as `--memory`, Ray as its object store, Spark as
+an executor's heap. The rest is for interpreters and their tasks' working memory, daemons, the page
+cache, and on the first node the driver.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ BIN = HERE.parent / ".venv/bin"
 PEERS = HERE / "peers"
 JAR = HERE / ".tools/terasort.jar"
 SORT_PEERS = HERE.parent / "sort_peers/peers"
-"""Its `records.py` reads and writes records for Ray Data here too."""
+"""Its `records.py` also reads and writes records for Ray Data here."""
 BUDGET_SHARE = 0.4
 LEAST_STORE_BYTES = 80 << 20
-"""Ray takes no smaller object store; Tonnage's bytes do not go through it."""
+"""Ray's smallest object store; Tonnage's bytes do not pass through it."""
 SPARK_DRIVER_BYTES = 450 << 20
-"""Spark takes no smaller heap."""
+"""Spark's smallest heap."""
 SPARK_DAEMON_BYTES = 96 << 20
 
 
 @dataclass(frozen=True)
 class Task:
-    """One sort, fully said."""
+    """One sort with all its settings."""
 
     site: Site
     tonnage: Path
     limit_bytes: int
-    """Of each node's memory."""
+    """Limit of each node's memory."""
 
     @property
     def budget_bytes(self) -> int:
-        """What a system is told that it may use on each node."""
+        """A system's memory budget on each node."""
         return int(self.limit_bytes * BUDGET_SHARE)
 
     def write(self) -> Path:
-        """The file that peers read."""
+        """Write the file that peers read."""
         file = self.site.room / "job.json"
         nodes = [
             {"name": node.name, "address": node.address, "input": str(node.input)}
             for node in self.site.node_set.nodes
         ]
-        told = {"nodes": nodes, "slots": self.site.slots, "budget_bytes": self.budget_bytes}
-        file.write_text(json.dumps(told))
+        values = {"nodes": nodes, "slots": self.site.slots, "budget_bytes": self.budget_bytes}
+        file.write_text(json.dumps(values))
         return file
 
 
@@ -68,16 +68,16 @@ class Call:
 
 @dataclass(frozen=True)
 class System:
-    """One of those that are compared."""
+    """One of the compared systems."""
 
     name: str
     ready: Callable[[Task], Call]
-    """Starts what has to stand on the nodes before the clock starts; gives what is timed."""
+    """Starts what must run on the nodes before the clock starts; returns the timed command."""
     version: Callable[[Path], list[str]]
-    """What prints its version, given Tonnage's path."""
+    """Returns the command that prints its version, given Tonnage's path."""
 
     def found_version(self, tonnage: Path) -> str | None:
-        """Its version, or None where it is not installed."""
+        """Return its version, or None if it is not installed."""
         try:
             done = subprocess.run(self.version(tonnage), capture_output=True, text=True)
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class System:
 
 
 def tonnage(task: Task) -> Call:
-    """Tonnage's sort on a cluster; its bytes go from endpoint to endpoint, past Ray."""
+    """Tonnage's sort on a cluster; its bytes go from endpoint to endpoint, not through Ray."""
     node_set = task.site.node_set
     known = clusters.ray(task.site, task.tonnage.parent / "ray", LEAST_STORE_BYTES, {})
     command = [
@@ -133,14 +133,14 @@ def spark(task: Task) -> Call:
         "spark.driver.memory": f"{SPARK_DRIVER_BYTES >> 20}m",
         "spark.log.level": "ERROR",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        # The benchmark's records are random: they come out of a compressor as long as they went in.
+        # The benchmark's records are random: compression does not make them shorter.
         "spark.shuffle.compress": "false",
         "spark.shuffle.spill.compress": "false",
-        # Nothing is cached, so all but a little is for sorting.
+        # Nothing is cached, so most memory is for sorting.
         "spark.memory.fraction": "0.75",
-        # With few large blocks to fetch, this much at once keeps a link busy.
+        # With few large blocks to fetch, this keeps a link busy.
         "spark.reducer.maxSizeInFlight": "24m",
-        # A slice is read on its own node or not at all; partitions go wherever a slot is free.
+        # A slice is read on its own node only; partitions go wherever a slot is free.
         "spark.locality.wait": "1d",
         "spark.shuffle.reduceLocality.enabled": "false",
         # Slices begin when all nodes are there.

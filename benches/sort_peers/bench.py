@@ -1,8 +1,8 @@
-"""External sorts side by side on one machine; README.md says what is measured, and how.
+"""External sorts side by side on one machine; README.md describes what is measured, and how.
 
 - `python3 bench.py`: everything, inside a memory cgroup of 1.5 GiB
-- `python3 bench.py --no-cgroup`: the same work, the page cache unbounded
-- `python3 bench.py --smoke`: whatever is installed, at 20 MB, so that it does not rot
+- `python3 bench.py --no-cgroup`: the same work, without a limit on the page cache
+- `python3 bench.py --smoke`: whatever is installed, at 20 MB, to check that it still runs
 """
 
 import argparse
@@ -33,12 +33,12 @@ DEFAULT_TONNAGE = HERE.parents[1] / ".venv/bin/tonnage"
 
 
 class Unready(Exception):
-    """Something is missing; the message says what to do."""
+    """Something is missing; the message states what to do."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """One benchmark, fully said."""
+    """All options of a benchmark."""
 
     records: int
     peers: list[Peer]
@@ -70,18 +70,28 @@ def parse(arguments: Sequence[str]) -> Options:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("--smoke", action="store_true", help="one run of what is installed, at 20 MB")
-    add("--records", type=int, default=20_000_000, help="of 100 bytes each")
+    add("--smoke", action="store_true", help="one run of whatever is installed, at 20 MB")
+    add("--records", type=int, default=20_000_000, help="records of 100 bytes")
     add("--peers", type=lambda text: text.split(","), default=names, help="comma-separated names")
-    add("--runs", type=int, default=5, help="of tonnage and of the floor")
-    add("--peer-runs", type=int, default=3, help="of every other peer")
-    add("--memory-mib", type=int, default=1536, help="of the cgroup, and what peers are told")
-    add("--no-cgroup", action="store_true", help="enforce no limit, count no page cache")
-    add("--cpus", type=int, default=2, help="everyone is confined to this many")
+    add("--runs", type=int, default=5, help="runs of tonnage and of the floor")
+    add("--peer-runs", type=int, default=3, help="runs of every other peer")
+    add(
+        "--memory-mib",
+        type=int,
+        default=1536,
+        help="limit of the cgroup, and the memory that peers get",
+    )
+    add("--no-cgroup", action="store_true", help="without a memory limit and page cache counts")
+    add("--cpus", type=int, default=2, help="CPUs for each program")
     add("--timeout", type=float, default=300, help="seconds after which a run is stopped")
     add("--directory", type=Path, default=HERE / "tmp", help="for input, output and scratch files")
     add("--results", type=Path, default=HERE / "results", help="directory of the JSON results")
-    add("--tonnage", type=Path, default=DEFAULT_TONNAGE, help="sorts, and also makes and validates")
+    add(
+        "--tonnage",
+        type=Path,
+        default=DEFAULT_TONNAGE,
+        help="the command, which also makes the input and validates",
+    )
     given = parser.parse_args(arguments)
     if unknown := set(given.peers) - set(names):
         parser.error(f"no such peer: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
@@ -107,7 +117,7 @@ def find_versions(options: Options) -> dict[str, str | None]:
     if missing and not options.smoke:
         raise Unready(
             f"not installed: {', '.join(missing)}. Run `make setup` here (and `make` in the"
-            " project for tonnage), or choose with --peers"
+            " project for tonnage), or select others with --peers"
         )
     return found
 
@@ -122,7 +132,7 @@ def make_input(options: Options, ascii_input: bool) -> Input:
 
 
 def run_once(options: Options, peer: Peer, source: Input) -> Run:
-    """One cold run in fresh directories, then the verdict on what it wrote."""
+    """Run a peer once, cold, in empty directories, and validate its output."""
     output, scratch = options.directory / "output", options.directory / "scratch"
     for directory in (output, scratch):
         shutil.rmtree(directory, ignore_errors=True)
@@ -182,7 +192,7 @@ def save(
 
 
 def _relative(word: str) -> str:
-    """Results are read elsewhere: a path says where it is in the project, if it is."""
+    """Return a path relative to the project, because results are read elsewhere."""
     root = HERE.parents[1]
     return str(Path(word).relative_to(root)) if Path(word).is_relative_to(root) else word
 
@@ -190,7 +200,7 @@ def _relative(word: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     if not options.tonnage.exists():
-        raise Unready(f"no {_relative(str(options.tonnage))}: build the project, or say --tonnage")
+        raise Unready(f"no {_relative(str(options.tonnage))}: build the project, or give --tonnage")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.cpus])
     adopt_orphans()
     options.directory.mkdir(parents=True, exist_ok=True)

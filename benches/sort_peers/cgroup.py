@@ -1,4 +1,4 @@
-"""A memory cgroup for one command: a limit that counts its page cache, its peak, its OOM kills.
+"""A memory cgroup for one command: a limit that includes the page cache, its peak, its OOM kills.
 
 Version 1 groups are made inside the caller's own group; version 2 groups at the root, because a
 version 2 group that holds processes may not hold limited children. Both need root.
@@ -20,7 +20,7 @@ ENTER = 'echo $$ > "$0" && exec "$@"'
 
 @dataclass(frozen=True)
 class Files:
-    """What one cgroup version calls the files that are used here."""
+    """Names of the files that are used here, in one cgroup version."""
 
     limit: str
     swap_off: tuple[str, str]
@@ -46,11 +46,11 @@ V2 = Files(
 
 
 class CgroupError(Exception):
-    """The memory cgroup cannot be made or used; the message says what to do."""
+    """The memory cgroup cannot be made or used; the message states what to do."""
 
 
 def locate() -> tuple[Path, Files]:
-    """The group to make ours in, and the names of its files."""
+    """Return the parent of our group, and the names of its files."""
     if (MOUNT / "cgroup.controllers").exists():
         return MOUNT, V2
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -61,7 +61,7 @@ def locate() -> tuple[Path, Files]:
 
 
 class MemoryGroup:
-    """One cgroup, from `with` to its end; whatever still runs in it then is killed."""
+    """One cgroup for a `with` block; processes that still run at its end are killed."""
 
     def __init__(self, limit_bytes: int) -> None:
         parent, self._files = locate()
@@ -101,7 +101,7 @@ class MemoryGroup:
                 time.sleep(0.1)
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """The command that enters the group, then becomes `command`."""
+        """Return a command that enters the group, then executes `command`."""
         return ["sh", "-c", ENTER, str(self._path / "cgroup.procs"), *command]
 
     def peak_bytes(self) -> int:
@@ -115,6 +115,6 @@ class MemoryGroup:
         return [int(line) for line in (self._path / "cgroup.procs").read_text().split()]
 
     def _drop_page_cache(self) -> None:
-        """Otherwise the pages stay charged, and the next command finds a fuller machine."""
-        with suppress(OSError):  # a courtesy: the kernel may refuse while it still writes back
+        """Release the pages, which would stay charged and leave less memory to the next command."""
+        with suppress(OSError):  # optional: the kernel may refuse during writeback
             (self._path / self._files.release).write_text(str(self._limit_bytes))

@@ -1,4 +1,4 @@
-"""The machine a result was measured on, as the result should tell it."""
+"""A description of the machine for the results."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def describe(scratch: Path) -> dict[str, str | int | float]:
-    """`scratch` is where the files are: its file system is the one that was measured."""
+    """Describe the machine, with the file system of `scratch`, where the files are."""
     return {
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpu": _first(r"model name\s*:\s*(.+)", "/proc/cpuinfo"),
@@ -24,7 +24,7 @@ def _first(pattern: str, path: str) -> str:
 
 
 def _file_system(path: Path) -> str:
-    """Type and options of the mount that holds `path`: the longest mount point above it."""
+    """Return type and options of the mount of `path`: the longest mount point above it."""
     best, described = "", "unknown"
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, point, kind, options, *_ = line.split()

@@ -1,4 +1,4 @@
-"""One command, measured: seconds to its exit and to `sync`, CPU, peak memory, how it ended."""
+"""Measure one command: seconds to its exit and to `sync`, CPU, peak memory, exit status."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ LOG_TAIL_LINES = 12
 
 @dataclass(frozen=True)
 class Sample:
-    """One run. `peak_cgroup_bytes` and `oom_kills` are None where there was no cgroup."""
+    """One run. `peak_cgroup_bytes` and `oom_kills` are None without a cgroup."""
 
     exit_code: int
     timed_out: bool
@@ -31,7 +31,7 @@ class Sample:
 
 
 def start_cold(path: Path) -> None:
-    """Write back what is dirty, so nobody pays for the one before; drop the file's cached pages."""
+    """Write back dirty pages, so that they do not slow the next run; drop the file's cached pages."""
     os.sync()
     file = os.open(path, os.O_RDONLY)
     try:
@@ -73,7 +73,7 @@ def measure(
             timed_out=timed_out,
             wall_seconds=exited - began,
             wall_with_sync_seconds=synced - began,
-            # Waiting misses processes that nobody waited for; sampling misses their last moments.
+            # Waiting misses processes without a waiting parent; sampling misses their last moments.
             cpu_seconds=max(_waited_cpu_seconds() - cpu_before, sampler.cpu_seconds),
             peak_rss_bytes=sampler.peak_rss_bytes,
             peak_cgroup_bytes=group.peak_bytes() if group else None,
@@ -83,12 +83,12 @@ def measure(
 
 
 def _tail(log: Path) -> list[str]:
-    """What a command said before it failed."""
+    """Return the last output of a command."""
     return log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
 
 
 def _wait(process: subprocess.Popen[bytes], timeout_seconds: float) -> bool:
-    """Whether the process had to be killed for taking longer than it may."""
+    """Wait for the process; return whether it exceeded the timeout and was killed."""
     try:
         process.wait(timeout_seconds)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What the processes below this one hold and have used, sampled while they run."""
+"""Memory and CPU of this process's descendants, sampled while they run."""
 
 import ctypes
 import os
@@ -26,12 +26,12 @@ class Process:
 
 
 def adopt_orphans() -> None:
-    """Daemons whose parent has ended become our children, so they can be counted and ended."""
+    """Become the parent of orphaned daemons, so that they can be counted and ended."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def descendants(leave: Collection[int] = ()) -> list[Process]:
-    """Every process below this one, at any depth, without those to leave and what is below them."""
+    """Return all descendants, without those in `leave` and their descendants."""
     children: dict[int, list[Process]] = {}
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit() or int(entry.name) in leave:
@@ -48,7 +48,7 @@ def descendants(leave: Collection[int] = ()) -> list[Process]:
 
 
 def end_descendants(leave: Collection[int] = ()) -> None:
-    """Kill and reap whatever a command left behind."""
+    """Kill and reap all processes that a command left behind."""
     while left := descendants(leave):
         for process in left:
             with suppress(ProcessLookupError):
@@ -70,9 +70,9 @@ def _read(pid: int) -> Process | None:
 
 
 class Sampler(threading.Thread):
-    """Keeps the peak of the summed resident memory, and the last CPU time of every process.
+    """Records the peak of the summed resident memory, and the last CPU time of every process.
 
-    Pages that processes share are counted once in each of them, so the sum can exceed the truth.
+    Shared pages are counted once for each process, so the sum can be too large.
     """
 
     def __init__(self, leave: Collection[int] = ()) -> None:
@@ -88,10 +88,10 @@ class Sampler(threading.Thread):
 
     def run(self) -> None:
         while not self._over.wait(PERIOD_SECONDS):
-            self.look()
+            self.sample()
 
-    def look(self) -> None:
-        """Samples now; in any thread."""
+    def sample(self) -> None:
+        """Take a sample now; callable from any thread."""
         running = descendants(self._leave)
         self._cpu_seconds |= {process.pid: process.cpu_seconds for process in running}
         self.peak_rss_bytes = max(self.peak_rss_bytes, sum(p.rss_bytes for p in running))

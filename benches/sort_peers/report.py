@@ -1,4 +1,4 @@
-"""From samples to rows, from rows to the claims, and both as text. Measures nothing."""
+"""Rows from samples, claims from rows, and both as text."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Run:
-    """One sample of one peer, and what the validator said of its output."""
+    """One sample of one peer, and the validation of its output."""
 
     peer: str
     command: list[str]
@@ -24,7 +24,7 @@ class Run:
 
     @property
     def counts(self) -> bool:
-        """Only a run that ended well with a valid output has a time worth comparing."""
+        """Whether its time can be compared: it succeeded, with a valid output."""
         return self.sample.exit_code == 0 and self.verdict.valid
 
 
@@ -58,7 +58,7 @@ def rows(peers: Sequence[Peer], versions: Mapping[str, str | None], runs: list[R
 
 
 def claims(table: Sequence[Row], limited: bool) -> list[Claim]:
-    """What Tonnage says of itself, inside the cgroup or without it; None is "cannot be told"."""
+    """Return Tonnage's claims, inside the cgroup or without it; None means "not measured"."""
     seconds = {row.peer.name: row.median_seconds for row in table}
     own, floor = seconds.get(TONNAGE), seconds.get(FLOOR)
     others = {name: s for name, s in seconds.items() if s and name not in (TONNAGE, FLOOR)}
@@ -85,14 +85,14 @@ HEADINGS = (
 
 
 def render(table: Sequence[Row], stated: Sequence[Claim]) -> str:
-    """Markdown: one table, then a line a claim."""
+    """Return Markdown: a table, then a line for each claim."""
     own = next((row.median_seconds for row in table if row.peer.name == TONNAGE), None)
     lines = [HEADINGS, *(_cells(row, own) for row in table)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     text = ["| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     for claim in stated:
-        says = {True: "HOLDS", False: "FAILS", None: "CANNOT BE TOLD"}[claim.holds]
+        says = {True: "HOLDS", False: "FAILS", None: "NOT MEASURED"}[claim.holds]
         measured = "" if claim.measured is None else f" (measured {claim.measured:.2f}x)"
         text.append(f"\n{says}: {claim.text}{measured}")
     return "\n".join(text)
@@ -125,7 +125,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _failure(run: Run) -> str:
-    """How a run failed; empty for one that did not."""
+    """Return how a run failed."""
     sample = run.sample
     if run.counts:
         return "some runs yes"

@@ -1,8 +1,8 @@
-"""Who is compared, how each is called, and what its row should be read with.
+"""The peers, their commands, and notes on their rows.
 
-Every peer is one program in peers/, called INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB, or --version.
-OUTPUT_DIR and SCRATCH_DIR exist and are empty. MEMORY_MB is all a peer may use; its file says how
-it divides that. CPUs are what the harness leaves it (nproc, sched_getaffinity).
+Every peer is one program in peers/, called with INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB, or
+--version. OUTPUT_DIR and SCRATCH_DIR exist and are empty. MEMORY_MB is all that a peer may use; its
+file describes how it divides that. Its CPUs are those of its affinity (nproc, sched_getaffinity).
 """
 
 import os
@@ -32,7 +32,7 @@ class Peer:
         return [str(PYTHON), path] if self.program.endswith(".py") else [path]
 
     def version(self, environment: Mapping[str, str]) -> str | None:
-        """Its version, or None where it is not installed."""
+        """Return its version, or None if it is not installed."""
         try:
             command = [*self.command, "--version"]
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -59,5 +59,5 @@ ROSTER = [
 
 
 def environment(tonnage: Path) -> dict[str, str]:
-    """What every peer finds in its environment."""
+    """Return the environment of every peer."""
     return {**os.environ, "TONNAGE": str(tonnage)}

@@ -1,4 +1,4 @@
-"""Whether an output holds the input's records, all of them, in order: by `tonnage valsort`."""
+"""Validate an output with `tonnage valsort`: all of the input's records, in order."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Summary:
-    """What `tonnage valsort` says of some files, read one after the other."""
+    """The result of `tonnage valsort` for files that are read one after the other."""
 
     records: int
     checksum: str
@@ -26,19 +26,19 @@ class Verdict:
 def summarize(tonnage: Path, files: Sequence[Path]) -> Summary:
     command = [str(tonnage), "valsort", *map(str, files), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1):  # 1 says "not sorted", which an input need not be
+    if done.returncode not in (0, 1):  # 1 means "not sorted", as an input may be
         raise RuntimeError(f"{' '.join(command[:2])} failed: {done.stderr.strip()}")
-    said = json.loads(done.stdout)
+    result = json.loads(done.stdout)
     return Summary(
-        records=said["records"],
-        checksum=str(said["checksum"]),
-        unordered=said["unordered"],
-        duplicate_keys=said["duplicate_keys"],
+        records=result["records"],
+        checksum=str(result["checksum"]),
+        unordered=result["unordered"],
+        duplicate_keys=result["duplicate_keys"],
     )
 
 
 def output_files(directory: Path) -> list[Path]:
-    """A peer's records are its files in the order of their names, markers and checksums aside."""
+    """Return a peer's files in the order of their names, without markers and checksums."""
     files = sorted(path for path in directory.rglob("*") if path.is_file())
     return [path for path in files if not path.name.startswith((".", "_"))]
 

@@ -1,4 +1,4 @@
-"""What a Python peer is asked to do, and how it finds the nodes of its Ray cluster."""
+"""The job of a Python peer, and the nodes of its Ray cluster."""
 
 from __future__ import annotations
 

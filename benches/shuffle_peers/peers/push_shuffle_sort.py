@@ -3,11 +3,11 @@
     push_shuffle_sort.py JOB
 
 Rounds of maps: each map reads a slice on the node that has it, sorts it, and makes one object for
-each node. Then each node merges what a round has for it into one object for each of its partitions,
-while the next round's maps run: so blocks are pushed as they are made, and what is shuffled is
-spilled as few larger blocks and not as maps times partitions. When all rounds are over, each
-partition's blocks are merged on their node and written there. Maps and merges are generators: no
-task holds all that it makes. The object store is the budget, and Ray spills it to the node's disk.
+each node. Then each node merges its blocks of a round into one object for each of its partitions,
+while the next round's maps run. So blocks are pushed as they are made, and the shuffle spills a few
+larger blocks instead of maps times partitions. After all rounds each partition's blocks are merged
+on their node and written there. Maps and merges are generators, so no task holds its whole output.
+The object store is the budget, and Ray spills it to the node's disk.
 
 Luan et al., Exoshuffle: An Extensible Shuffle Architecture, SIGCOMM 2023; Luan et al.,
 Exoshuffle-CloudSort, 2023. Unlike theirs, boundaries are sampled: keys need not be uniform.
@@ -26,7 +26,7 @@ from job import RECORD_BYTES, Job, Slice, connect, output, refuse_elsewhere
 
 SLICES_IN_BUDGET = 32
 PARTITIONS_IN_BUDGET = 16
-"""What the tasks of a node have in their hands at once stays well below the budget."""
+"""So that the working memory of a node's tasks stays well below the budget."""
 MAPS_A_SLOT = 2
 """In a round."""
 SAMPLED = 1000

@@ -3,14 +3,14 @@
     ray_data_sort.py JOB push|v2
 
 `push` is the push-based shuffle, which Ray Data's authors made for sorts larger than memory
-(SORT_SHUFFLE_PUSH_BASED); `v2` is what the installed version does if it is told nothing
-(SHUFFLE_V2, with the size of its batches fit to the store: their 1 GiB would not). The object store
-is the budget and spills to the node's disk. A block is a 32nd of it, so that what the tasks of a
-node have in their hands at once stays well below. Records are Arrow columns of key and rest; the
-conversion both ways is timed. As many blocks come out as go in.
+(SORT_SHUFFLE_PUSH_BASED); `v2` is the default of the installed version (SHUFFLE_V2, with batches
+sized for the store: their default of 1 GiB would not fit). The object store is the budget and
+spills to the node's disk. A block is 1/32 of it, so the working memory of a node's tasks stays well
+below. Records are Arrow columns of key and rest; the conversion both ways is timed. The output has
+as many blocks as the input.
 
-A Dataset has no notion of where a file is, so it is a union of one a node, each read by tasks that
-are bound to their node.
+A Dataset does not know where a file is, so it is a union of one Dataset a node, each read by tasks
+that are bound to their node.
 """
 
 import sys

@@ -1,8 +1,8 @@
 """DataFusion: ORDER BY over Arrow files, to which the records are converted first; all is timed.
 
-It has no stream of batches as a source that can spill behind it. The files, one a CPU, are read
-through pyarrow because DataFusion's own reader takes a whole file into memory. A third of the
-memory is its pool; the rest is what the pool does not account for, and page cache.
+A stream of batches as its source does not let the sort spill. The files, one for each CPU, are read
+through pyarrow, because DataFusion's own reader loads a whole file into memory. A third of the
+memory is its pool; the rest is memory that the pool does not account for, and page cache.
 """
 
 import pyarrow as pa

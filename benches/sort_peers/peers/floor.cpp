@@ -1,9 +1,9 @@
-// The least a two-pass sort can do, for keys that are known to be uniform: INPUT OUTPUT_DIR
+// The minimal work of a two-pass sort, for uniform keys: INPUT OUTPUT_DIR
 // SCRATCH_DIR MEMORY_MB. Pass one reads the records once and appends each to the range of keys it
-// falls in; pass two reads a range, sorts it and writes it. No sampling, no skew, no checks of its
-// own: a floor to stand beside, not a program to use.
+// falls in; pass two reads a range, sorts it and writes it. No sampling, no skew, no checks: a lower
+// bound for comparison, not a program to use.
 //
-// Two thirds of the memory hold what the passes have in their hands; the page cache has the rest.
+// Two thirds of the memory are the passes' buffers; the page cache has the rest.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -25,9 +25,9 @@ namespace {
 constexpr size_t kRecord = 100;
 constexpr size_t kRead = 40'000 * kRecord;   // 4 MB: one read of the input, one write of the output
 constexpr size_t kWrite = 10'000 * kRecord;  // 1 MB: one append to a range
-constexpr size_t kLeastRanges = 16;          // fewer leave two threads an uneven end
+constexpr size_t kLeastRanges = 16;          // with fewer, two threads end unevenly
 
-struct Entry {  // ten key bytes and where the record is: what pass two sorts instead of records
+struct Entry {  // ten key bytes and the record's position: pass two sorts these instead of records
     uint64_t head;
     uint16_t tail;
     uint32_t index;

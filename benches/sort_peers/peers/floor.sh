@@ -1,5 +1,5 @@
 #!/bin/sh
-# The floor (floor.cpp), whose version is its compiler's: INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB.
+# The floor (floor.cpp); its version is its compiler's: INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB.
 set -eu
 floor=$(dirname "$0")/../.tools/floor
 if [ "$1" = --version ]; then

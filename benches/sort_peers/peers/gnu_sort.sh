@@ -1,6 +1,6 @@
 #!/bin/sh
-# GNU sort, of ASCII records: its records are lines, so this INPUT comes from gensort --ascii, whose
-# records are lines too. Bytes are compared as they are (LC_ALL=C). Half of the memory is sort's
+# GNU sort, on ASCII records: it sorts lines, so its INPUT comes from gensort --ascii, whose records
+# are lines. Bytes are compared as they are (LC_ALL=C). Half of the memory is sort's
 # buffer, its page cache has the rest: INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB.
 set -eu
 if [ "$1" = --version ]; then

@@ -12,7 +12,7 @@ fi
 input=$1 output=$2 scratch=$3 heap_mb=$(($4 / 2))
 split=$((128 << 20))
 reduces=$((($(stat -c %s "$input") + split - 1) / split))
-rmdir "$output" # TeraSort makes it, and refuses one that is there
+rmdir "$output" # TeraSort creates it, and refuses an existing one
 exec java -Xmx"$heap_mb"m -cp "$jars/*" org.apache.hadoop.examples.terasort.TeraSort \
     -Dfs.defaultFS=file:/// \
     -Dhadoop.tmp.dir="$scratch" \

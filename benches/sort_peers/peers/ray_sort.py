@@ -1,8 +1,8 @@
 """Ray Data: read raw records, Dataset.sort, write raw records; the conversion both ways is timed.
 
 A tenth of the memory is the object store (shared memory, so the cgroup counts it), which spills to
-the scratch directory. Ray's daemons alone take a third, so little is left for the blocks that a
-worker a CPU has in its hands: blocks and shuffle batches are small, and no worker starts early.
+the scratch directory. Ray's daemons alone use a third, so little is left for the blocks of the
+workers, one for each CPU: blocks and shuffle batches are small, and no worker starts early.
 """
 
 import os

@@ -83,7 +83,7 @@ def _column(block: np.ndarray) -> pa.Array:
 
 
 def _bytes(column: pa.Array) -> np.ndarray:
-    """The column's bytes, a row a value: all values of a column have one width."""
+    """Return the column's bytes, one row for each value: all values have one width."""
     if pa.types.is_binary_view(column.type):
         column = column.cast(pa.large_binary())
     wide = pa.types.is_large_binary(column.type)

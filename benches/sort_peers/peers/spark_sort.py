@@ -1,7 +1,7 @@
 """PySpark: DataFrame.sort between a Python data source that reads raw records and one that writes.
 
-Half of the memory is the JVM's heap; the rest is what the JVM takes beside it, a Python
-worker a CPU, and page cache. Spark spills by itself. The conversion both ways is timed.
+Half of the memory is the JVM's heap; the rest is the JVM's other memory, a Python
+worker for each CPU, and page cache. Spark spills by itself. The conversion both ways is timed.
 """
 
 import os

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tonnage: it is told two thirds of the memory (1 GiB of 1.5), which it may fill with its buffers:
-# INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB. The harness says in $TONNAGE which one to run.
+# Tonnage: its buffers get two thirds of the memory (1 GiB of 1.5):
+# INPUT OUTPUT_DIR SCRATCH_DIR MEMORY_MB. $TONNAGE is the command to run.
 set -eu
 if [ "$1" = --version ]; then
     exec "$TONNAGE" --version
