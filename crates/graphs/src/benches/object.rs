@@ -137,7 +137,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         } => {
             if object_bytes < config.chunk_bytes || objects == 0 {
                 return Err(refused(format!(
-                    "--object-size {object_bytes} is less than --chunk {}: give more",
+                    "--object-size {object_bytes} is less than --chunk-size {}: give more",
                     config.chunk_bytes
                 )));
             }

@@ -280,16 +280,16 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
     };
     let bucket = format!("{SCHEME}{}", store.bucket);
     let (from, place) = match (&store.endpoint, env::var(ENDPOINT)) {
-        (Some(given), _) => ("--endpoint", given.clone()),
+        (Some(given), _) => ("--endpoint-url", given.clone()),
         (None, Ok(of_environment)) => (ENDPOINT, of_environment),
-        (None, Err(_)) => ("--endpoint", "AWS".to_owned()),
+        (None, Err(_)) => ("--endpoint-url", "AWS".to_owned()),
     };
     Err(match kind {
         ErrorKind::Unreachable => refused(format!(
             "{from}: {place} cannot be reached ({what}): correct the address, or start the store"
         )),
         ErrorKind::Missing => refused(format!(
-            "{bucket}: there is no such bucket at {place} ({what}): make it, or mend its name"
+            "{bucket}: there is no such bucket at {place} ({what}): make it, or fix its name"
         )),
         ErrorKind::Denied => refused(format!(
             "{bucket}: {place} does not let these keys in ({what}): set AWS_ACCESS_KEY_ID and \

@@ -176,7 +176,7 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
     let buffers = config.memory_bytes / buffer_bytes;
     if buffers < 2 {
         return Err(refused(format!(
-            "--memory of {} bytes holds no two chunks of {}: give more, or less --chunk-bytes",
+            "--memory of {} bytes holds no two chunks of {}: give more, or less --chunk-size",
             config.memory_bytes, config.chunk_bytes
         )));
     }
