@@ -65,7 +65,9 @@ def judged(room: Path, bucket: Bucket, records: list[bytes], record: RunRecord) 
     assert bucket.uploads() == []
     told = (record.records, record.bytes, record.checksum)
     assert told == (len(records), sum(map(len, records)), checksum(records))
-    found = validate([OUT], layout=LAYOUT, object_store=ObjectStoreOptions(endpoint=bucket.endpoint))
+    found = validate(
+        [OUT], layout=LAYOUT, object_store=ObjectStoreOptions(endpoint=bucket.endpoint)
+    )
     assert found["unordered"] == 0
     assert (found["records"], found["checksum"]) == (len(records), checksum(records))
     listed = json.loads((room / "job" / "sorted.json").read_text())
@@ -363,11 +365,17 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
 def test_flags_that_do_not_fit_are_refused_by_name(tonnage: Tonnage, disk: Path) -> None:
     own = ("--scratch", "/s", "--cluster", "auto")
     for more, said in (
-        ((IN, "--output", OUT, "--durability", "replicated"), "--durability replicated: --output"),
-        ((IN, "--output", OUT, "--durability", "none"), "--durability none: --output s3://"),
-        (("/in", "--output", "/o", "--durability", "volumes"), "--durability volumes: --output is"),
-        ((IN, "--output", OUT, "/o"), "--output: give directories, or one url"),
-        (("s3://x-1/{node}/in", "--output", OUT), "a url is the same for all nodes"),
+        (
+            (IN, "--output", OUT, "--durability", "replicated"),
+            "--durability: replicated: the output s3://",
+        ),
+        ((IN, "--output", OUT, "--durability", "none"), "--durability: none: the output s3://"),
+        (
+            ("/in", "--output", "/o", "--durability", "volumes"),
+            "--durability: volumes: the output is",
+        ),
+        ((IN, "--output", OUT, "/o"), "--output: give directories, or one URL"),
+        (("s3://x-1/{node}/in", "--output", OUT), "a URL is the same for all nodes"),
         ((IN, "--output", f"{IN}x"), "is inside the input"),
         ((IN, IN, "--output", OUT), "is given twice"),
     ):
