@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/reduce_peers/bench.py [--systems tonnage dask] [--jobs kmeans] [--json]
 
-README.md says what is measured, and how. Needs the tests' S3 server (tools/setup-tests), and what
+README.md describes what is measured, and how. Needs the tests' S3 server (tools/setup-tests), and what
 `make -C benches/reduce_peers` installs.
 """
 
@@ -38,7 +38,7 @@ from report import Row, claims, render, rows
 
 
 class Unready(Exception):
-    """Something is missing; the message says what to do."""
+    """Something is missing; the message states what to do."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -50,34 +50,51 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     started = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     add = parser.add_argument
-    add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help="of all")
-    add("--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="of all")
+    add("--systems", nargs="+", choices=names, default=names, metavar="NAME", help="systems to run")
+    add("--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="jobs to run")
     add("--rounds", type=int, default=3, help="each with a new process of each system")
-    add("--iterations", type=int, default=4, help="of a process; all but the first are warm")
-    add("--bytes", type=_size, default="1GB", help="of points; edges of a graph go with them")
+    add(
+        "--iterations",
+        type=int,
+        default=4,
+        help="iterations of a process; all but the first are warm",
+    )
+    add(
+        "--bytes",
+        type=_size,
+        default="1GB",
+        help="size of the points; the graph's edges are in proportion",
+    )
     add("--workers", type=int, default=len(os.sched_getaffinity(0)), help="cores for each")
     add("--timeout", type=float, default=1200, help="seconds after which a run is stopped")
     add(
-        "--directory", type=Path, default=stores.ROOT / "target/reduce-peers", help="of the objects"
+        "--directory",
+        type=Path,
+        default=stores.ROOT / "target/reduce-peers",
+        help="directory of the objects",
     )
     out = stores.ROOT / f"target/reduce-peers-{started}.json"
     add("--out", type=Path, default=out, help="every sample")
     add("--json", action="store_true", help="print that instead of tables")
     options = parser.parse_args(arguments)
     if options.rounds < 1 or options.iterations < 2:
-        parser.error("--rounds: one at least; --iterations: two, as the first is cold")
+        parser.error(
+            "--rounds: at least one; --iterations: at least two, because the first is cold"
+        )
     return options
 
 
 def _size(text: str) -> int:
     found = bytes_of(text)
     if found is None or found < 1 << 20:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size of 1MiB or more: write it like 64MB")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size of 1MiB or more: write it like 64MB"
+        )
     return found
 
 
 def by_turns(systems: Sequence[System], rounds: int) -> Iterator[tuple[int, System]]:
-    """A B C, C B A: a change of the machine's speed affects everyone; the slow once."""
+    """A B C, C B A: a change of the machine's speed affects everyone; slow systems run once."""
     for number in range(rounds):
         for system in systems if number % 2 == 0 else reversed(systems):
             if number == 0 or not system.slow:
@@ -99,14 +116,14 @@ def document(
 
 
 def main() -> int:
-    """Run all systems by turns; prints a table for each job, and the claims."""
+    """Run all systems, alternating; print a table for each job, and the claims."""
     options = parse(sys.argv[1:])
     systems = [system for system in ROSTER if system.name in options.systems]
     found = {system.name: system.version() for system in systems}
     if absent := [name for name, version in found.items() if version is None]:
         raise Unready(
             f"not installed: {', '.join(absent)}: run make -C benches/reduce_peers (and make for "
-            "tonnage), or choose with --systems"
+            "tonnage), or select others with --systems"
         )
     versions = {name: version for name, version in found.items() if version is not None}
     adopt_orphans()
@@ -116,7 +133,7 @@ def main() -> int:
     options.directory.mkdir(parents=True, exist_ok=True)
     with stores.served(options.directory) as endpoint:
         data = Data(endpoint, options.directory, options.bytes)
-        print("inputs and answers: made, if they are not there yet", file=sys.stderr)
+        print("making inputs and answers, unless they exist", file=sys.stderr)
         data.lay_out()
         leave = {each.pid for each in descendants()}
         rules = Rules(data, leave, options.workers, options.iterations, options.timeout)

@@ -1,9 +1,9 @@
-"""The inputs, and what has to come out: both made once for a size, and kept.
+"""The inputs and the expected answers: made once for each size, and stored.
 
-Points are drawn around centres that are far apart, and the first centres are near those. Edges have
-targets of which few are frequent, one node in a hundred points nowhere, and each is pointed to, so
-that all numbers are nodes. Answers are by NumPy in the plainest way, from the server's own files;
-none of the peers' functions has a part in them.
+Points are drawn around distant centres, and the first centres are near those. A few targets of
+edges are frequent, one node in a hundred has no outgoing edges, and each node has an incoming edge,
+so that all numbers are nodes. NumPy computes the answers in the simplest way, from the server's own
+files, without any of the peers' functions.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ import stores
 
 COLUMNS, K, OBJECTS = 8, 16, 16
 EDGES_A_NODE, BYTES_A_NODE = 13, 1000
-"""So that 1 GB of points goes with 13 million edges of a million nodes."""
+"""With 1 GB of points there are 13 million edges and a million nodes."""
 ROUNDS, DAMPING = 10, 0.85
 BINS, LOW, HIGH = 128, -64.0, 64.0
-"""Bins of width one: whether a value is in one does not depend on how that is computed."""
+"""Bins of width one: a value's bin does not depend on how it is computed."""
 DRAW_ROWS = 1 << 16
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Data:
-    """Inputs of a size, on a server.
+    """Inputs of one size, on a server.
 
     Attributes:
         endpoint: The server's address.
-        directory: What it serves.
-        bytes: Of points, about.
+        directory: The served directory.
+        bytes: Approximate size of the points.
     """
 
     endpoint: str
@@ -55,7 +55,7 @@ class Data:
 
     @property
     def edges(self) -> int:
-        """In each object."""
+        """Edges in each object."""
         return self.nodes * EDGES_A_NODE // OBJECTS
 
     @property
@@ -63,21 +63,21 @@ class Data:
         return f"{self.bytes}"
 
     @property
-    def kept(self) -> Path:
-        """Where centres and answers are."""
+    def answers(self) -> Path:
+        """Directory of centres and answers."""
         return self.directory / f"answers-{self.bytes}"
 
     @property
     def centres(self) -> Path:
-        """The first centres."""
-        return self.kept / "centres.bin"
+        """File of the first centres."""
+        return self.answers / "centres.bin"
 
     def lay_out(self) -> None:
-        """Makes what is not there yet."""
-        done = self.kept / "laid-out"
+        """Make the inputs, unless they exist."""
+        done = self.answers / "laid-out"
         if done.exists():
             return
-        self.kept.mkdir(parents=True, exist_ok=True)
+        self.answers.mkdir(parents=True, exist_ok=True)
         draw = np.random.default_rng(1)
         middles = draw.normal(0, 10, (K, COLUMNS))
         (middles + draw.normal(0, 2, middles.shape)).tofile(self.centres)
@@ -108,7 +108,7 @@ class Data:
         stores.put(self.endpoint, f"{self.folder}/{name}", content)
 
     def task(self, job: str) -> dict[str, Any]:
-        """What a task says of a job on these inputs."""
+        """Return the fields of a task for a job on these inputs."""
         row_bytes = (self.edges * 8) if job == "pagerank" else (self.rows * COLUMNS * 8)
         return {
             "job": job,
@@ -132,8 +132,8 @@ class Data:
         }
 
     def answer(self, job: str) -> list[Array]:
-        """What has to come out, in sections of numbers that are of one kind."""
-        file = self.kept / f"{job}.npz"
+        """Return the expected answer, in sections of numbers of one kind."""
+        file = self.answers / f"{job}.npz"
         if not file.exists():
             made = {
                 "kmeans": self._kmeans,
@@ -191,8 +191,8 @@ class Data:
 
 
 def off(found: Array, expected: list[Array]) -> float:
-    """How far an answer is from what is expected: of each section the largest difference, as a
-    share of its largest number; of these the largest. What is NaN was not told.
+    """Return the error of an answer: the largest difference in a section, as a share of the section's
+    largest number; the largest of these. NaN means that the system does not return the value.
     """
     if len(found) != sum(map(len, expected)):
         return np.inf
@@ -200,8 +200,8 @@ def off(found: Array, expected: list[Array]) -> float:
     for section in expected:
         here = found[at : at + len(section)]
         at += len(section)
-        told = ~np.isnan(here)
-        if told.any():
-            apart = np.abs(here - section)[told].max()
+        returned = ~np.isnan(here)
+        if returned.any():
+            apart = np.abs(here - section)[returned].max()
             most = max(most, float(apart / np.abs(section).max()) if apart else 0.0)
     return most

@@ -19,21 +19,21 @@ from processes import Sampler, descendants, end_descendants
 from roster import System, environment
 from task import Task
 
-SAID_LINES = 12
+LOG_TAIL_LINES = 12
 TIMEOUT_SECONDS = 20
 """That a peer has to end by itself."""
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """The job once."""
+    """One iteration of the job."""
 
     seconds: float
-    """As the peer's own clock has it, from being asked to the answer in its memory."""
+    """By the peer's own clock, from the request to the answer in its memory."""
     cpu_seconds: float
-    """Of all processes of the system."""
+    """CPU of all processes of the system."""
     off: float
-    """How far the answer is from what is expected (`data.off`)."""
+    """Error of the answer (`data.off`)."""
 
 
 @dataclass
@@ -50,9 +50,9 @@ class Run:
     """From its start until its first answer."""
     iterations: list[Iteration] = field(default_factory=list)
     peak_rss_bytes: int = 0
-    """Of all processes of the system together, at any time."""
+    """Peak memory of all processes of the system together."""
     failure: str | None = None
-    said_last: str = ""
+    last_output: str = ""
 
     @property
     def warm(self) -> list[Iteration]:
@@ -77,10 +77,10 @@ class Ended(Exception):
 
 
 def run_once(system: System, job: str, number: int, rules: Rules) -> Run:
-    """Starts a system, has it do a job so many times, and ends it."""
+    """Start a system, run a job several times, and end it."""
     run = Run(system.name, job, number, os.getloadavg()[0])
     answer, tolerance = rules.data.answer(job), system.tolerance(job)
-    # Sockets of Ray's lie there, whose names may not be long.
+    # Ray's sockets are there, whose names must be short.
     with tempfile.TemporaryDirectory(prefix="rp-", ignore_cleanup_errors=True) as made:
         room = Path(made)
         task = _task(rules, job, room)
@@ -88,12 +88,12 @@ def run_once(system: System, job: str, number: int, rules: Rules) -> Run:
             began = time.perf_counter()
             try:
                 with _started(system, room, log, rules.timeout_seconds, rules.leave) as process:
-                    _said("#ready", process)
+                    _read_line("#ready", process)
                     run.ready_seconds = time.perf_counter() - began
                     for _ in range(2 if system.slow else rules.iterations):
                         sampler.sample()
                         before = sampler.cpu_seconds
-                        seconds = _asked(process)
+                        seconds = _run_job(process)
                         sampler.sample()
                         if run.cold_seconds is None:
                             run.cold_seconds = time.perf_counter() - began
@@ -102,22 +102,22 @@ def run_once(system: System, job: str, number: int, rules: Rules) -> Run:
                         run.iterations.append(Iteration(seconds, cpu, found))
             except Ended:
                 late = time.perf_counter() - began >= rules.timeout_seconds
-                run.failure = "it took too long" if late else "it ended before its answer"
+                run.failure = "it exceeded the timeout" if late else "it ended before its answer"
         run.peak_rss_bytes = sampler.peak_rss_bytes
         if run.failure:
-            said = (room / "log").read_text(errors="replace").splitlines()
-            run.said_last = "\n".join(said[-SAID_LINES:])
+            lines = (room / "log").read_text(errors="replace").splitlines()
+            run.last_output = "\n".join(lines[-LOG_TAIL_LINES:])
     worst = max((each.off for each in run.iterations), default=0.0)
     if not worst <= tolerance:
-        run.failure = f"its answer is off by {worst:.2g}, more than {tolerance:g}"
+        run.failure = f"the error of its answer is {worst:.2g}, more than {tolerance:g}"
     return run
 
 
 def _task(rules: Rules, job: str, room: Path) -> Task:
     scratch = room / "scratch"
     scratch.mkdir()
-    told = rules.data.task(job) | {"result": str(room / "result"), "scratch": str(scratch)}
-    task = Task(workers=rules.workers, **told)
+    fields = rules.data.task(job) | {"result": str(room / "result"), "scratch": str(scratch)}
+    task = Task(workers=rules.workers, **fields)
     task.write(room / "task")
     return task
 
@@ -126,7 +126,7 @@ def _task(rules: Rules, job: str, room: Path) -> Task:
 def _started(
     system: System, room: Path, log: object, timeout_seconds: float, leave: set[int]
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process of a system; with it ends all that it started."""
+    """Start a process of a system; at the end all its descendants are killed."""
     process = subprocess.Popen(
         system.command(room / "task"),
         stdin=subprocess.PIPE,
@@ -144,7 +144,7 @@ def _started(
         process.stdin.close()
         process.wait(TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        pass  # It has said all that counts.
+        pass  # All results have arrived.
     finally:
         clock.cancel()
         process.kill()
@@ -153,25 +153,25 @@ def _started(
 
 
 def _kill(leave: set[int]) -> None:
-    """All of the system's processes: any of them may hold open what is read here."""
+    """Kill all of the system's processes: any of them may hold the pipe open."""
     for each in descendants(leave):
         with suppress(ProcessLookupError):
             os.kill(each.pid, signal.SIGKILL)
 
 
-def _asked(process: subprocess.Popen[str]) -> float:
-    """Has it do its job; gives the seconds that it says."""
+def _run_job(process: subprocess.Popen[str]) -> float:
+    """Have the process do its job; return the seconds that it reports."""
     assert process.stdin
     try:
         process.stdin.write("\n")
         process.stdin.flush()
     except BrokenPipeError as why:
         raise Ended from why
-    return float(_said("#done", process))
+    return float(_read_line("#done", process))
 
 
-def _said(word: str, process: subprocess.Popen[str]) -> str:
-    """What follows a word in the line that begins with it."""
+def _read_line(word: str, process: subprocess.Popen[str]) -> str:
+    """Return the rest of the next line that begins with a word."""
     assert process.stdout
     for line in process.stdout:
         if line.startswith(word):

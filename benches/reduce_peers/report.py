@@ -1,4 +1,4 @@
-"""From runs to rows, from rows to the claims, and both as text. Measures nothing."""
+"""Rows from runs, claims from rows, and both as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MIB = 1 << 20
 MEMORY_MIB = 300
 KMEANS = "kmeans"
 HEADINGS = (
-    "system", "version", "ready s", "cold s", "warm s", "CPU s", "peak MiB", "off", "/ tonnage",
+    "system", "version", "ready s", "cold s", "warm s", "CPU s", "peak MiB", "error", "/ tonnage",
     "note",
 )  # fmt: skip
 
@@ -30,12 +30,12 @@ class Row:
 
     @property
     def good(self) -> bool:
-        """Whether each gave what was expected."""
+        """Whether each run gave the expected answer."""
         return bool(self.runs) and all(run.failure is None for run in self.runs)
 
     @property
     def warm_seconds(self) -> list[float]:
-        """Of all iterations but the first of each run; none if not all runs are good."""
+        """Seconds of all warm iterations; none if not all runs are good."""
         return [each.seconds for run in self.runs for each in run.warm] if self.good else []
 
     @property
@@ -45,13 +45,13 @@ class Row:
 
     @property
     def peak_mib(self) -> float | None:
-        """The most of any run."""
+        """Peak memory of all runs."""
         return max(run.peak_rss_bytes for run in self.runs) / MIB if self.good else None
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is said of k-means, what was measured, and whether it holds; None: cannot be told."""
+    """A claim about k-means, the measured value, and whether it holds; None: not measured."""
 
     text: str
     measured: float | None
@@ -61,7 +61,7 @@ class Claim:
 def rows(
     systems: Sequence[System], jobs: Sequence[str], versions: Mapping[str, str], runs: list[Run]
 ) -> list[Row]:
-    """A row for each system and job that it does."""
+    """Return a row for each system and each of its jobs."""
     return [
         Row(
             system,
@@ -76,7 +76,7 @@ def rows(
 
 
 def claims(table: Sequence[Row]) -> list[Claim]:
-    """Of warm iterations of k-means, by medians."""
+    """Return the claims, from the medians of warm iterations of k-means."""
     of = {row.system.name: row for row in table if row.job == KMEANS}
     seconds = {name: row.seconds for name, row in of.items() if row.seconds}
     peers = {
@@ -99,19 +99,19 @@ def claims(table: Sequence[Row]) -> list[Claim]:
 
 
 def render(table: Sequence[Row], stated: Sequence[Claim]) -> str:
-    """Markdown: a table for each job, what each that failed said last, the claims."""
+    """Return Markdown: a table for each job, the last output of failed runs, the claims."""
     text: list[str] = []
     for job in dict.fromkeys(row.job for row in table):
         here = [row for row in table if row.job == job]
         own = next((row.seconds for row in here if row.system.name == TONNAGE), None)
         text += [f"\n{job}\n", *_table([HEADINGS, *(_cells(row, own) for row in here)])]
     for row in table:
-        for said in dict.fromkeys(run.said_last for run in row.runs if run.said_last):
-            indented = "\n".join(f"    {line}" for line in said.splitlines())
-            text.append(f"\n{row.system.name}, {row.job}, said last:\n{indented}")
+        for output in dict.fromkeys(run.last_output for run in row.runs if run.last_output):
+            indented = "\n".join(f"    {line}" for line in output.splitlines())
+            text.append(f"\n{row.system.name}, {row.job}, last output:\n{indented}")
     lines = [("k-means, warm", "measured", "")]
     for claim in stated:
-        says = {True: "holds", False: "MISSED", None: "cannot be told"}[claim.holds]
+        says = {True: "holds", False: "MISSED", None: "not measured"}[claim.holds]
         lines.append((claim.text, _figure(claim.measured), says))
     return "\n".join([*text, "", *_table(lines)])
 
@@ -148,7 +148,7 @@ def _cells(row: Row, own: float | None) -> tuple[str, ...]:
 
 
 def _spread(values: Sequence[float]) -> str:
-    """The median and the range."""
+    """Return the median and the range."""
     if not values:
         return "-"
     return f"{median(values):.2f} [{min(values):.2f}..{max(values):.2f}]"

@@ -1,6 +1,6 @@
-"""Who is compared: how each is called, which jobs it does, what comes out of it.
+"""The systems: their commands, jobs and tolerances.
 
-Every peer is a program, called with a task, as peers/task.py says.
+Every peer is a program that is called with a task, as peers/task.py describes.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ TONNAGE, TONNAGE_NUMPY, PROTOTYPE, NUMPY = "tonnage", "tonnage-numpy", "prototyp
 MLLIB, HADOOP = "mllib", "hadoop"
 SPARK = next(HERE.glob(".venv/lib/python3*/site-packages/pyspark"), HERE)
 S3A = f"{HERE / 's3a'}:{TOOLS / 's3a'}/*"
-"""Hadoop's S3 client, and what it is told."""
+"""Class path of Hadoop's S3 client and its configuration."""
 SUBMIT = ["--properties-file", str(PEERS / "spark.conf"), "--driver-class-path", S3A]
 JAR = str(TOOLS / "peers.jar")
 HADOOP_HEAP = "-Xmx4g"
 EXACT = 1e-9
-"""Sums of floating point numbers in another order."""
+"""Tolerance for sums of floating point numbers in another order."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One of those that are compared."""
+    """One of the compared systems."""
 
     name: str
     program: list[str]
     package: str
-    """Whose version is told."""
+    """Package whose version is shown."""
     arguments: tuple[str, ...] = ()
-    """After the task."""
+    """Arguments after the task."""
     jobs: tuple[str, ...] = JOBS
     tolerances: Mapping[str, float] = field(default_factory=dict)
-    """How far its answers may be off, where it is not ``EXACT``."""
+    """Largest errors of its answers, where not ``EXACT``."""
     slow: bool = False
-    """It takes minutes: it is run in the first round only, and with one warm iteration."""
+    """It takes minutes: it runs in the first round only, with one warm iteration."""
     note: str = ""
 
     def command(self, task: Path) -> list[str]:
@@ -57,7 +57,7 @@ class System:
         return self.tolerances.get(job, EXACT)
 
     def version(self) -> str | None:
-        """Its version, or None where it is not installed."""
+        """Return its version, or None if it is not installed."""
         code = f"from importlib.metadata import version; print(version({self.package!r}))"
         command = [str(PYTHON), "-c", code]
         if self.package == TONNAGE:
@@ -75,7 +75,7 @@ class System:
 
 
 def environment() -> dict[str, str]:
-    """What every peer finds in its environment: threads are its workers, so BLAS has one each."""
+    """Return the environment of every peer; its workers are threads, so BLAS has one each."""
     one = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     path = os.pathsep.join(filter(None, [str(PEERS), os.environ.get("PYTHONPATH")]))
     spark = {
@@ -115,7 +115,7 @@ ROSTER = [
         "scikit-learn",
         jobs=("kmeans", "covariance"),
         tolerances={"kmeans": 0.05},
-        note="k-means: another algorithm, that moves centres with each object",
+        note="k-means: another algorithm, which moves centres with each object",
     ),
     System("datafusion", _python("datafusion_sql.py"), "datafusion", note="Parquet"),
     System("dask", _python("dask_delayed.py"), "dask"),

@@ -14,7 +14,7 @@ done
 mkdir -p .tools/classes
 test -x .venv/bin/python || python3 -m venv .venv
 .venv/bin/python -m pip install --quiet --require-hashes -r requirements.txt
-# For this very processor: it is to be as fast as can be.
+# For this processor: as fast as possible.
 RUSTFLAGS="-C target-cpu=native" cargo build --quiet --release --locked \
     --manifest-path prototype/Cargo.toml --target-dir .tools/target
 cp .tools/target/release/prototype .tools/prototype

@@ -57,7 +57,7 @@ public final class MLlib {
                         .run(points.rdd());
         DoubleStream moved =
                 Arrays.stream(found.clusterCenters()).flatMapToDouble(v -> Arrays.stream(v.toArray()));
-        // How many points each centre has, it does not tell.
+        // It does not return the number of points of each centre.
         DoubleStream counts = DoubleStream.generate(() -> Double.NaN).limit(centres.length);
         DoubleStream inertia = DoubleStream.of(found.trainingCost());
         return DoubleStream.concat(DoubleStream.concat(moved, counts), inertia).toArray();

@@ -1,4 +1,4 @@
-"""Dask: an object a delayed task, read by s3fs; partial results added up in a tree, by threads."""
+"""Dask: a delayed task for each object, by s3fs; threads add up partial results in a tree."""
 
 from __future__ import annotations
 

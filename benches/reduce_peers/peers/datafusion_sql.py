@@ -1,6 +1,6 @@
 """DataFusion: the jobs in SQL, over the same rows as Parquet, which it reads from the store itself.
 
-It reads no raw numbers, so the objects are others: Parquet, not compressed.
+It does not read raw numbers, so it has other objects: uncompressed Parquet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Query:
         self.session.register_parquet("rows", f"s3://{task.bucket}/{folder}/")
 
     def columns(self, text: str) -> list[Array]:
-        """What a query gives, by columns."""
+        """Run a query; return its columns."""
         batches = self.session.sql(text).collect()
         table = pa.Table.from_batches(batches)
         return [each.to_numpy() for each in table.columns]
@@ -73,7 +73,7 @@ def covariance(query: Query) -> Array:
     pairs = [(one, other) for one in columns for other in columns if one <= other]
     asked = [f"avg(x{each})" for each in columns]
     asked += [f"covar_samp(x{one}, x{other})" for one, other in pairs]
-    # Two columns of a result may not have one name.
+    # Columns of a result need different names.
     named = ", ".join(f"{each} AS c{place}" for place, each in enumerate(asked))
     found = np.concatenate(query.columns(f"SELECT {named} FROM rows"))
     mean, upper = found[: len(columns)], found[len(columns) :]

@@ -28,19 +28,19 @@ class Job(ABC):
 
     @abstractmethod
     def local(self, rows: npt.NDArray[Any], known: Any) -> Partial:
-        """What some rows come to."""
+        """Return the partial result of some rows."""
 
     def merge(self, one: Partial, other: Partial) -> Partial:
-        """What both come to; they may be used for it."""
+        """Merge two partial results, which may be modified."""
         return tuple(here + more for here, more in zip(one, other, strict=True))
 
     def finish(self, whole: Partial, known: Any) -> Any:
-        """What a round comes to."""
+        """Return the state for the next round."""
         return whole
 
     @abstractmethod
     def result(self, known: Any) -> Array:
-        """The answer, flat."""
+        """Return the answer as a flat array."""
 
 
 class KMeans(Job):
@@ -81,7 +81,7 @@ class KMeans(Job):
 
 
 class Covariance(Job):
-    """Mean and covariance, added up as Chan, Golub and LeVeque have it."""
+    """Mean and covariance, added up by the method of Chan, Golub and LeVeque."""
 
     def local(self, rows: npt.NDArray[Any], known: Any) -> Partial:
         whole: Partial | None = None
@@ -110,7 +110,7 @@ class Covariance(Job):
 
 
 class PageRank(Job):
-    """PageRank of all nodes after so many rounds; those that point nowhere give to all."""
+    """PageRank of all nodes after so many rounds; nodes without edges give to all."""
 
     def __init__(self, nodes: int, rounds: int, damping: float) -> None:
         self._nodes, self.rounds, self._damping = nodes, rounds + 1, damping
@@ -138,7 +138,7 @@ class PageRank(Job):
 
 
 class Histogram(Job):
-    """How many values of each column are in each bin; what is beyond is in the outermost ones."""
+    """How many values of each column are in each bin; values beyond are in the outermost ones."""
 
     def __init__(self, columns: int, bins: int, low: float, high: float) -> None:
         self._columns, self._bins, self._low = columns, bins, low

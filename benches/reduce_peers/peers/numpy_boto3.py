@@ -1,4 +1,4 @@
-"""NumPy with boto3: threads that fetch ranges beside threads that reduce them, in one process."""
+"""NumPy with boto3: threads that fetch ranges and threads that reduce them, in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ray: an actor a core with its own boto3 threads and buffers; only partial results travel."""
+"""Ray: an actor for each core with its own boto3 threads and buffers; only partial results move."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from task import Task, serve
 
 @ray.remote(num_cpus=1)  # type: ignore[untyped-decorator]
 class Worker:
-    """Reduces objects that it is given."""
+    """Reduces its objects."""
 
     def __init__(self, task: Task) -> None:
         self._job, self._store = job_of(task), Store(task, reducers=1)

@@ -1,4 +1,4 @@
-"""Ray on this machine, for one peer: a slot for each of its cores, and nothing nobody looks at."""
+"""Ray on this machine, for one peer: a slot for each of its cores, and no dashboard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STORE_BYTES = 2 << 30
 
 
 def started(task: Task) -> None:
-    """Starts it; it ends with this process."""
+    """Start Ray; it ends with this process."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(
         address="local",

@@ -1,7 +1,7 @@
 """scikit-learn's estimators that take data in parts: MiniBatchKMeans and IncrementalPCA.
 
-Objects are fetched by boto3's threads, the next one while one is learnt from. MiniBatchKMeans is
-another algorithm: its centres move with each part, and points go to the moved ones.
+boto3's threads fetch the next object during the fit of the current one. MiniBatchKMeans is another
+algorithm: its centres move with each part, and points are assigned to the moved ones.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sklearn.decomposition import IncrementalPCA
 from task import Task, serve
 
 RANGES = 16
-"""Of an object at once."""
+"""Concurrent ranges of an object."""
 
 
 class Objects:
-    """Objects one after another, each whole, in two buffers by turns."""
+    """Objects one after another, each complete, in two alternating buffers."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -62,7 +62,7 @@ def begin(task: Task) -> Callable[[], npt.NDArray[np.float64]]:
         learner = MiniBatchKMeans(task.k, init=centres, n_init=1, reassignment_ratio=0)
         for rows in objects:
             learner.partial_fit(rows)
-        # It tells neither how many points its last centres have, nor how far they are.
+        # It returns neither the counts of its last centres nor the inertia.
         unknown = np.full(task.k + 1, np.nan)
         return np.concatenate([learner.cluster_centers_.ravel(), unknown])
 

@@ -1,11 +1,11 @@
-"""PySpark's RDDs, the second argument says how:
+"""PySpark's RDDs; the second argument selects the variant:
 
 ``boto3``: keys are the RDD, and boto3 fetches within tasks; ``s3a``: objects by Spark's own client.
 Both make a partial result of each partition and add them up in a tree.
 
 ``pairs`` and ``pairs-no-combiner``: k-means as pairs of a centre's number and a point, shuffled,
-as MapReduce has it; with reduceByKey, which adds up before it shuffles, or groupByKey, which
-doesn't. Centres are found by NumPy in either case.
+as in MapReduce; with reduceByKey, which adds up before the shuffle, or groupByKey, which does not.
+NumPy finds the nearest centres in either case.
 """
 
 from __future__ import annotations

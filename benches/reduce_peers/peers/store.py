@@ -1,4 +1,4 @@
-"""Objects by boto3, as its users have it: ranges by threads, into buffers that are used again."""
+"""Objects by boto3 in its usual way: threads fetch ranges into reused buffers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jobs import Job, Partial
 from task import Task
 
 REQUESTS = 16
-"""At once."""
+"""Concurrent requests."""
 RANGE_BYTES = 4 << 20
 BUFFERS = 32
-"""Ranges that are under way, or wait for a reducer."""
+"""Ranges in flight or waiting for a reducer."""
 
 Range = tuple[str, int, int]
 """Key, offset, length."""
 
 
 class Store:
-    """A bucket, seen by threads that fetch for threads that reduce."""
+    """A bucket, with threads that fetch for threads that reduce."""
 
     def __init__(self, task: Task, reducers: int) -> None:
         self._task, self._reducers = task, reducers
@@ -39,7 +39,7 @@ class Store:
             self._free.put(bytearray(RANGE_BYTES))
 
     def reduced(self, job: Job, keys: Sequence[str], known: Any) -> Partial:
-        """What all rows of objects come to."""
+        """Reduce all rows of objects."""
         ranges: queue.SimpleQueue[Range] = queue.SimpleQueue()
         count = 0
         for each in self._ranges(keys):
@@ -85,7 +85,7 @@ class Store:
 
 @functools.cache
 def kept(task: Task) -> Store:
-    """A process's only one, where what runs in it is called anew for each part."""
+    """Return the process's only store, for functions that are called for each part."""
     return Store(task, reducers=1)
 
 

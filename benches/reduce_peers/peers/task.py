@@ -1,8 +1,8 @@
-"""What a peer is asked to do, and how: the main of every peer that is Python.
+"""A peer's task, and the main function of every Python peer.
 
 A peer is a program whose first argument is a file of ``name=value`` lines, a `Task`. It makes
-itself ready, says ``#ready``, and does the job once for each line of standard input: it writes what
-comes out to ``result``, as float64 one after another, and says ``#done SECONDS``. What else it
+itself ready, prints ``#ready``, and does the job once for each line of standard input: it writes
+the answer to ``result``, as consecutive float64, and prints ``#done SECONDS``. What else it
 prints does not count. It ends when its input does.
 """
 
@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 EDGES = "pagerank"
-"""The job whose rows are edges; those of all others are points."""
+"""The job on edges; all others are on points."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job on a store. Keys and region are the environment's, as of every S3 client."""
+    """A job on a store. Keys and region are in the environment, as for every S3 client."""
 
     job: str
     """``kmeans``, ``covariance``, ``pagerank`` or ``histogram``."""
@@ -34,25 +34,25 @@ class Task:
     points: str
     """The folder of objects ``00.bin``, ``01.bin`` ...: rows of ``columns`` float64."""
     edges: str
-    """The same, of rows of two int32: from a node, to a node."""
+    """The same for edges, rows of two int32: from a node, to a node."""
     points_parquet: str
     """The folder of the same points as ``00.parquet`` ...: columns ``x0``, ``x1`` ..."""
     edges_parquet: str
-    """The same of edges: columns ``origin`` and ``target``."""
+    """The same for edges: columns ``origin`` and ``target``."""
     objects: int
-    """In each folder."""
+    """Number of objects in each folder."""
     object_bytes: int
-    """Of each object ``NN.bin`` of this job."""
+    """Size of each object ``NN.bin`` of this job."""
     columns: int
     k: int
     centres: str
     """A file: the centres to begin with, k rows of ``columns`` float64."""
     nodes: int
     rounds: int
-    """Of PageRank, after one that counts the edges that leave each node."""
+    """Rounds of PageRank, after one that counts the outgoing edges of each node."""
     damping: float
     bins: int
-    """Of each column's histogram: as wide as each other, from ``low`` to ``high``."""
+    """Bins of each column's histogram, of equal width, from ``low`` to ``high``."""
     low: float
     high: float
     workers: int
@@ -63,7 +63,7 @@ class Task:
 
     @staticmethod
     def read(path: str) -> Task:
-        """Reads a file of ``name=value`` lines."""
+        """Read a file of ``name=value`` lines."""
         told = dict(line.split("=", 1) for line in Path(path).read_text().splitlines())
         types = {"int": int, "float": float, "str": str}
         fields = dataclasses.fields(Task)

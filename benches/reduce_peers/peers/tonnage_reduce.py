@@ -1,6 +1,6 @@
 """Tonnage through its Python API: its own reductions, or with ``numpy`` a user's in NumPy.
 
-A user's is the very functions that all other peers get.
+A user's reduction has the same functions that all other peers get.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class InNumPy(tonnage.Reduction[Partial | None]):
 
 
 class Counts(AggregateReduction):
-    """A histogram of each column, of Tonnage's combinations."""
+    """A histogram of each column, from Tonnage's aggregates."""
 
     def __init__(self, edges: Array, columns: int) -> None:
         for column in range(columns):
             setattr(self, f"x{column}", Histogram(edges))
 
     def local(self, rows: Any, into: Any) -> Any:
-        # As every other's: what is gone through once for each column stays in the cache meanwhile.
+        # As in the other peers: a block stays in the cache while all its columns are counted.
         for begin in range(0, len(rows), BLOCK_ROWS):
             for column, values in enumerate(rows[begin : begin + BLOCK_ROWS].T):
                 getattr(into, f"x{column}").add(values)
@@ -63,7 +63,7 @@ class Counts(AggregateReduction):
 
 
 def own(task: Task) -> tuple[tonnage.Reduction[Any], Callable[[Any], Array]]:
-    """Tonnage's own reduction of a job, and what makes the answer of its result."""
+    """Return Tonnage's own reduction of a job, and the function from its result to the answer."""
     if task.job == "kmeans":
         centres = np.fromfile(task.centres).reshape(task.k, task.columns)
         return KMeans(centres, rounds=1), lambda found: np.concatenate(

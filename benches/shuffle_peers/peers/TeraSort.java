@@ -104,7 +104,7 @@ public final class TeraSort {
 
         Records(Slice slice, long most) {
             String here = System.getenv("SHUFFLE_PEERS_NODE");
-            if (!slice.node.equals(here)) { // Past that node's throttle.
+            if (!slice.node.equals(here)) { // It would bypass that node's throttle.
                 throw new IllegalStateException(
                         "a slice of " + slice.node + " was to be read on " + here);
             }

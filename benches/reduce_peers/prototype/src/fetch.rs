@@ -1,6 +1,6 @@
-//! Ranges of objects, fetched by lanes that reduce what comes as it comes.
+//! Ranges of objects, fetched by lanes that reduce bytes as they arrive.
 //!
-//! A lane has one request under way. A thread that has a piece of a body takes one of the job's
+//! A lane has one request in flight. A thread that has a piece of a body takes one of the job's
 //! partial results for as long as it reduces it, so there are only as many of those as threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ use crate::task::Task;
 const LANES: usize = 16;
 const RANGE_BYTES: usize = 4 << 20;
 
-/// What is done with rows.
+/// A reduction of rows.
 pub trait Job: Send + Sync + 'static {
     type Partial: Send;
-    /// Of a row.
+    /// Bytes of a row.
     const BYTES: usize;
     fn empty(&self) -> Self::Partial;
     /// Adds whole rows.
@@ -41,7 +41,7 @@ struct Source {
     object_bytes: usize,
 }
 
-/// All rows once.
+/// One pass over all rows.
 struct Round<J: Job> {
     source: Arc<Source>,
     job: Arc<J>,
@@ -77,7 +77,7 @@ impl Fetcher {
         }
     }
 
-    /// What all rows come to.
+    /// Reduces all rows.
     pub fn reduced<J: Job>(&self, job: &Arc<J>) -> J::Partial {
         let round = Arc::new(Round {
             source: self.source.clone(),
@@ -132,7 +132,7 @@ impl<J: Job> Round<J> {
             .await
             .expect("an answer");
         let (mut pieces, mut come) = (answer.into_stream(), 0);
-        let mut cut = Vec::with_capacity(J::BYTES); // The row that a piece ends in.
+        let mut cut = Vec::with_capacity(J::BYTES); // The row that the end of a piece cuts.
         while let Some(piece) = pieces.next().await {
             let piece = piece.expect("bytes");
             come += piece.len();

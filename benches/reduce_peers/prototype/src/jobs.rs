@@ -9,14 +9,14 @@ const K: usize = 16;
 const COLUMNS: usize = 8;
 type Point = [f64; COLUMNS];
 
-/// Points as they lie in bytes.
+/// Points from bytes.
 fn points(rows: &[u8]) -> impl Iterator<Item = Point> {
     rows.chunks_exact(8 * COLUMNS).map(|row| {
         std::array::from_fn(|at| f64::from_le_bytes(row[8 * at..][..8].try_into().expect("eight")))
     })
 }
 
-/// A round of Lloyd's.
+/// A round of Lloyd's algorithm.
 pub struct KMeans {
     centres: Vec<f64>,
     /// Column by column, so that a point's distances to all centres are computed side by side.
@@ -103,8 +103,8 @@ impl Job for KMeans {
     }
 }
 
-/// Mean and covariance. Sums of products are of differences from the first row that a thread meets,
-/// which loses no digits as long as that is one of the others' kind.
+/// Mean and covariance. Sums of products are of differences from a thread's first row, which loses no
+/// digits as long as that row resembles the others.
 pub struct Covariance;
 
 pub struct Moments {
@@ -236,10 +236,10 @@ impl Job for Histogram {
     }
 }
 
-/// What goes along edges: of each node its share, to the node that each edge points to.
+/// Sums over edges: each node gives its share to the target of each of its edges.
 pub struct PageRank {
     nodes: usize,
-    /// None in the round that counts the edges that leave each node.
+    /// None in the round that counts the outgoing edges of each node.
     share: Option<Vec<f64>>,
 }
 

@@ -1,9 +1,9 @@
-//! A bare program for one machine and this benchmark alone: what can be had at most.
+//! A bare program for one machine and this benchmark only: an upper bound.
 //!
-//! Fetching and reducing are fused: each request's bytes are reduced as they come out of its
-//! connection, while the cache still holds them, and are never put together. There is no index, no
+//! Fetching and reducing are fused: each request's bytes are reduced as they arrive from its
+//! connection, while they are in the cache, and are never assembled. There is no index, no
 //! retry, no choice: object names, their length, columns and k are known, and the compiler knows the
-//! last two. What a peer says and is told, `../peers/task.py` has.
+//! last two. `../peers/task.py` describes input and output.
 
 mod fetch;
 mod jobs;

@@ -1,4 +1,4 @@
-//! What is to be done: a file of `name=value` lines.
+//! The task: a file of `name=value` lines.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ impl Task {
         self.text(name).parse().expect("a number")
     }
 
-    /// The centres to begin with, one after another.
+    /// The first centres, one after another.
     pub fn centres(&self) -> Vec<f64> {
         let bytes = std::fs::read(self.text("centres")).expect("centres");
         let numbers = bytes.chunks_exact(8);

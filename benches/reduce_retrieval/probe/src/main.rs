@@ -1,10 +1,10 @@
-//! Gets all objects of a folder by ranges, so many at once, into memory that it reuses, and no more.
+//! Read all objects of a folder by concurrent ranges into reused memory, and nothing else.
 //!
 //!     retrieval-probe BUCKET PREFIX RANGE_BYTES AT_ONCE TIMES
 //!
-//! `object_store` as its documentation has it: one client with its pool of connections, a runtime of
-//! as many threads as there are cores, a task for each request under way. It prints a line of JSON:
-//! bytes, the seconds that they took, and core seconds. Keys and the address are the environment's.
+//! Uses `object_store` as documented: one client with its pool of connections, a runtime with a
+//! thread for each core, a task for each request in flight. It prints a line of JSON: bytes, seconds
+//! and core seconds. Keys and the address come from the environment.
 
 use std::env;
 use std::sync::Arc;
