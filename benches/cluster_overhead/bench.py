@@ -185,8 +185,8 @@ def main() -> int:
             # After each case, so that a killed bench leaves its results.
             write_atomically(options.out, json.dumps(known | found).encode())
             alone = turns["without"]
-            beside = [statistics.mean(alone[place : place + 2]) for place in range(case.turns)]
-            ratios = [each / of for each, of in zip(turns["with_ray"], beside, strict=True)]
+            neighbours = [statistics.mean(alone[place : place + 2]) for place in range(case.turns)]
+            ratios = [each / of for each, of in zip(turns["with_ray"], neighbours, strict=True)]
             noise = [alone[place + 1] / alone[place] for place in range(case.turns)]
             print(
                 f"{case.name}: {in_words('with Ray over without', ratios)}; {in_words('noise', noise)}"

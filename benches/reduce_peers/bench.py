@@ -129,7 +129,7 @@ def main() -> int:
     adopt_orphans()
     runs: list[Run] = []
     if not stores.SERVER.exists():
-        raise Unready("the S3 server is not built: tools/setup-tests does it, and needs Go")
+        raise Unready("the S3 server is not built: tools/setup-tests builds it, and needs Go")
     options.directory.mkdir(parents=True, exist_ok=True)
     with stores.served(options.directory) as endpoint:
         data = Data(endpoint, options.directory, options.bytes)

@@ -66,7 +66,7 @@ class Rules:
 
     data: Data
     leave: set[int]
-    """Processes that are nobody's: the server."""
+    """Processes that do not count: the server."""
     workers: int
     iterations: int
     timeout_seconds: float
