@@ -10,6 +10,8 @@ Of buckets in series each bounds the time, and the longest bound is reached (gre
 Boudec and Thiran, Network Calculus, section 1.5).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
