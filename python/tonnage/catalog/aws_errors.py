@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-TRIES = 8
-"""Attempts of each request that may succeed when repeated."""
+TRIES = 8  # Attempts of each request that may succeed when repeated
 CREDENTIALS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 THROTTLED = {
     *("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException"),

@@ -26,7 +26,6 @@ class CsvRow:
     cells: dict[str, str]
 
     def text(self, column: str) -> str | None:
-        """The cell's text."""
         return self.cells.get(column, "").strip() or None
 
     def required(self, column: str) -> str:
@@ -74,21 +73,15 @@ class CsvRow:
         return None if text is None else text == "True"
 
     def error(self, column: str, why: str) -> CatalogError:
-        """An error that names this cell."""
         return CatalogError(f"{self.file}, row {self.number_in_file}, {column}: {why}")
 
 
 def read_rows(
     path: Path, refuse: Callable[[list[str]], object] = lambda header: None
 ) -> tuple[list[str], list[CsvRow]]:
-    """The columns of a CSV file, and its rows.
+    """The columns and rows of a CSV file; ``refuse`` raises if the columns are unusable.
 
-    Args:
-        path: The file.
-        refuse: Raises if the columns are unusable, before the rows are read.
-
-    Raises:
-        CatalogError: The file is unreadable or not a CSV in UTF-8, or a row has another length.
+    Raises a `CatalogError` if it is unreadable, not a CSV in UTF-8, or a row has another length.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -9,8 +9,6 @@ from tonnage.catalog.offer import Catalog, Offer
 
 @dataclass(frozen=True, kw_only=True)
 class PriceChange:
-    """An offer whose on-demand price changed."""
-
     type: str
     before_usd_per_hour: float
     after_usd_per_hour: float
@@ -32,8 +30,6 @@ class SpecificationChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The differences of two catalogs; types in the order of their names."""
-
     before: str
     after: str
     new: tuple[str, ...]
@@ -78,7 +74,6 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
 
 
 def _changed(was: Offer, now: Offer) -> SpecificationChange:
-    """All figures; of the on-demand price only whether it is known."""
     before, after = _compared_figures(was), _compared_figures(now)
     others, known_in_one = {}, {}
     for (what, old), new in zip(before, (figure for _, figure in after), strict=True):
@@ -92,7 +87,7 @@ def _changed(was: Offer, now: Offer) -> SpecificationChange:
 
 
 def _compared_figures(offer: Offer) -> list[tuple[str, object]]:
-    """The compared figures, by name; several may share a name."""
+    """By name; several may share one."""
     network, link, spot = offer.network, offer.volume_link, offer.spot
     return [
         ("on-demand price", offer.on_demand),

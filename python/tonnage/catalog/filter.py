@@ -25,7 +25,6 @@ class OfferFilter:
     most_usd_per_hour: float | None = None
 
     def tests(self) -> dict[str, Test]:
-        """The tests, by the figure that decides."""
         found: dict[str, Test] = {}
         provider, arch = self.provider, self.arch
         if provider is not None:
@@ -58,7 +57,6 @@ class FilterResult:
 
 
 def filter_offers(offers: Iterable[Offer], wanted: OfferFilter) -> FilterResult:
-    """The offers that match the filter."""
     tests = wanted.tests()
     chosen = []
     undecided: dict[str, int] = {}

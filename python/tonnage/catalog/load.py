@@ -24,22 +24,16 @@ from tonnage.catalog.providers.volumes import (
 
 SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
-"""The catalogs that come with the package."""
 NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
 
 
 def catalog_names() -> list[str]:
-    """The names of the catalogs that come with the package."""
     # Companion tables have a second suffix.
     return sorted(path.stem for path in SNAPSHOTS.glob("*.csv") if "." not in path.stem)
 
 
 def load_catalog(name: str | Path) -> Catalog:
-    """The catalog of this name, or in this file.
-
-    Raises:
-        CatalogError: It does not exist, or a cell is invalid.
-    """
+    """The catalog of this name, or in this file; `CatalogError`: none, or an invalid one."""
     if str(name) in catalog_names():
         return _read(SNAPSHOTS / f"{name}.csv")
     try:
@@ -56,7 +50,6 @@ def load_catalog(name: str | Path) -> Catalog:
 
 
 def newest_catalogs() -> list[Catalog]:
-    """Each provider's newest shipped catalog."""
     found: dict[str, Catalog] = {}
     for catalog in map(load_catalog, catalog_names()):
         known = found.get(catalog.provider)
@@ -68,8 +61,7 @@ def newest_catalogs() -> list[Catalog]:
 def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     """The offer called ``TYPE`` or ``PROVIDER/TYPE``, and the first catalog that has it.
 
-    Raises:
-        CatalogError: There is none, or several providers have one; suggests similar names.
+    `CatalogError`: there is none, or several providers have one; suggests similar names.
     """
     catalogs = list(catalogs)
     found: dict[str, tuple[Catalog, Offer]] = {}
@@ -139,7 +131,6 @@ def _read(path: Path) -> Catalog:
 
 
 def _schema(path: Path, header: list[str]) -> Schema:
-    """The schema that the header resembles most."""
     schema = max(SCHEMAS, key=lambda each: len({*each.columns} & {*header}))
     if schema.key not in header:
         keys = dict.fromkeys(each.key for each in SCHEMAS)

@@ -19,10 +19,7 @@ BURSTING_CORES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """A price by the hour, with its date and source.
-
-    A ``caution`` says why it may be wrong: some are of dedicated tenancy.
-    """
+    """By the hour; a ``caution`` says why it may be wrong: some are of dedicated tenancy."""
 
     usd_per_hour: float
     date: str | None
@@ -34,9 +31,8 @@ class Price:
 class Spot:
     """The price range of spare capacity.
 
-    ``typical_usd_per_hour`` is the source's average, or its only price; it is unknown if it lies
-    outside the range, since then it is of another time. ``interrupted`` is the share of machines
-    reclaimed within a month, in the source's words.
+    ``typical_usd_per_hour`` is the source's average, unless that lies outside the range and so is
+    of another time. ``interrupted`` is the share reclaimed within a month, in the source's words.
     """
 
     low_usd_per_hour: float
@@ -51,8 +47,7 @@ class Spot:
 class Disks:
     """Identical local disks: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of an unknown kind.
 
-    Some sources state only the total size. Rates are advertised, and mostly unknown: the throughput
-    of a local disk has to be measured.
+    Some sources state only the total size. Rates are advertised, and mostly unknown.
     """
 
     kind: str | None
@@ -65,10 +60,7 @@ class Disks:
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """The advertised network, each way.
-
-    A long job gets the baseline; the peak is a burst, or a limit without a promise.
-    """
+    """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit."""
 
     baseline_bytes_per_second: float | None
     peak_bytes_per_second: float | None
@@ -88,8 +80,8 @@ class Burst:
 class VolumeLink:
     """The machine's cap on all its network-attached volumes together.
 
-    The maximum lasts as long as ``burst`` says; ``None`` there: unknown, or no burst. ``optional``:
-    the link has to be requested and is paid for separately (``extra``).
+    Without a ``burst`` it is unknown how long the maximum lasts, or there is none. An ``optional``
+    link has to be requested, and costs ``extra``.
     """
 
     baseline_bytes_per_second: float | None = None
@@ -103,11 +95,7 @@ class VolumeLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """A machine type in a region, with its prices.
-
-    ``disks`` of ``None``: it is unknown whether it has local disks.
-    ``placement_groups``: whether machines can be placed close to each other.
-    """
+    """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any."""
 
     provider: str
     region: str | None
@@ -132,7 +120,7 @@ class Offer:
 
     @property
     def local_bytes(self) -> int | None:
-        """The size of the known local disks; ``None`` if no size is known."""
+        """Of the known local disks; ``None`` if no size is known."""
         if self.disks is None:
             return None
         known = [each.total_bytes for each in self.disks if each.total_bytes is not None]
@@ -140,22 +128,17 @@ class Offer:
 
     @property
     def all_disks_known(self) -> bool:
-        """Whether the sizes of all local disks are known."""
         return self.disks is not None and all(each.total_bytes is not None for each in self.disks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """What a volume gets of a rate: operations, or bytes, per second.
+    """What a volume gets of a rate: operations, or bytes, per second; never above ``most``.
 
-    Either so much whatever its size (``included``), or so much for each GiB (``per_gib``, but
-    ``least``), never above ``most``. More than is included costs ``usd_each_month`` for one more
-    per second; ``None`` there is unknown, or not to be bought.
-
-    A burst is more than what lasts: ``burst`` whatever the size, or ``burst_per_gib``, again never
-    above ``most``. A bucket pays for it that is full at first, holds ``credit`` or
-    ``credit_per_gib`` (operations or bytes), gains what lasts and loses what is used, each second.
-    A burst of bytes that has no credit of its own is what a burst of operations carries at most.
+    Either so much whatever its size (``included``), or so much for each GiB (``per_gib``, at least
+    ``least``). One more per second costs ``usd_each_month``; ``None``: unknown, or not for sale.
+    A bucket that is full at first, holds ``credit`` and gains the baseline, pays for a ``burst``. A
+    burst of bytes without its own credit is what a burst of operations carries at most.
     """
 
     included: float | None = None
@@ -181,10 +164,9 @@ class Grant:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeKind:
-    """A kind of network-attached volume.
+    """Network-attached volumes; prices are per GiB, as providers bill them.
 
-    Prices are per GiB, as providers bill them. ``largest_operation_bytes`` bounds the throughput of
-    the operations: a small volume's bytes per second follow from its operations.
+    ``largest_operation_bytes`` bounds the throughput of the operations.
     """
 
     name: str
@@ -249,7 +231,6 @@ class Catalog:
 
 
 def unknown_figures(offer: Offer) -> list[str]:
-    """The unknown figures of an offer, in words."""
     link, network = offer.volume_link, offer.network
     unknown = {
         "on-demand price": offer.on_demand is None,
@@ -274,7 +255,6 @@ def unknown_figures(offer: Offer) -> list[str]:
 
 
 def cautions(offer: Offer) -> list[str]:
-    """Caveats about an offer's figures, in words."""
     found = []
     if offer.on_demand and offer.on_demand.caution:
         found.append(f"on-demand price: {offer.on_demand.caution}")

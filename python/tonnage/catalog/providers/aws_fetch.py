@@ -21,10 +21,8 @@ from tonnage.catalog.providers import aws, aws_price_list
 from tonnage.catalog.providers.aws_price_list import OnProgress
 from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
 
-SPOT_DAYS = 7
-"""How far back the range of spot prices goes."""
-PRICING_REGION = "us-east-1"
-"""Few regions serve the price list; each has that of all regions."""
+SPOT_DAYS = 7  # How far back the range of spot prices goes
+PRICING_REGION = "us-east-1"  # Few regions serve the price list; each has that of all regions
 COLUMNS = (*aws.SCHEMA.columns, *aws.SCHEMA.optional)
 
 
@@ -34,18 +32,13 @@ class RefreshError(Exception):
 
 @dataclass(frozen=True)
 class Clients:
-    """Clients of the two services."""
-
     ec2: Any
     pricing: Any
 
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshSummary:
-    """The numbers of types and kinds of volumes written, and of those with a price.
-
-    ``limits_from`` is the catalog from which the limits of volumes are copied.
-    """
+    """What was written; the limits of volumes are copied from the catalog ``limits_from``."""
 
     path: Path
     types: int
@@ -79,12 +72,7 @@ def connect(region: str, endpoint_url: str | None = None) -> Clients:
 def refresh_aws(
     path: Path, region: str, clients: Clients, now: datetime, on_progress: OnProgress
 ) -> RefreshSummary:
-    """Write all that AWS offers in a region as a catalog.
-
-    Raises:
-        RefreshError: AWS did not answer, or refused. Nothing is written then.
-        OSError: The file cannot be written.
-    """
+    """Write all that AWS offers in a region as a catalog; nothing on a `RefreshError`."""
 
     def tell_tries(attempts: int, caught_exception: Exception | None, **asked: Any) -> None:
         if caught_exception:

@@ -26,8 +26,7 @@ MACHINES = {
     "capacitystatus": "Used",
 }
 VOLUMES = ("Storage", "System Operation", "Provisioned Throughput")
-OBJECTS = ("Storage", "API Request")
-"""Families of products."""
+OBJECTS = ("Storage", "API Request")  # Families of products
 
 # Usage types of all regions but the first have a prefix: EUC1-EBS:VolumeUsage.gp3. Local zones, and
 # the cheaper operations of io2 above 32,000, have longer names and do not match.
@@ -58,7 +57,6 @@ class ListPrice:
 
     @property
     def source(self) -> str:
-        """The source as tables have it."""
         return f"AWS price list, published {self.published}"
 
 
@@ -105,7 +103,7 @@ def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> d
 
 
 def _cells(prices: dict[str, ListPrice | None], today: str, evidence: str) -> dict[str, Any]:
-    """Prices as the cells of a row, with their date and source."""
+    """A row's cells, with the date and source."""
     known = [listed for listed in prices.values() if listed]
     return {
         **{column: listed and listed.usd for column, listed in prices.items()},

@@ -10,18 +10,14 @@ from dataclasses import dataclass
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import Billing, Disks, Offer, Price, Spot
 
-GIGABIT = 1e9 / 8
-"""Bytes per second."""
+GIGABIT = 1e9 / 8  # Bytes per second
 MB, MIB, GB = 1e6, 1 << 20, 1e9
 DEDICATED = re.compile(r"\(Dedicated tenancy; may be \+(\d+)-(\d+)%\)")
 
 
 @dataclass(frozen=True)
 class Schema:
-    """One known table of offers.
-
-    ``offer`` turns a row into an offer; it is given the region, which the table may not state.
-    """
+    """A known table of offers; ``offer`` gets the region, which the table may not state."""
 
     provider: str
     columns: tuple[str, ...]
@@ -31,7 +27,6 @@ class Schema:
 
     @property
     def key(self) -> str:
-        """The column that names the type."""
         return self.columns[0]
 
 
