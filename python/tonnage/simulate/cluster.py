@@ -6,6 +6,8 @@ mode, then log-normally. From a distribution of slowest nodes, all nodes get its
 that all nodes of a cluster share is at its median; the interval of a plan includes it.
 """
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,13 +35,10 @@ class SimulationError(Exception):
 class Machine:
     """A node as the driver of a sort sees it."""
 
-    memory_bytes: int
-    """For the sort."""
+    memory_bytes: int  # For the sort
     cores: int
-    devices: int = 1
-    """For scratch, and for output."""
+    devices: int = 1  # For scratch, and for output
     connections: int = 1
-    """To each other node."""
     layout: Layout = dataclasses.field(default_factory=Layout)
 
     @property
@@ -64,12 +63,9 @@ class SimulatedCluster:
     """The capacities of each node, in bytes a second; infinite where nothing limits."""
 
     disks: Disks
-    network: Array
-    """Each way."""
-    partition: Array
-    """All cores of a node, partitioning records."""
-    sort: Array
-    """All cores of a node, sorting them."""
+    network: Array  # Each way
+    partition: Array  # All cores of a node, partitioning records
+    sort: Array  # All cores of a node, sorting them
 
     @property
     def nodes(self) -> int:
@@ -96,14 +92,8 @@ def sort_demand(
 ) -> LayoutDemand:
     """The demands of a sort on local disks, with the capacities of these machines.
 
-    Args:
-        capacity: Measured on them.
-        profiles: With the shares of advertised figures that other offers reached.
-        figures: The advertised network rate, and the number of cores.
-        durability: ``none`` or ``replicated``.
-
-    Raises:
-        SimulationError: The capacity of a resource is unknown.
+    ``figures`` are the advertised network rate and the number of cores. `SimulationError`: the
+    capacity of a resource is unknown.
     """
     demand = layout_demand(
         sort_job(durability),
@@ -128,7 +118,7 @@ def sort_demand(
 def draw_cluster(
     demand: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int
 ) -> SimulatedCluster:
-    """Draw a cluster of this many nodes, for the demands and figures of `sort_demand`."""
+    """Draw a cluster; ``figures`` are those of `sort_demand`."""
     first, second = ({term.resource_class: term for term in phase.terms} for phase in demand.phases)
 
     def rates(part: DemandPart, name: ResourceClass) -> Array:
@@ -153,7 +143,6 @@ def draw_cluster(
 
 
 def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
-    """Draw the rate of each node."""
     usual = max(law.modes, key=lambda mode: mode.instances)
     if law.of_fleet:
         return np.full(nodes, float(usual.median))
@@ -168,7 +157,7 @@ def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
 def bound_seconds(
     cluster: SimulatedCluster, data_bytes: int, durability: Durability = "none"
 ) -> float:
-    """The lower bound of any sort: for each pass, the slowest resource of any node with its share.
+    """The lower bound of any sort: each pass takes the slowest resource of any node.
 
     The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node.
     """

@@ -16,32 +16,22 @@ import numpy.typing as npt
 from tonnage.simulate.cluster import Array, SimulatedCluster
 from tonnage.simulate.flow import copied, shuffle
 
-DONE = 1e-9
-"""Share of the largest amount that counts as zero."""
-FASTEST = 1e15
-"""The rate where nothing limits."""
+DONE = 1e-9  # Share of the largest amount that counts as zero
+FASTEST = 1e15  # The rate where nothing limits
 
 
 @dataclass(frozen=True)
 class PassResult:
-    """The result of a round of pass one, or of pass two."""
-
     seconds: float
-    done: Array
-    """Bytes that each node had sent of its input; or had sorted. Shape ``(nodes,)``."""
-    complete: npt.NDArray[np.bool_]
-    """Whether that was all."""
-    alive: npt.NDArray[np.bool_]
-    """Nodes that did not fail."""
+    done: Array  # Bytes that each node had sent of its input; or had sorted. Shape ``(nodes,)``.
+    complete: npt.NDArray[np.bool_]  # Whether that was all
+    alive: npt.NDArray[np.bool_]  # Nodes that did not fail
     read_bytes: float
-    sent_bytes: float
-    """From node to node."""
+    sent_bytes: float  # From node to node
     written_bytes: float
 
 
 class _Failures:
-    """The nodes that are alive, and the next failure."""
-
     def __init__(self, nodes: int, deaths: Mapping[int, float]) -> None:
         self._left = sorted(((at, node) for node, at in deaths.items()), reverse=True)
         self.alive = np.ones(nodes, dtype=bool)
@@ -58,12 +48,8 @@ def pass_one(
 ) -> PassResult:
     """Simulate a round of pass one.
 
-    Args:
-        cluster: The nodes.
-        reads: Bytes of input of each node.
-        shares: The share of all input that each node receives.
-        held: Average content of each node's open blocks.
-        deaths: Failures by node, in seconds from the start.
+    By node: ``reads`` are bytes of input, ``shares`` are of all input that it receives, ``held`` is
+    the average content of its open blocks, ``deaths`` are seconds from the start.
     """
     disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
     alone = np.minimum(cluster.partition, 1 / disks.read)
@@ -119,13 +105,9 @@ def pass_two(
 ) -> PassResult:
     """Simulate pass two: all owners sort their partitions.
 
-    Args:
-        cluster: The nodes.
-        sizes: Bytes that each has to sort.
-        again: Of these, bytes of partitions that exceed memory and are partitioned once more.
-        first: Bytes of a partition: the first one is read before anything is written.
-        copies: Whether each node replicates its output to the next node that is alive.
-        deaths: Failures by node, in seconds from the start.
+    By node: ``sizes`` are bytes to sort, ``again`` those in partitions that exceed memory and are
+    partitioned once more, ``first`` is the partition that is read before anything is written.
+    With ``copies``, each node replicates its output to the next one that is alive.
     """
     disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
     own.until(0.0)

@@ -15,19 +15,15 @@ import numpy.typing as npt
 
 from tonnage.simulate.cluster import Array
 
-FULL = 1e-9
-"""A resource is full if its load is within this of its capacity."""
+FULL = 1e-9  # A resource is full if its load is within this of its capacity
 
 
 def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array) -> Array:
-    """The rate of each reader, in bytes a second.
+    """The rate of each reader, in bytes a second; all arrays have shape ``(nodes,)``.
 
-    Args:
-        most: Each reader's rate if it were alone; 0 if it sends nothing. Shape ``(nodes,)``.
-        shares: The share of all input that each node receives.
-        network: Each node's maximum incoming rate, in bytes a second.
-        disk: Seconds of each node's disk for a received byte.
-        own: Seconds of each node's disk for a byte that it reads itself.
+    ``most`` is each reader's rate if it were alone, ``shares`` are of all input that each receives,
+    ``network`` is the maximum incoming rate in bytes a second, ``disk`` and ``own`` are seconds of
+    a node's disk for a received byte and for one that it reads.
     """
     if not np.any(most > 0):
         return np.zeros_like(most)
@@ -83,15 +79,11 @@ def _alone(
 
 
 def copied(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
-    """The rate at which each node writes output that another node replicates.
+    """The rate at which each node writes output that node ``to[i]`` replicates.
 
-    All resources that no neighbour fixes earlier are filled at once, with the same result.
-
-    Args:
-        most: Each node's rate if it were alone; 0 if it is done. Shape ``(nodes,)``.
-        own: Seconds of each node's disk for a byte of its own.
-        other: Seconds of each node's disk for a byte that is replicated to it.
-        to: The node to which each node replicates.
+    ``most`` is each node's rate if it were alone, ``own`` and ``other`` are seconds of its disk for
+    a byte of its own and for one replicated to it. All resources that no neighbour fixes earlier
+    are filled at once, with the same result.
     """
     rates = np.zeros_like(most)
     moving = most > 0

@@ -23,13 +23,10 @@ from tonnage.simulate.cluster import Machine
 from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
-"""Tabulated cluster sizes."""
 LONG_BLOCK, LEAST_BLOCK = 64 << 10, 16 << 10
 """Blocks shorter than the first cost seeks; the core plans none shorter than the second."""
-DESCRIPTORS = 1024
-"""The default limit of open files and sockets of a process (getrlimit(2))."""
-THREADS = 32_768
-"""Threads of a machine, by the kernel's default ``pid_max`` (proc(5))."""
+DESCRIPTORS = 1024  # The default limit of open files and sockets of a process (getrlimit(2))
+THREADS = 32_768  # Threads of a machine, by the kernel's default ``pid_max`` (proc(5))
 PORTS = 60_999 - 32_768 + 1
 """Ports for connections to one address, by the kernel's default range (ip(7))."""
 SOCKET_BYTES = 131_072 + 16_384
@@ -46,18 +43,13 @@ class Limit:
 
     name: str
     value: float
-    bound: float | None
-    """``None``: unknown."""
-    unit: str
-    """``bytes``, ``seconds``, ``share`` or what is counted."""
-    least: bool = False
-    """Whether the bound is a minimum."""
-    means: str = ""
-    """The consequence of exceeding it."""
+    bound: float | None  # ``None``: unknown
+    unit: str  # ``bytes``, ``seconds``, ``share`` or what is counted
+    least: bool = False  # Whether the bound is a minimum
+    means: str = ""  # The consequence of exceeding it
 
     @property
     def hit(self) -> bool:
-        """Whether the bound is exceeded."""
         if self.bound is None:
             return False
         return self.value < self.bound if self.least else self.value > self.bound
@@ -65,19 +57,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class ClusterLimits:
-    """The limits of a cluster of one size."""
-
     nodes: int
     data_bytes: int
     bound_seconds: float
-    """Lower bound of any sort."""
     limits: list[Limit]
-    refused: str | None = None
-    """Why the core cannot divide its memory."""
+    refused: str | None = None  # Why the core cannot divide its memory
 
     @property
     def hit(self) -> list[str]:
-        """The names of the exceeded limits."""
         return [each.name for each in self.limits if each.hit]
 
 
@@ -90,17 +77,7 @@ def cluster_limits(
     mtbf_seconds: float = MTBF_SECONDS,
     descriptors: int = DESCRIPTORS,
 ) -> ClusterLimits:
-    """All limits of a cluster of this many nodes.
-
-    Args:
-        nodes: Number of nodes.
-        data_bytes: In total.
-        machine: Each node.
-        network: Bytes that a node, and the driver, sends in a second.
-        bound_seconds: Lower bound of any sort.
-        mtbf_seconds: Mean time between two failures of a machine.
-        descriptors: Open files and sockets that a process may have.
-    """
+    """All limits of a cluster of this many nodes; ``network`` is bytes a second of each."""
     links = (nodes - 1) * machine.connections
     counted = [
         Limit("sockets", 2 * links, descriptors, "sockets", means="no round can start"),

@@ -24,28 +24,21 @@ from tonnage.simulate.sort import SimulatedSort, SortRequest, draw_deaths, simul
 
 @dataclass(frozen=True)
 class Scenario:
-    """A sort on a cluster, with disturbances."""
-
     nodes: int
     data_bytes: int
     machine: Machine
     capacity: OfferCapacity
-    """Measured on the machine."""
-    shares: OfferCapacity
-    """The shares of advertised figures that measured offers reached."""
+    shares: OfferCapacity  # The shares of advertised figures that measured offers reached
     figures: Mapping[ResourceClass, float]
-    """Advertised figures of the machine."""
     durability: Durability = "none"
     input_copies: int = 1
     lose: int = 0
-    slow: tuple[int, float] | None = None
-    """The number of slow nodes, and the factor of their rates."""
+    slow: tuple[int, float] | None = None  # The number of slow nodes, and the factor of their rates
     even: bool = False
     seed: int = 0
     mtbf_seconds: float = scalability_limits.MTBF_SECONDS
     descriptors: int = scalability_limits.DESCRIPTORS
-    per_node: bool = False
-    """Whether the data grows with the cluster."""
+    per_node: bool = False  # Whether the data grows with the cluster
 
     def cluster(self, nodes: int) -> SimulatedCluster:
         """A cluster of this many nodes; slow ones only at the scenario's size."""
@@ -59,22 +52,14 @@ class Scenario:
 
 @dataclass(frozen=True)
 class ScenarioResult:
-    """The result of a scenario."""
-
     bound_seconds: float
-    """Lower bound of any sort on these nodes."""
     undisturbed: SimulatedSort
-    disturbed: SimulatedSort | None
-    """With failing nodes."""
+    disturbed: SimulatedSort | None  # With failing nodes
     deaths: dict[int, float]
     here: scalability_limits.ClusterLimits
-    """The limits of this cluster."""
-    rows: list[scalability_limits.ClusterLimits]
-    """Those of other sizes."""
-    warning: str | None
-    """If the network is larger than any measured one."""
-    took_seconds: float
-    """Time of the simulation itself."""
+    rows: list[scalability_limits.ClusterLimits]  # Those of other sizes
+    warning: str | None  # If the network is larger than any measured one
+    took_seconds: float  # Time of the simulation itself
 
     @property
     def first(self) -> tuple[int, list[str]] | None:
@@ -82,7 +67,6 @@ class ScenarioResult:
         return scalability_limits.first_limit([*self.rows, self.here])
 
     def to_json(self) -> dict[str, Any]:
-        """The result as JSON values."""
         rows = [self.here, *self.rows]
         values = dataclasses.asdict(self)
         for one, row in zip([values["here"], *values["rows"]], rows, strict=True):
@@ -93,12 +77,7 @@ class ScenarioResult:
 
 
 def run_scenario(scenario: Scenario) -> ScenarioResult:
-    """Simulate a scenario, and tabulate the limits of clusters of other sizes.
-
-    Raises:
-        UsageError: The memory is too small, or more nodes are slow or fail than there are.
-        SimulationError: The sort cannot be simulated, or fails.
-    """
+    """Simulate a scenario, and tabulate the limits of clusters of other sizes."""
     began = time.perf_counter()
     here = scenario.cluster(scenario.nodes)
     request = SortRequest(

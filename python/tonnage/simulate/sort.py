@@ -32,23 +32,18 @@ from tonnage.run.two_pass.schedule import (
 from tonnage.simulate import events
 from tonnage.simulate.cluster import Array, Machine, SimulatedCluster, SimulationError
 
-CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256
-"""Maximum size of a sampled chunk, as in the core."""
+CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256  # Maximum size of a sampled chunk, as in the core
 Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
 class SortRequest:
-    """The sort to simulate."""
-
     data_bytes: int
     durability: Durability = "none"
-    input_copies: int = 1
-    """The number of nodes that have each part of the input."""
+    input_copies: int = 1  # The number of nodes that have each part of the input
     deaths: Mapping[int, float] = field(default_factory=dict)
     """Failures by node, in seconds from the start."""
-    even: bool = False
-    """Whether all partitions are equal, as with a perfect sample."""
+    even: bool = False  # Whether all partitions are equal, as with a perfect sample
     seed: int = 0
 
 
@@ -61,8 +56,7 @@ class SimulatedStep:
     nodes: int
     splits: int
     partitions: int
-    lost: list[str]
-    """Nodes that failed during this step; failures between two steps are in none."""
+    lost: list[str]  # Nodes that failed during this step; failures between two steps are in none
     read_bytes: float
     sent_bytes: float
     written_bytes: float
@@ -70,48 +64,33 @@ class SimulatedStep:
 
 @dataclass(frozen=True)
 class SimulatedSort:
-    """The result of a simulated sort."""
-
     nodes: int
     seconds: float
     steps: list[SimulatedStep]
-    lost: list[str]
-    """Nodes that failed before the end, in the order of detection."""
+    lost: list[str]  # Nodes that failed before the end, in the order of detection
     splits: int
     partitions: int
-    block_bytes: int
-    """In the first round."""
+    block_bytes: int  # In the first round
     keys_per_partition: float
     repartitioned_bytes: int
-    bytes_in: int
-    """Of the input, as readers reported."""
-    bytes_out: int
-    """Of all finished partitions."""
-    driver_cpu_seconds: float
-    """CPU time of schedule and sizing in this run."""
+    bytes_in: int  # Of the input, as readers reported
+    bytes_out: int  # Of all finished partitions
+    driver_cpu_seconds: float  # CPU time of schedule and sizing in this run
 
     def seconds_of(self, name: str) -> float:
-        """Total of all steps of this name."""
         return sum(step.seconds for step in self.steps if step.name == name)
 
     @property
     def carried_bytes(self) -> float:
-        """All bytes read, sent and written."""
         return sum(each.read_bytes + each.sent_bytes + each.written_bytes for each in self.steps)
 
 
 def simulate(cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> SimulatedSort:
-    """Simulate a sort.
-
-    Raises:
-        UsageError: The memory is too small.
-        SimulationError: The sort fails because too much is lost.
-    """
+    """Simulate a sort; a `SimulationError` if too much is lost."""
     return _Simulation(cluster, machine, request).run()
 
 
 def node_names(nodes: int) -> list[str]:
-    """The names of the nodes, in order."""
     width = len(str(nodes - 1))
     return [f"node-{number:0{width}}" for number in range(nodes)]
 
@@ -119,14 +98,7 @@ def node_names(nodes: int) -> list[str]:
 def input_splits(
     nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1
 ) -> list[Split]:
-    """The splits of a file on each node, with copies on the next nodes.
-
-    Args:
-        nodes: Their names.
-        data_bytes: Of all files; an incomplete record is dropped.
-        record_bytes: Size of a record.
-        copies: Number of nodes that have each file.
-    """
+    """The splits of a file on each node, with copies on the next nodes."""
     if not 1 <= copies <= len(nodes):
         raise core.UsageError(
             f"give 1 to {len(nodes)}, the number of nodes", setting="input_copies"
@@ -153,7 +125,6 @@ def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
 
 
 def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
-    """Draw failures of ``count`` nodes, uniform in time."""
     if count >= nodes:
         raise core.UsageError(f"give fewer than the cluster's {nodes} nodes", setting="lose")
     generator = np.random.default_rng([seed, *b"deaths"])
@@ -163,8 +134,6 @@ def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dic
 
 
 class _Simulation:
-    """A running simulation."""
-
     def __init__(self, cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> None:
         self._cluster, self._machine, self._request = cluster, machine, request
         self._cpu = self._now = 0.0
