@@ -18,17 +18,14 @@ import numpy as np
 from tonnage.base.stats.distributions import normal_quantile
 from tonnage.base.stats.samples import FloatArray
 
-MOST_CORRELATED = 0.75
-"""Noise that is slower than this cannot be distinguished from steps."""
+MOST_CORRELATED = 0.75  # Noise that is slower than this cannot be distinguished from steps
 MOST_KEPT, LEAST_KEPT = 0.9, 0.5
 """The share of squared differences that is kept, smallest first: steps are among the others."""
-TOUCHED = 12
-"""This many differences may contain a step, as long as `LEAST_KEPT` of them remain."""
+TOUCHED = 12  # This many differences may contain a step, as long as `LEAST_KEPT` of them remain
 CAUTION = 2.0
 """The penalty as a multiple of BIC's: noise is estimated, and its tails are not normal."""
 
-NEGLIGIBLE = 1e-9
-"""Noise below this share of a series' range counts as none."""
+NEGLIGIBLE = 1e-9  # Noise below this share of a series' range counts as none
 
 
 def change_points(
@@ -41,14 +38,11 @@ def change_points(
 ) -> list[int]:
     """Indices at which a new level begins, in order; empty if there is one level only.
 
-    Args:
-        series: Shape ``(n, d)``, evenly spaced.
-        least: Minimum number of values in a segment.
-        floor: Minimum noise of each series, in its own unit. A series without noise needs one, for
-            instance a series that is mostly zero.
-        blurred: Values on each side of a cut that count for neither segment: where each value is a
-            mean over some time, a step within that time produces an intermediate value.
-        penalty: What a cut must save; by default BIC's ``(d + 1) log n`` times `CAUTION`.
+    ``series`` has shape ``(n, d)``, evenly spaced; a segment has ``least`` values or more.
+    ``floor`` is the minimum noise of each series, in its own unit; one without noise needs it.
+    ``blurred`` values on each side of a cut count for neither segment: where values are means over
+    some time, a step produces an intermediate one.
+    ``penalty`` is what a cut must save; by default BIC's ``(d + 1) log n`` times `CAUTION`.
     """
     values = _checked(series)
     if least < 1 + 2 * blurred or min(floor, blurred, penalty or 0) < 0:

@@ -35,50 +35,36 @@ LEVEL = 0.01
 
 @dataclass(frozen=True)
 class InstanceFindings:
-    """The findings of one instance."""
-
     name: str
-    median: QuantileEstimate
-    """With an interval by order statistics of the effective size."""
-    autocorrelation: float
-    """At lag 1."""
+    median: QuantileEstimate  # With an interval by order statistics of the effective size
+    autocorrelation: float  # At lag 1
     variation: float | None
     """Coefficient of variation over time; None if the mean is zero, or for a single sample."""
-    modality: Modality | None
-    """Without the cycle; None: too few samples."""
-    cycle: Cycle | None
-    """Only a significant one; too few samples show none."""
+    modality: Modality | None  # Without the cycle; None: too few samples
+    cycle: Cycle | None  # Only a significant one; too few samples show none
 
 
 @dataclass(frozen=True)
 class ClusterFindings:
-    """The findings of a cluster."""
-
-    instances: tuple[InstanceFindings, ...]
-    """From best to worst, by median."""
-    percentiles: tuple[QuantileEstimate, ...]
-    """Over instances, of their medians."""
+    instances: tuple[InstanceFindings, ...]  # From best to worst, by median
+    percentiles: tuple[QuantileEstimate, ...]  # Over instances, of their medians
     variation: float | None
     """Coefficient of variation of the instances' medians; None for one instance, or a mean of 0."""
-    outliers: tuple[Outlier, ...]
-    """Worse and better instances, farthest first."""
+    outliers: tuple[Outlier, ...]  # Worse and better instances, farthest first
     cycle: Cycle | None
     """Of the cluster as a whole: the median over instances, each relative to its own median."""
     level: float
 
     @property
     def slow_instances(self) -> tuple[Outlier, ...]:
-        """The outliers that are worse than the others."""
         return tuple(each for each in self.outliers if each.worse)
 
     @property
     def multimodal(self) -> tuple[InstanceFindings, ...]:
-        """The instances with several modes."""
         return tuple(each for each in self.instances if each.modality and each.modality.multimodal)
 
     @property
     def cyclic(self) -> tuple[InstanceFindings, ...]:
-        """The instances with a cycle."""
         return tuple(each for each in self.instances if each.cycle)
 
 
@@ -91,18 +77,10 @@ def analyse_cluster(
     level: float = LEVEL,
     seed: int = 0,
 ) -> ClusterFindings:
-    """Analyse the samples of a cluster's instances.
+    """Analyse the samples of a cluster's instances: one unit, not negative, one clock.
 
-    Args:
-        series: Of each instance; in the same unit, not negative, moments of one clock.
-        better: Whether high values are the good ones.
-        shares: Percentiles over instances.
-        confidence: Of intervals.
-        level: False alarm level of each kind of finding, for the cluster as a whole.
-        seed: Of all draws.
-
-    Raises:
-        ValueError: No instances, invalid samples, or most instances did nothing.
+    ``level`` is the false alarm level of each kind of finding, for the cluster as a whole.
+    `ValueError`: no instances, invalid samples, or most instances did nothing.
     """
     if not series:
         raise ValueError("no instances")

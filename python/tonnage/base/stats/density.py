@@ -15,10 +15,8 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 
 Axis = Literal["linear", "logarithmic"]
 
-MOST_BINS = 512
-"""One outlier must not produce a million bins."""
-REACH = 3.0
-"""Bandwidths by which a density extends beyond the outermost values."""
+MOST_BINS = 512  # One outlier must not produce a million bins
+REACH = 3.0  # Bandwidths by which a density extends beyond the outermost values
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,7 @@ class Density:
 
     values: tuple[float, ...]
     densities: tuple[float, ...]
-    bandwidth: float
-    """In the unit of the values, or of their logarithm."""
+    bandwidth: float  # In the unit of the values, or of their logarithm
     axis: Axis
     rule: str
 

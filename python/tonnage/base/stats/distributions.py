@@ -107,14 +107,12 @@ def binomial_at_most(successes: int, trials: int, share: float) -> float:
 
 
 def student_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t with ``freedom`` degrees of freedom."""
     from scipy import special
 
     return float(special.stdtrit(freedom, share))
 
 
 def normal_quantile(share: float) -> float:
-    """The standard normal's quantile."""
     return NormalDist().inv_cdf(share)
 
 
@@ -133,7 +131,7 @@ def normal_quantiles(shares: FloatArray) -> FloatArray:
 
 
 def gamma_quantiles(shape: float, shares: FloatArray) -> FloatArray:
-    """Quantiles of the gamma distribution of this shape and scale 1, for shares within 0 to 1.
+    """Quantiles of the gamma distribution of this shape and scale 1.
 
     Newton's method starts from Wilson and Hilferty's cube (1931).
     """

@@ -27,16 +27,12 @@ from tonnage.base.stats.density import bandwidth, kernel_density
 from tonnage.base.stats.samples import FloatArray, Floats, checked
 
 LEVEL = 0.01
-LEAST = 20
-"""Minimum number of values."""
-MOST = 2_048
-"""Longer series are thinned to this many samples."""
+LEAST = 20  # Minimum number of values
+MOST = 2_048  # Longer series are thinned to this many samples
 SURROGATES = 199
 SURROGATE_LEVEL = 0.01
-VALLEY = 0.8
-"""A valley is no higher than this share of the lower hump next to it."""
-LEAST_SHARE = 0.05
-"""A hump with a smaller share of the values does not count as a mode."""
+VALLEY = 0.8  # A valley is no higher than this share of the lower hump next to it
+LEAST_SHARE = 0.05  # A hump with a smaller share of the values does not count as a mode
 
 TAILS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 # fmt: off
@@ -71,26 +67,16 @@ class Modality:
     """The modes of a sample, and the confidence that there is more than one."""
 
     dip: float
-    false_alarm: float
-    """The share of uniform samples, or of surrogates if larger, that dip as much."""
-    modes: tuple[Mode, ...]
-    """In order of value; a single one if the sample is not multimodal."""
+    false_alarm: float  # The share of uniform samples, or of surrogates if larger, that dip as much
+    modes: tuple[Mode, ...]  # In order of value; a single one if the sample is not multimodal
 
     @property
     def multimodal(self) -> bool:
-        """Whether it has more than one mode."""
         return len(self.modes) > 1
 
 
 def dip(values: Floats) -> float:
-    """The dip of the sample, from ``1 / (2 n)`` to 1/4; no unit, whatever the values' scale.
-
-    Args:
-        values: Shape ``(n,)``, in any order; ties are allowed.
-
-    Raises:
-        ValueError: The values are none or not finite.
-    """
+    """The dip of the sample, from ``1 / (2 n)`` to 1/4; no unit. Order does not matter."""
     array = checked(values)
     places, counts = np.unique(array, return_counts=True)
     upper = np.cumsum(counts) / array.size
@@ -124,11 +110,8 @@ def dip(values: Floats) -> float:
 def modality(values: Floats, *, level: float = LEVEL, seed: int = 0) -> Modality:
     """The modes of the sample; a single one, its median, unless the tests find more.
 
-    Args:
-        values: Shape ``(n,)``, at least 20; if they form a series, in order and evenly spaced.
-        level: False alarm level against the uniform distribution; divide it by the number of
-            samples that are tested.
-        seed: For the surrogates.
+    If ``values`` form a series, they are in order and evenly spaced. Divide ``level`` by the number
+    of samples that are tested.
     """
     array = checked(values, least=LEAST)
     array = array[:: -(-array.size // MOST)]

@@ -23,12 +23,9 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 
 Better = Literal["higher", "lower"]
 
-LEVEL = 0.01
-"""Share of clusters without any outlier in which one is reported."""
-LEAST_SHARE = 0.1
-"""No instance closer than this share to the cluster's median is an outlier."""
-LEAST_INSTANCES = 5
-"""Fewer do not show what is usual."""
+LEVEL = 0.01  # Share of clusters without any outlier in which one is reported
+LEAST_SHARE = 0.1  # No instance closer than this share to the cluster's median is an outlier
+LEAST_INSTANCES = 5  # Fewer do not show what is usual
 CLUSTERS = 9_999
 PERCENTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -39,14 +36,12 @@ class Outlier:
 
     name: str
     value: float
-    ratio: float
-    """Its value over the cluster's median: 0.6 is 40 % less."""
+    ratio: float  # Its value over the cluster's median: 0.6 is 40 % less
     distance: float
     """Robust standard deviations of the logarithm from the median; infinite for a zero."""
     false_alarm: float
     """Share of clusters without outliers in which some instance lies this far out; >= 0.0001."""
-    worse: bool
-    """Worse than the others; otherwise better."""
+    worse: bool  # Worse than the others; otherwise better
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,6 @@ def percentile_lines(
     shares: Sequence[float] = PERCENTILES,
     better: Better = "higher",
 ) -> PercentileLines:
-    """Each instance's own percentiles, instances from best to worst."""
     names = best_to_worst({name: quantile(of, 0.5) for name, of in samples.items()}, better)
     lines = tuple(tuple(quantile(samples[name], share) for name in names) for share in shares)
     return PercentileLines(names, tuple(shares), lines)
@@ -95,15 +89,8 @@ def outliers(
 ) -> tuple[Outlier, ...]:
     """The outliers, farthest first; none in a cluster of fewer than five.
 
-    Args:
-        values: One for each instance, not negative; a zero is infinitely far out.
-        better: The good direction.
-        level: False alarm level for the cluster as a whole.
-        least_share: Instances that differ from the median by less are not reported.
-        seed: For the clusters that are drawn for comparison.
-
-    Raises:
-        ValueError: A value is negative or not finite, or the median is zero.
+    A zero is infinitely far out; instances closer to the median than ``least_share`` do not count.
+    `ValueError`: a value is negative or not finite, or the median is zero.
     """
     names, array = list(values), checked(list(values.values()))
     if (array < 0).any():

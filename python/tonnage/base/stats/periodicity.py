@@ -26,22 +26,18 @@ import numpy.typing as npt
 
 from tonnage.base.stats.samples import FloatArray, Floats, checked_series
 
-LEAST_CYCLES = 3.0
-"""A cycle repeats at least this often within the series."""
-LEAST = 32
-"""Minimum number of samples: fewer do not separate noise from cycles."""
+LEAST_CYCLES = 3.0  # A cycle repeats at least this often within the series
+LEAST = 32  # Minimum number of samples: fewer do not separate noise from cycles
 MOST = 2_048
 """Longer series are averaged into this many bins of time; faster cycles are not detected."""
-FINER = 2
-"""Oversampling: frequencies examined for each that the series resolves."""
+FINER = 2  # Oversampling: frequencies examined for each that the series resolves
 SLOW = (0.6, 0.8, 0.9, 0.95, 0.97, 0.985, 0.993, 0.998)
 FAST = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75)
 SLOW_SHARES = (0.0, 0.02, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 1.0)
 """Lag-1 autocorrelations of the two noises, and the slower one's share of the power."""
 
 
-FITTED = 4
-"""Fitted parameters: two autocorrelations, a share, a scale."""
+FITTED = 4  # Fitted parameters: two autocorrelations, a share, a scale
 NEIGHBOURS = 4
 """The noise at a frequency follows from all lower ones and from those up to 4 times as high."""
 
@@ -51,14 +47,10 @@ class Cycle:
     """The strongest cycle of a series: ``A cos(2 pi (t - peak) / period)``."""
 
     period_seconds: float
-    amplitude_value: float
-    """Half the distance from trough to crest, in the values' unit."""
-    amplitude_share: float
-    """The amplitude over the absolute median; infinite where that is zero."""
-    peak_seconds: float
-    """The first crest at or after the start of the series."""
-    explained_share: float
-    """Share of the detrended variance."""
+    amplitude_value: float  # Half the distance from trough to crest, in the values' unit
+    amplitude_share: float  # The amplitude over the absolute median; infinite where that is zero
+    peak_seconds: float  # The first crest at or after the start of the series
+    explained_share: float  # Of the detrended variance
     false_alarm: float
     """Probability that noise with the fitted spectrum shows as strong a cycle, at any period."""
 
@@ -68,11 +60,8 @@ def strongest_cycle(
 ) -> Cycle:
     """The cycle that stands out most from the noise, with its false alarm probability.
 
-    Args:
-        seconds: Shape ``(n,)``, increasing, at least 32; gaps are allowed, but the noise spectrum
-            assumes evenly spaced samples.
-        values: Shape ``(n,)``.
-        least_cycles: The longest period is the length of the series over this.
+    Shapes ``(n,)``, at least 32; gaps are allowed, but the noise spectrum assumes even spacing.
+    The longest period is the length of the series over ``least_cycles``.
     """
     moments, array = checked_series(seconds, values, least=LEAST)
     if least_cycles < 1:

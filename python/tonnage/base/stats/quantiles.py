@@ -22,23 +22,17 @@ class Ranks:
 
     low: int
     high: int
-    confidence: float
-    """Of the two: at least the requested one."""
+    confidence: float  # Of the two: at least the requested one
 
 
 @dataclass(frozen=True)
 class QuantileEstimate:
-    """A sample's quantile."""
-
     share: float
     value: float
-    interval: Interval | None
-    """None: not estimable from so few values."""
+    interval: Interval | None  # None: not estimable from so few values
     size: int
-    effective_size: int
-    """Independent values that the sample is worth; its size, unless given."""
-    missing: int
-    """Independent values still missing for an interval; zero if there is one."""
+    effective_size: int  # Independent values that the sample is worth; its size, unless given
+    missing: int  # Independent values still missing for an interval; zero if there is one
 
 
 def quantile(values: Floats, share: float) -> float:
@@ -92,13 +86,8 @@ def quantile_estimate(
 ) -> QuantileEstimate:
     """The sample's quantile, and the order statistics that enclose the true one.
 
-    Args:
-        values: Shape ``(n,)``; independent, unless ``effective_size`` is given.
-        share: Which quantile; 0.5 is the median.
-        confidence: Minimum confidence of the interval.
-        effective_size: Number of independent values that autocorrelated ones are worth (see
-            `autocorrelation`). With m of them the ranks are those of m values, as shares
-            ``rank / (m + 1)`` of the whole sample: an approximation, conservative for medians.
+    Autocorrelated values are worth ``effective_size`` independent ones (see `autocorrelation`): with
+    m the ranks are those of m values, as shares ``rank / (m + 1)`` of the sample, conservatively.
     """
     array = checked(values)
     size = array.size

@@ -20,23 +20,18 @@ import numpy as np
 from tonnage.base.stats.quantiles import needed_size, quantile_estimate
 from tonnage.base.stats.samples import Floats, Interval, checked, checked_share
 
-MOST = 1_000_000
-"""Larger numbers are reported as unknown."""
+MOST = 1_000_000  # Larger numbers are reported as unknown
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The precision of a median, compared with the target."""
-
     value: float
-    interval: Interval | None
-    """None: not estimable from so few samples."""
+    interval: Interval | None  # None: not estimable from so few samples
     reached_share: float | None
     """The farther end's distance from the value, as a share of the value; None as above."""
     wanted_share: float
     size: int
-    needed: int | None
-    """Estimated total number of samples; None: more than a million."""
+    needed: int | None  # Estimated total number of samples; None: more than a million
 
     @property
     def is_sufficient(self) -> bool:
@@ -52,13 +47,7 @@ class Precision:
 
 
 def precision(samples: Floats, share: float, confidence: float = 0.95) -> Precision:
-    """The precision of the samples' median, and how many make it precise to ``share``.
-
-    Args:
-        samples: Shape ``(n,)``, one for each independent run.
-        share: Target: both ends of the interval within this share of the median; 0.05 is 5 %.
-        confidence: Of the interval, by order statistics.
-    """
+    """The precision of independent runs' median, and how many make it precise to ``share``."""
     array = checked(samples)
     checked_share(share)
     checked_share(confidence, "confidence")

@@ -7,14 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-Floats = Sequence[float] | FloatArray
-"""One-dimensional: a sequence or an array of shape ``(n,)``."""
+Floats = Sequence[float] | FloatArray  # One-dimensional: a sequence or an array of shape ``(n,)``
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval; ``confidence`` is the requested one, or more where the rule says."""
-
     low_value: float
     high_value: float
     confidence: float
@@ -29,11 +26,7 @@ class Series:
 
 
 def checked(values: Floats, least: int = 1) -> FloatArray:
-    """The values as an array of shape ``(n,)``.
-
-    Raises:
-        ValueError: They are not one-dimensional, fewer than ``least``, or not all finite.
-    """
+    """The values as an array of shape ``(n,)``; at least ``least``, all finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"values must be one-dimensional, not {array.ndim}-dimensional")
@@ -47,11 +40,7 @@ def checked(values: Floats, least: int = 1) -> FloatArray:
 def checked_series(
     seconds: Floats, values: Floats, least: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """The moments and the values as arrays of shape ``(n,)``.
-
-    Raises:
-        ValueError: As for `checked`; or their numbers differ, or the moments do not increase.
-    """
+    """The moments, which increase, and the values as arrays of shape ``(n,)``."""
     moments, array = checked(seconds, least), checked(values, least)
     if moments.size != array.size:
         raise ValueError(f"{moments.size} moments for {array.size} values")

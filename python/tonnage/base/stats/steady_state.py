@@ -16,15 +16,10 @@ from tonnage.base.stats.samples import Floats, checked_series
 
 @dataclass(frozen=True)
 class Steady:
-    """Where a series became steady."""
-
-    begins: int | None
-    """Index of the first steady sample; None: it did not become steady."""
+    begins: int | None  # Index of the first steady sample; None: it did not become steady
     begins_seconds: float | None
-    rule: str
-    """With its window and tolerance."""
-    slope_per_second: float | None
-    """Of the line fitted to the level window."""
+    rule: str  # With its window and tolerance
+    slope_per_second: float | None  # Of the line fitted to the level window
     excursion_share: float | None
     """The absolute change of that line over the window, as a share of the mean."""
 
@@ -34,11 +29,8 @@ def steady_by_slope(
 ) -> Steady:
     """The first window whose fitted line rises or falls by no more than ``tolerance_share``.
 
-    Args:
-        seconds: Shape ``(n,)``, increasing; gaps are allowed.
-        values: Shape ``(n,)``.
-        window_seconds: The window's length; windows of fewer than three samples are skipped.
-        tolerance_share: Of the window's mean. SNIA's is 0.1.
+    That is a share of the window's mean; SNIA's is 0.1. Windows of fewer than three samples are
+    skipped, gaps are allowed.
     """
     moments, array = checked_series(seconds, values)
     if not (window_seconds > 0 and tolerance_share > 0):
