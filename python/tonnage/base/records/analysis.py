@@ -5,8 +5,6 @@ What could not be known is ``None``, never a guess, and what could not be drawn 
 Each figure names the measurements that it comes from.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from msgspec import field
@@ -16,11 +14,11 @@ from tonnage.base.records.measurement import ScorecardItem
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """A quantile (``share`` 0.5 is the median), and the interval that holds the true one.
+    """A quantile (0.5 is the median) and the interval that holds the true one.
 
-    ``over`` tells what was counted: instances, each with one value; trials, where there is but one
-    instance; or samples in time. They are worth ``effective_size`` independent ones. Without
-    ``low`` and ``high`` the interval is not estimable, and ``lacking`` is how many more it takes.
+    ``over`` is what was counted: instances, trials of a single instance, or samples in time, worth
+    ``effective_size`` independent ones. Without ``low`` and ``high`` the interval is not estimable,
+    and needs ``lacking`` more.
     """
 
     share: Share
@@ -35,17 +33,14 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 class Percentile(Struct, frozen=True, kw_only=True):
-    """A percentile of latency (mean, p50, p90, p99, p999, max), the median over instances.
-
-    Each instance has its own percentile; operations of several are never put together.
-    """
+    """Of latency (mean, p50, p90, p99, p999, max): the median over instances' own ones."""
 
     name: str
     seconds: Estimate
 
 
 class ConcurrencyLevel(Struct, frozen=True, kw_only=True):
-    """What an operation gave with so many outstanding; ``None`` where the tool does not say."""
+    """An operation at one queue depth; ``None`` where the tool does not state it."""
 
     concurrency: Count | None
     bandwidth: Estimate | None
@@ -56,15 +51,11 @@ class ConcurrencyLevel(Struct, frozen=True, kw_only=True):
     measurements: list[str]
 
     def rate(self, unit: str) -> Estimate | None:
-        """Bytes per second, or operations."""
         return self.bandwidth if unit == "bytes" else self.operations
 
 
 class LatencyHistogram(Struct, frozen=True, kw_only=True):
-    """How long one instance's operations took: the share of them between each two edges.
-
-    ``role`` tells which instance it is: best, middle, worst, or only.
-    """
+    """Shares of one instance's operations between edges; the best, middle, worst, or only."""
 
     instance: str
     role: str
@@ -75,7 +66,7 @@ class LatencyHistogram(Struct, frozen=True, kw_only=True):
 
 
 class InstancePercentiles(Struct, frozen=True, kw_only=True):
-    """Percentiles of each instance, from the best to the worst: ``values[percentile][instance]``.
+    """By instance, from best to worst: ``values[percentile][instance]``.
 
     ``of`` is latency (seconds) or rate (the subject's unit, over time).
     """
@@ -87,10 +78,9 @@ class InstancePercentiles(Struct, frozen=True, kw_only=True):
 
 
 class SteadyState(Struct, frozen=True, kw_only=True):
-    """From when a long trial was steady, in seconds after its beginning, and by which rule.
+    """When a long trial became steady; ``None``: never.
 
-    ``None``: it never was. ``slope_per_second`` is what the line rises by in a second that was
-    fitted to the window that was level, in shares of that window's mean.
+    ``slope_per_second`` is that of the line fitted to the level window, in shares of its mean.
     """
 
     begins_seconds: Seconds | None
@@ -99,7 +89,7 @@ class SteadyState(Struct, frozen=True, kw_only=True):
 
 
 class TimeSeries(Struct, frozen=True, kw_only=True):
-    """An instance's rate over time, as shares of the highest rate of all; ``None`` is a gap."""
+    """An instance's rate over time, as shares of the highest of all; ``None`` is a gap."""
 
     instance: str
     seconds: list[Amount]
@@ -108,8 +98,6 @@ class TimeSeries(Struct, frozen=True, kw_only=True):
 
 
 class Instance(Struct, frozen=True, kw_only=True):
-    """One machine: its median over time, how much it varied, its autocorrelation."""
-
     name: str
     rate: Estimate
     variation: Amount | None
@@ -118,14 +106,12 @@ class Instance(Struct, frozen=True, kw_only=True):
 
 
 class Mode(Struct, frozen=True, kw_only=True):
-    """A value around which others gather, and what share of them."""
-
     value: Number
     share: Share
 
 
 class InstanceDistribution(Struct, frozen=True, kw_only=True):
-    """How instances differ: a histogram of their medians, and the density in instances per bin."""
+    """A histogram of instances' medians, and the density in instances per bin."""
 
     axis: str
     edges: list[Number]
@@ -138,10 +124,10 @@ class InstanceDistribution(Struct, frozen=True, kw_only=True):
 
 
 class Outlier(Struct, frozen=True, kw_only=True):
-    """An instance that does not belong to the others; a bad apple if it is ``worse``.
+    """An instance unlike the others.
 
-    ``ratio`` is to the median instance, ``deviations`` robust standard deviations of logarithms
-    (``None``: it did nothing). ``false_alarm`` is how often a fleet without any shows such a one.
+    ``ratio`` is to the median instance, ``deviations`` are robust standard deviations of logarithms
+    (``None``: it was idle), ``false_alarm`` is the share of clusters without any that show one.
     """
 
     instance: str
@@ -154,8 +140,6 @@ class Outlier(Struct, frozen=True, kw_only=True):
 
 
 class MultimodalInstance(Struct, frozen=True, kw_only=True):
-    """An instance with several modes, and how often one without shows as many."""
-
     instance: str
     modes: list[Mode]
     false_alarm: Share
@@ -163,7 +147,7 @@ class MultimodalInstance(Struct, frozen=True, kw_only=True):
 
 
 class CyclicInstance(Struct, frozen=True, kw_only=True):
-    """A cycle of an instance, or of the fleet as a whole (``None``)."""
+    """The cycle of an instance, or of the cluster as a whole (``None``)."""
 
     instance: str | None
     period_seconds: Seconds
@@ -174,12 +158,11 @@ class CyclicInstance(Struct, frozen=True, kw_only=True):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What was measured alike: one operation of one tool, done in one way.
+    """One operation of one tool, measured under the same conditions.
 
-    ``levels`` are by how many were outstanding; ``near_best`` is the smallest number within 5 % of
-    the best. ``chosen`` is what the rest is of: the long trials, or those of that number.
-    ``variation`` is the coefficient of variation of the instances' medians,
-    ``variation_over_time`` the median instance's own.
+    ``levels`` are by queue depth; ``near_best`` is the smallest within 5 % of the best. All else is
+    of ``chosen``: the long trials, or those at that depth. ``variation`` is the coefficient of
+    variation of the instances' medians, ``variation_over_time`` the median instance's own.
     """
 
     key: str
@@ -210,18 +193,14 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     @property
     def rate(self) -> Estimate | None:
-        """What it gives, in its unit."""
         return self.chosen.rate(self.unit)
 
     @property
     def bad_apples(self) -> list[Outlier]:
-        """The outliers that are worse than the others."""
         return [each for each in self.outliers if each.worse]
 
 
 class CostEfficiency(Struct, frozen=True, kw_only=True):
-    """What a dollar buys of a subject on machines of one price."""
-
     subject: str
     priced_as: str
     usd_per_hour: Amount
@@ -231,10 +210,7 @@ class CostEfficiency(Struct, frozen=True, kw_only=True):
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
-    """How many times as fast one way is as another, of what is alike in all else.
-
-    The core seconds a byte are those of the threads that measured, each way.
-    """
+    """The ratio of one way to another, all else equal; core seconds are the measuring threads'."""
 
     subject: str
     way: str
@@ -247,10 +223,9 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 
 class LabelGroup(Struct, frozen=True, kw_only=True):
-    """What was measured with one value of a label.
+    """One value of a label; ``shares`` of its instances, or of the trials of a single one.
 
-    ``shares`` are of its instances (of its trials, if it has but one) in each bin; ``densities``
-    in shares a bin at each place, ``None`` of too few.
+    ``densities`` are in shares a bin at each place; ``None`` for too few.
     """
 
     value: str
@@ -261,7 +236,7 @@ class LabelGroup(Struct, frozen=True, kw_only=True):
 
 
 class LabelComparison(Struct, frozen=True, kw_only=True):
-    """An operation by the values of a label, with bins and places that all values share."""
+    """An operation by the values of a label, with common bins and places."""
 
     subject: str
     label: str
@@ -275,23 +250,17 @@ class LabelComparison(Struct, frozen=True, kw_only=True):
 
     @property
     def is_dense(self) -> bool:
-        """Whether two values at least have a density."""
         return sum(each.densities is not None for each in self.values) > 1
 
 
 class Omission(Struct, frozen=True, kw_only=True):
-    """A chart that could not be drawn, of which subjects (none: of all), and why."""
-
     chart: str
     why: str
     subjects: list[str]
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """An instance, as it described itself, and its price if one was given.
-
-    What was imported is not ``known`` to be of a machine of its own, and stands for one.
-    """
+    """An instance, as it described itself; imported results do not state theirs (``known``)."""
 
     name: str
     known: bool
@@ -302,8 +271,6 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 class CitedMeasurement(Struct, frozen=True, kw_only=True):
-    """A measurement that figures come from, and how it was made."""
-
     id: str
     kind: str
     machine: str
@@ -316,9 +283,9 @@ class CitedMeasurement(Struct, frozen=True, kw_only=True):
 
 
 class Analysis(Record, frozen=True, kw_only=True):
-    """What measurements come to. The same ones with the same ``seed`` give the same analysis.
+    """The same measurements with the same ``seed`` give the same analysis.
 
-    ``false_alarm_level`` is how often each kind of finding is made of a fleet that has none.
+    ``false_alarm_level`` is the share of clusters without findings that show each kind of finding.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.analysis/1"

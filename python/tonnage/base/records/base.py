@@ -4,8 +4,6 @@ msgspec checks each value's type and range; a mistake is one line that names the
 what belongs there and what is there: ``$.candidates[0].nodes: expected int >= 1, got "many"``.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -16,30 +14,9 @@ import msgspec
 
 from tonnage.base.records.io import write_atomically
 
-__all__ = [
-    "Amount",
-    "Count",
-    "Level",
-    "Number",
-    "PositiveAmount",
-    "PositiveCount",
-    "Record",
-    "RecordError",
-    "Seconds",
-    "Share",
-    "SignedSeconds",
-    "StoredFile",
-    "Struct",
-    "convert",
-    "decode",
-    "read_values",
-    "to_builtins",
-]
-
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
-Level = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
-"""A whole number that may be negative."""
+Level = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]  # A whole number that may be negative
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e21)]
 """Bytes, dollars, or one of them for each of another."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
@@ -56,7 +33,7 @@ class RecordError(Exception):
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What records are made of."""
+    """A part of records."""
 
 
 class Record(Struct, frozen=True):
@@ -67,7 +44,7 @@ class Record(Struct, frozen=True):
     """What commands add to the record's keys with ``--json``; skipped when it is read."""
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values, its schema first."""
+        """JSON values, the schema first."""
         return {"schema": self.SCHEMA, **to_builtins(self)}
 
     def write(self, path: Path) -> Path:
@@ -77,11 +54,7 @@ class Record(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
-        """Build the record from JSON values.
-
-        Raises:
-            RecordError: The values have another schema, or something is wrong in them.
-        """
+        """Build the record from JSON values; a `RecordError` says what is wrong in them."""
         schema = values.get("schema") if isinstance(values, Mapping) else None
         if schema != cls.SCHEMA:
             raise RecordError(f"expected {cls.SCHEMA}, found {schema!r}")
@@ -90,13 +63,7 @@ class Record(Struct, frozen=True):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the record from a file.
-
-        Raises:
-            RecordError: The file is not JSON, has another schema, or something is wrong in it; the
-                message names it.
-            OSError: It cannot be read.
-        """
+        """Read the record from a file, which a `RecordError` names."""
         values = decode(path.read_bytes(), Any, path)
         try:
             return cls.from_json(values)
@@ -105,11 +72,10 @@ class Record(Struct, frozen=True):
 
 
 class StoredFile(Struct, frozen=True):
-    """A whole JSON file that has no schema: others of its directory say what it is of."""
+    """A JSON file without a schema: the other files of its directory identify it."""
 
 
 def to_builtins(value: Any) -> Any:
-    """A record's values, or a dataclass's, as JSON has them."""
     return msgspec.to_builtins(value, enc_hook=_scalar)
 
 
@@ -122,23 +88,14 @@ def _scalar(value: Any) -> Any:
 
 
 def read_values(path: Path, kind: Any) -> Any:
-    """Read a JSON file that is of this kind, as JSON values.
-
-    Raises:
-        RecordError: It is not JSON, or something is wrong in it; the message names it.
-        OSError: It cannot be read.
-    """
+    """Read a JSON file of this kind as JSON values; a `RecordError` names it."""
     content = path.read_bytes()
     decode(content, kind, path)
     return json.loads(content)
 
 
 def decode(content: bytes | str, kind: type[_T], path: object) -> _T:
-    """Decode a JSON file of this kind.
-
-    Raises:
-        RecordError: It is not JSON, or something is wrong in it; the message names ``path``.
-    """
+    """Decode a JSON file of this kind; a `RecordError` names ``path``."""
     try:
         values = msgspec.json.decode(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as why:
@@ -153,11 +110,7 @@ def decode(content: bytes | str, kind: type[_T], path: object) -> _T:
 
 
 def convert(values: Any, kind: type[_T]) -> _T:
-    """Build what ``kind`` describes from JSON values.
-
-    Raises:
-        RecordError: Something is wrong in them; the message says where, and what belongs there.
-    """
+    """Build a ``kind`` from JSON values; a `RecordError` says where, and what belongs there."""
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as why:
@@ -169,7 +122,7 @@ def convert(values: Any, kind: type[_T]) -> _T:
 
 
 def _not_finite(content: bytes | str) -> str | None:
-    """Where JSON has what Python writes for a number that is none, or one past 1e308."""
+    """The path of a number that JSON does not have, or that is past 1e308."""
     try:
         return next(_places(json.loads(content), "$"), None)
     except (ValueError, RecursionError):

@@ -1,20 +1,16 @@
 """What finished runs of a job showed of an offer: a run is a measurement, too."""
 
-from __future__ import annotations
-
 from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds, Struct
 
 
 class CalibratedPhase(Struct, frozen=True, kw_only=True):
-    """A phase of a job as a fleet of one offer did it.
+    """A phase of a job on a cluster of one offer.
 
-    ``pace`` is bytes of the job's input a second for each node of the fleet, from the phase's
-    beginning to the end of its slowest node: the median of the runs, ``spread`` the standard
-    deviation of its logarithm between them. ``limits`` is what held it up, as plans call things;
-    a name for each place where a plan may have that. ``made`` is how many bytes the phase made of
-    each byte that it was given; ``cpu_seconds_per_byte`` are of the job's input.
+    ``pace`` is bytes of the job's input a second for each node, to the end of the slowest: the
+    median of the runs, ``spread`` the standard deviation of its logarithm. ``limits`` are the
+    bottleneck's names in plans, ``made`` is bytes of output for each byte of the phase's input.
     """
 
     name: str
@@ -26,11 +22,9 @@ class CalibratedPhase(Struct, frozen=True, kw_only=True):
 
 
 class Calibration(Struct, frozen=True, kw_only=True):
-    """Runs of one kind of job on so many nodes of an offer.
+    """Runs of one kind of job on one number of nodes of an offer.
 
-    ``functions`` tells jobs apart whose functions are a user's own, or that are called otherwise;
-    ``None`` for a sort. ``other_seconds`` passed outside of the phases. ``runs`` are named as
-    `run_name` has it.
+    ``functions`` distinguishes jobs with a user's functions; ``other_seconds`` are outside phases.
     """
 
     job: str
@@ -45,7 +39,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
 
 
 class CalibrationSource(Struct, frozen=True, kw_only=True):
-    """The runs that a plan or a prediction rests on, beside its measurements."""
+    """The runs behind a plan or a prediction, besides measurements."""
 
     runs: list[str]
     nodes: PositiveCount
@@ -53,5 +47,5 @@ class CalibrationSource(Struct, frozen=True, kw_only=True):
 
 
 def run_name(job: str, began_at: str) -> str:
-    """What a run is called where it is cited: records have no name of their own."""
+    """The name by which runs are cited."""
     return f"{job} of {began_at}"

@@ -5,8 +5,6 @@ Its directory holds ``fleet-begun.json`` (the record without nodes), a directory
 (`tonnage.base.records.discovery`) and ``node.json``, the node's status.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -20,15 +18,12 @@ UNKNOWN_TYPE = "a type not told"
 
 
 class ClusterNode(Record, frozen=True, kw_only=True):
-    """How it went on one node.
+    """The measurement of one node.
 
-    ``ok`` is whether it measured all that was asked for, with the others; ``why`` says why not in a
-    line, ``error`` all that is known of it (a traceback, or what Ray tells), and ``faulty`` whether
-    that is its own doing: one that is well lacks what others could not do.
-    ``skew_seconds`` is how much later than agreed it began, known to within
-    ``clock_error_seconds``; ``together`` how many began at that moment. ``seconds`` is from there
-    to its end. ``measurement`` is all that came of it, also of a node that died; in ``node.json``
-    it is ``None``, since it lies beside.
+    ``ok``: it measured everything, with the others; ``why`` not, in a line, ``error`` in full, and
+    ``faulty`` if it is the cause itself. ``skew_seconds`` is its delay behind the agreed start,
+    known to within ``clock_error_seconds``; ``together`` nodes began then. ``measurement`` has all
+    results, also of a lost node; in ``node.json`` it is ``None``, since it has its own file.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.node/1"
@@ -50,12 +45,11 @@ class ClusterNode(Record, frozen=True, kw_only=True):
 
     @property
     def type(self) -> str:
-        """Its machine type, by which nodes are told apart."""
         return self.machine_type or UNKNOWN_TYPE
 
     @property
     def status(self) -> dict[str, Any]:
-        """What there is to say of it beside its measurement, as JSON values."""
+        """All but the measurement, as JSON values."""
         values = structs.replace(self, measurement=None).to_json()
         return {name: values[name] for name in values if name not in ("schema", "measurement")}
 
@@ -63,12 +57,9 @@ class ClusterNode(Record, frozen=True, kw_only=True):
 class ClusterSummary(Struct, frozen=True, kw_only=True):
     """Trials of one kind on all nodes that are ``ok``.
 
-    ``low``, ``median`` and ``high`` are of the nodes' own medians, ``medians_of_types`` those of
-    the nodes of each machine type, ``sum`` is all of these, which was carried at once if nodes
-    measured together. ``together`` is the median over rounds of what all carried from the first
-    one's beginning to the last one's end, if nodes began each trial at one moment.
-    ``latency_seconds`` and ``bins`` are those of all operations of all nodes: histograms are
-    merged, percentiles never averaged.
+    ``low``, ``median`` and ``high`` are of the nodes' medians, and so are ``medians_of_types``.
+    ``together`` is the median over rounds of the rate of all nodes, from the first one's start to
+    the last one's end. Latencies come from merged histograms; percentiles are never averaged.
     """
 
     name: str
@@ -85,7 +76,7 @@ class ClusterSummary(Struct, frozen=True, kw_only=True):
 
 
 class NodeRates(Struct, frozen=True):
-    """What a node sent and received, in bytes a second; ``None``: not measured."""
+    """In bytes a second; ``None``: not measured."""
 
     node: str
     send_bytes_per_second: Amount | None
@@ -93,17 +84,16 @@ class NodeRates(Struct, frozen=True):
 
     @property
     def slower_direction(self) -> float:
-        """Of the two, which a shuffle waits for."""
+        """The one that a shuffle waits for."""
         known = (self.send_bytes_per_second, self.receive_bytes_per_second)
         return min((each for each in known if each is not None), default=0.0)
 
 
 class AllToAllResult(Struct, frozen=True):
-    """So many nodes, all to all, over so many ``connections`` from each to each other.
+    """A shuffle of this many nodes, with ``connections`` between each two.
 
-    ``slowest`` is of the middle round, of two the slower one, since each has nodes of its own;
-    ``sum`` is the median over rounds of what all received. ``fraction_of_baseline`` is of the
-    slowest pair of the same nodes; ``None`` if none of them was measured as a pair.
+    ``slowest`` is of the middle round, of two the slower one; ``sum`` is the median over rounds of
+    what all received; ``fraction_of_baseline`` is of the slowest pair of the same nodes.
     """
 
     nodes: Count
@@ -116,18 +106,13 @@ class AllToAllResult(Struct, frozen=True):
 
 
 class ClusterMeasurement(Record, frozen=True, kw_only=True):
-    """The same measured on every node of a fleet, together or one at a time.
+    """The same measured on every node of a cluster, together or one at a time.
 
-    ``skew_seconds`` is from the first node's beginning to the last one's, of the nodes that began
-    together, known to within ``clock_error_seconds``. ``first_done_seconds`` and
-    ``last_done_seconds`` are from a node's beginning to its end; ``tail_seconds``, between them,
-    is how long who waits for all waits for the last.
-
-    Of the network between nodes: ``baseline`` is the median pair's, of two the slower one's;
-    ``pairs`` are from, to, bytes a second; ``both_ways_share`` is what a pair carries both ways at
-    once over what it carries one way, ``full_duplex`` whether that is twice as much, or nearly so;
-    ``links`` is each node alone with all others, or all at once, each sending as much as others
-    take; ``sizes`` are all to all; ``rounds`` is how many there were of each of these.
+    ``skew_seconds`` is from the first node's start to the last one's, known to within
+    ``clock_error_seconds``; ``tail_seconds`` is from the first one's end to the last one's.
+    Of the network: ``baseline`` is the median pair's; ``pairs`` are from, to, bytes a second;
+    ``both_ways_share`` is a pair's rate both ways over its rate one way, ``full_duplex`` if nearly
+    2; ``links`` are each node with all others; ``sizes`` are all to all; ``rounds`` of each.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.fleet/1"
@@ -163,22 +148,18 @@ class ClusterMeasurement(Record, frozen=True, kw_only=True):
 
     @property
     def slowest_link(self) -> NodeRates | None:
-        """The node whose link carries least."""
         return min(self.links, key=lambda each: each.slower_direction, default=None)
 
     @property
     def types(self) -> list[str]:
-        """The machine types of the nodes that measured, each once."""
         return sorted({each.type for each in self.nodes if each.measurement})
 
     @property
     def measurements(self) -> list[Measurement]:
-        """Those of all nodes that have one."""
         return [each.measurement for each in self.nodes if each.measurement]
 
     @property
     def missing(self) -> list[ClusterNode]:
-        """The nodes that did not measure all."""
         return [each for each in self.nodes if not each.ok]
 
 

@@ -20,17 +20,11 @@ from tonnage.base.records.reduction import ReductionRecord
 from tonnage.base.records.run import RunRecord
 
 WHOLE, BEGUN, TRIALS = "measurement.json", "begun.json", "trial-*.json"
-OPENING_BYTES = 256
-"""A record's schema comes first, so this much of a file shows it."""
+OPENING_BYTES = 256  # A record's schema comes first, so this much of a file shows it
 
 
 def load_measurement(directory: Path) -> Measurement:
-    """Load the measurement of a directory, with its finished trials.
-
-    Raises:
-        RecordError: A file is not a record of its kind.
-        OSError: The directory holds neither a finished nor a started measurement.
-    """
+    """Load a directory's measurement, with its finished trials."""
     whole = directory / WHOLE
     if whole.exists():
         return Measurement.read(whole)
@@ -40,13 +34,9 @@ def load_measurement(directory: Path) -> Measurement:
 
 
 def find_measurements(path: Path) -> list[Path]:
-    """List the measurements of a path: itself, or files and directories below it, at any depth.
+    """List a path's measurements: itself, or files and directories below it, at any depth.
 
     Other files of a directory are skipped, unless they are called `WHOLE`.
-
-    Raises:
-        RecordError: The directory holds none.
-        OSError: It cannot be read, or is not there.
     """
     if not path.is_dir():
         path.stat()
@@ -69,12 +59,7 @@ def _alone(file: Path) -> bool:
 
 
 def load_measurements(place: Path) -> list[Measurement]:
-    """Load the measurements of one of `find_measurements`: several of a cluster.
-
-    Raises:
-        RecordError: It is not a measurement.
-        OSError: It cannot be read.
-    """
+    """Load the measurements of one of `find_measurements`: several of a cluster."""
     if place.is_dir():
         return [load_measurement(place)]
     if has_schema(place, ClusterMeasurement):
@@ -83,14 +68,7 @@ def load_measurements(place: Path) -> list[Measurement]:
 
 
 def load_cluster_measurements(path: Path) -> list[ClusterMeasurement]:
-    """Load cluster measurements: a file, or those of a directory, at any depth.
-
-    An interrupted one has no nodes.
-
-    Raises:
-        RecordError: One is not a record of its kind.
-        OSError: It cannot be read.
-    """
+    """Load a file, or a directory's, at any depth; an interrupted one has no nodes."""
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     of_fleets = [each for each in files if each.is_file() and has_schema(each, ClusterMeasurement)]
     return [
@@ -101,12 +79,7 @@ def load_cluster_measurements(path: Path) -> list[ClusterMeasurement]:
 
 
 def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
-    """Load records of finished jobs: a file, or those of a directory, at any depth.
-
-    Raises:
-        RecordError: One is damaged.
-        OSError: One cannot be read.
-    """
+    """Load records of finished jobs: a file, or those of a directory, at any depth."""
     found: list[RunRecord | ReductionRecord] = []
     for file in sorted(path.rglob("*.json")) if path.is_dir() else [path]:
         for kind in (RunRecord, ReductionRecord):
@@ -116,16 +89,10 @@ def load_runs(path: Path) -> list[RunRecord | ReductionRecord]:
 
 
 def measurement_bytes(place: Path) -> int:
-    """How many bytes one of `find_measurements` has."""
     files = place.glob("*.json") if place.is_dir() else [place]
     return sum(file.stat().st_size for file in files)
 
 
 def has_schema(file: Path, kind: type[Record]) -> bool:
-    """Whether a file states the schema of this kind.
-
-    Raises:
-        OSError: It cannot be read.
-    """
     with file.open("rb") as opened:
         return f'"{kind.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)

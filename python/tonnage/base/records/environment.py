@@ -1,7 +1,5 @@
 """Where something was measured or run."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
@@ -11,12 +9,10 @@ from tonnage.base.records.base import Amount, Count, Record, Struct
 Niceness = Annotated[int, Meta(ge=-20, le=19)]
 
 HOST, PROVIDER, MACHINE_TYPE = "host", "provider", "machine-type"
-"""Labels that say what a machine is called or was rented as, for those that do not tell."""
+"""Labels that state a machine's name or offer, for those that do not report it."""
 
 
 class Device(Struct, frozen=True, kw_only=True):
-    """A block device, or another thing that holds a directory."""
-
     name: str
     directories: list[str]
     file_system: str
@@ -28,12 +24,10 @@ class Device(Struct, frozen=True, kw_only=True):
 
 
 class Environment(Record, frozen=True, kw_only=True):
-    """What a measurement or a run was done on, captured without being asked.
+    """The machine of a measurement or run.
 
-    ``provider`` and ``machine_type`` are there where the machine itself, or a label, tells what it
-    was rented as; ``labels`` are what else somebody said of it, like its region. ``niceness`` is
-    how far what was done yielded to other processes, 0 if it did not. These four came after the
-    first records were written.
+    Machines report ``provider`` and ``machine_type``, or labels do; ``labels`` are the other ones.
+    Old records lack these and ``niceness``, the priority that processes gave up.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.environment/1"

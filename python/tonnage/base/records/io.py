@@ -1,7 +1,5 @@
 """Write files atomically: readers, and crashes, see all of a file or nothing of it."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path``, whole or not at all."""
+    """All of ``content``, or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _write(path, content)
@@ -45,7 +43,7 @@ def fsync_directory(directory: Path) -> None:
 
 
 def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
-    """Write columns of equal length as Parquet, whole or not at all."""
+    """Write columns of equal length as Parquet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -56,7 +54,6 @@ def write_table(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 def read_table(path: Path) -> dict[str, list[Any]]:
-    """Read the columns of a Parquet file."""
     import pyarrow.parquet as pq
 
     columns: dict[str, list[Any]] = pq.read_table(path).to_pydict()

@@ -5,8 +5,6 @@ phases add up. What a kind of job takes is a row of demands, whether it comes fr
 equation or from a run that was watched.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from msgspec import field
@@ -26,36 +24,29 @@ Resource = Literal[
     "cpu partition",
     "cpu sort",
 ]
-"""What a node has a capacity of: bytes a second, of ``cpu`` core seconds a second.
+"""Bytes a second of a node; of ``cpu``, core seconds a second.
 
-``cpu partition`` and ``cpu sort`` are the sort's own work in its two passes, in bytes.
-
-``network`` is what a node sends, which is what it receives, all to all. Local (or volume) reading
-and writing of one phase share the devices: their capacity is that of the mix.
+``cpu partition`` and ``cpu sort`` are the sort's work in its two passes, in bytes. ``network``
+is each way, all to all. Local (or volume) reading and writing of a phase share the devices.
 """
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What a phase takes of one resource, on all nodes together."""
+    """What a phase needs of one resource, on all nodes together."""
 
     resource: Resource
-    per_byte: Amount
-    """Bytes (of ``cpu`` core seconds) for each byte of the job's input."""
-    source: str
-    """Where it comes from: a document and its equation, or a measurement's name."""
+    per_byte: Amount  # Bytes (of ``cpu`` core seconds) for each byte of the job's input
+    source: str  # A document and its equation, or a measurement's name
     shuffled: bool = False
     """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
 
 
 class JobPhase(Struct, frozen=True, kw_only=True):
-    """What ends before the next begins, on all nodes."""
-
     name: str
     demands: list[Demand]
-    fixed_seconds: Seconds = 0.0
-    """What it takes beside, whatever the input's size and the number of nodes."""
+    fixed_seconds: Seconds = 0.0  # Whatever the input's size and the number of nodes
     most_cores: Amount | None = None
-    """A node uses no more cores than these, however many it has; ``None``: all."""
+    """Maximum number of cores of a node that it uses; ``None``: all."""
 
 
 class SpaceDemand(Struct, frozen=True, kw_only=True):
@@ -63,34 +54,26 @@ class SpaceDemand(Struct, frozen=True, kw_only=True):
 
     where: Literal["local", "volume", "object", "memory"]
     what: str
-    """Input, intermediate data, output."""
-    per_byte: Amount
-    """Bytes for each byte of the job's input."""
+    per_byte: Amount  # Bytes for each byte of the job's input
 
 
 class RequestDemand(Struct, frozen=True, kw_only=True):
-    """What object storage is asked for, which is paid for by the request."""
+    """Requests to object storage, which are paid for."""
 
     kind: Literal["get", "put"]
-    per_byte: Amount
-    """Requests for each byte of the job's input."""
+    per_byte: Amount  # Requests for each byte of the job's input
 
 
 class Job(Record, frozen=True, kw_only=True):
-    """A kind of job."""
-
     SCHEMA: ClassVar[str] = "tonnage.job/1"
 
     name: str
     phases: list[JobPhase]
     room: list[SpaceDemand]
     requests: list[RequestDemand] = field(default_factory=list)
-    taken_out_per_byte: Amount = 0.0
-    """Bytes that leave the provider, to the internet, for each byte of the job's input."""
-    least_memory_bytes: Count | None = None
-    """A node has so much memory at least; ``None``: any will do."""
-    seen_bytes: Count | None = None
-    """The input of the run that was watched; ``None`` for what no run was watched for."""
+    taken_out_per_byte: Amount = 0.0  # Bytes to the internet for each byte of the job's input
+    least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
+    seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
     settings: dict[str, Number | str] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability."""
 

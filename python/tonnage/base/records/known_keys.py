@@ -3,8 +3,6 @@
 A command's ``settings`` and a tool's ``details`` differ by command and tool, so other keys are allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -16,12 +14,10 @@ from tonnage.base.records.durability import Durability
 
 
 class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys with their types; others are let pass."""
+    """Keys with their types; others are allowed."""
 
 
 class PlanSettings(KnownKeys, frozen=True, kw_only=True):
-    """What a plan was asked for."""
-
     deadline_seconds: Seconds | None
     budget_usd: Amount | None
     least_nodes: PositiveCount
@@ -34,8 +30,6 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
 
 
 class JobSettings(KnownKeys, frozen=True, kw_only=True):
-    """What a job's demands follow from."""
-
     durability: Durability | UnsetType = UNSET
     functions: str | UnsetType = UNSET
     map_share: Amount | UnsetType = UNSET
@@ -45,8 +39,6 @@ class JobSettings(KnownKeys, frozen=True, kw_only=True):
 
 
 class RunSettings(KnownKeys, frozen=True, kw_only=True):
-    """What a run was given."""
-
     inputs: list[str] | UnsetType = UNSET
     output: list[str] | str | UnsetType | None = UNSET
     memory_bytes: Count | UnsetType = UNSET
@@ -59,16 +51,12 @@ class RunSettings(KnownKeys, frozen=True, kw_only=True):
 
 
 class MeasurementSettings(KnownKeys, frozen=True, kw_only=True):
-    """What a measurement was given."""
-
     layout: str | UnsetType | None = UNSET
     devices: list[str] | UnsetType | None = UNSET
     endpoint: str | UnsetType | None = UNSET
 
 
 class MetricDetails(KnownKeys, frozen=True, kw_only=True):
-    """What a tool told of a metric beside its figures."""
-
     layout: str | UnsetType | None = UNSET
     host: str | UnsetType | None = UNSET
     pattern: str | UnsetType = UNSET
@@ -84,8 +72,6 @@ class MetricDetails(KnownKeys, frozen=True, kw_only=True):
 
 
 class DiskMode(KnownKeys, frozen=True, kw_only=True):
-    """How a disk was really used."""
-
     engine: str | UnsetType = UNSET
     registered: bool | UnsetType = UNSET
     direct: bool | UnsetType = UNSET
@@ -93,8 +79,6 @@ class DiskMode(KnownKeys, frozen=True, kw_only=True):
 
 
 class RequestCounts(KnownKeys, frozen=True, kw_only=True):
-    """How many requests object storage answered."""
-
     requests: Count | UnsetType = UNSET
     retries: Count | UnsetType = UNSET
     hedged: Count | UnsetType = UNSET
@@ -102,11 +86,7 @@ class RequestCounts(KnownKeys, frozen=True, kw_only=True):
 
 
 def check_known_keys(values: Mapping[str, Any], kind: type[KnownKeys], field: str) -> None:
-    """Check the known keys of a record's field.
-
-    Raises:
-        ValueError: One has another type, or is missing; the text begins with its place.
-    """
+    """Check the known keys of a record's field; a `ValueError` begins with the place."""
     try:
         msgspec.convert(values, kind)
     except msgspec.ValidationError as why:

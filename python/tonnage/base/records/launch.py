@@ -4,8 +4,6 @@ It is written before and after each step, so after a killed launch it says what 
 lists, by the tags of all that is rented, takes precedence.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from msgspec import field
@@ -25,13 +23,13 @@ LaunchStep = Literal[
     "ending",
     "down",
 ]
-"""What is being done: of a killed launch, what was. ``ready`` stays until somebody ends it."""
+"""The current step; of a killed launch, the last."""
 
 
 class Tariff(Struct, frozen=True, kw_only=True):
-    """What a node costs: the machine by begun units of time, with a minimum; its volumes by time.
+    """US dollars an hour of a node; a machine by begun units of time, with a minimum.
 
-    US dollars an hour. Of spare machines the price moves: the usual one, and the most that is paid.
+    The price of spot machines moves: the usual one, and the most that is paid.
     """
 
     machine_usd_per_hour: Amount
@@ -42,32 +40,22 @@ class Tariff(Struct, frozen=True, kw_only=True):
 
 
 class RentedNode(Struct, frozen=True, kw_only=True):
-    """A node, from when it is paid for until it is not any more. Times are ISO 8601, in UTC."""
-
     instance: str
     began_at: str
-    inside: str | None = None
-    """Its address among the nodes."""
-    outside: str | None = None
-    """Its address from elsewhere; ``None``: there is none."""
-    ended_at: str | None = None
-    """``None``: it is rented."""
-    why: str | None = None
-    """Why it was ended before the others."""
+    inside: str | None = None  # Address among the nodes
+    outside: str | None = None  # Address from elsewhere; ``None``: there is none
+    ended_at: str | None = None  # ``None``: it is rented
+    why: str | None = None  # Why it was ended before the others
 
     @property
     def is_rented(self) -> bool:
-        """Whether it is paid for."""
         return self.ended_at is None
 
 
 class Launch(Record, frozen=True, kw_only=True):
-    """A launch, as far as it has come."""
-
     SCHEMA: ClassVar[str] = "tonnage.launch/1"
 
-    name: str
-    """Of all that is rented: its tag."""
+    name: str  # Tag of everything rented
     job: str
     region: str
     subnet: str
@@ -76,20 +64,16 @@ class Launch(Record, frozen=True, kw_only=True):
     tariff: Tariff
     cap_usd: Amount | None
     began_at: str
-    ends_at: str
-    """When all of it ends by itself."""
+    ends_at: str  # When everything ends by itself
     step: LaunchStep
     step_at: str
     nodes: list[RentedNode] = field(default_factory=list)
     unheard_since: str | None = None
-    """When machines were asked for, while the answer is not known."""
-    address: str | None = None
-    """Of the Ray cluster; ``None``: there is none yet."""
-    cost_usd: Amount = 0.0
-    """Until ``step_at``."""
+    """When machines were requested, as long as the answer is unknown."""
+    address: str | None = None  # Of the Ray cluster; ``None``: there is none yet
+    cost_usd: Amount = 0.0  # Until ``step_at``
     command: list[str] = field(default_factory=list)
-    why: str | None = None
-    """Why it was taken down; ``None``: it was not, or as wished."""
+    why: str | None = None  # Why it was ended, unless by request
 
     @property
     def rented(self) -> list[RentedNode]:

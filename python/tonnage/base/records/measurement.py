@@ -1,7 +1,5 @@
 """Measurements: our own trials, and metrics of any tool."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import field
@@ -11,15 +9,13 @@ from tonnage.base.records.environment import Environment
 from tonnage.base.records.known_keys import MeasurementSettings, MetricDetails, check_known_keys
 from tonnage.base.records.phase import Phase
 
-SINGLE = "single"
-"""The layout of disks that takes one, which the others are compared with."""
+SINGLE = "single"  # The layout of one disk, the base of comparisons
 
 
 class TrialSpec(Struct, frozen=True, kw_only=True):
     """Which trial of a measurement: ``round`` is its repetition, or its place in time.
 
-    ``block_bytes`` is there if trials of one operation differ in it. ``until_confidence`` is the
-    share of their median within which its interval ends the trials of this kind, if any does.
+    ``until_confidence``: trials of this kind end once the median's interval lies within this share.
     """
 
     operation: str
@@ -31,17 +27,14 @@ class TrialSpec(Struct, frozen=True, kw_only=True):
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The tool that measured."""
-
     tool: str
     version: str | None = None
 
 
 class Latency(Struct, frozen=True, kw_only=True):
-    """How long one operation took, in seconds.
+    """Of one operation, in seconds; ``None``: not stated, or no operations.
 
-    Ours is from the moment at which it was meant to begin to the moment at which it was seen done,
-    and is off by at most the share ``error_bound``. ``None`` is what nobody said, or nothing.
+    Ours is from the scheduled start to the observed end, and off by at most ``error_bound``.
     """
 
     count: Count | None = None
@@ -57,10 +50,9 @@ class Latency(Struct, frozen=True, kw_only=True):
 class Metric(Struct, frozen=True, kw_only=True):
     """One operation's speed, in a vocabulary that all tools share (docs/concepts/readings.md).
 
-    ``concurrency`` is how many operations were outstanding. ``cached`` says why it is believed that
-    only a cache can give this speed. ``bins`` is the latency histogram, ``series`` the rate over
-    time, in bytes or, where there are none, operations per second; both are (seconds, value).
-    ``details`` is what else identifies it. ``None`` is what the tool does not say.
+    ``concurrency`` is the queue depth; ``cached`` says why only a cache can reach this speed.
+    ``bins`` is the latency histogram, ``series`` the rate over time in bytes or else operations
+    per second; both are (seconds, value). ``None``: the tool does not state it.
     """
 
     source: Source
@@ -81,10 +73,9 @@ class Metric(Struct, frozen=True, kw_only=True):
 
 
 class SystemActivity(Struct, frozen=True, kw_only=True):
-    """What happened beside a trial, as the kernel counts; ``None`` where it does not.
+    """Activity of the machine during a trial, as the kernel counts; ``None``: not counted.
 
-    Core seconds are foreign that other processes used, and stolen that the hypervisor gave to
-    other machines. ``queue`` is how the kernel treats the device's queue.
+    Foreign core seconds are other processes', stolen ones the hypervisor gave to other machines.
     """
 
     device: str
@@ -100,12 +91,10 @@ class SystemActivity(Struct, frozen=True, kw_only=True):
 
 
 class Trial(Record, frozen=True, kw_only=True):
-    """One trial of a measurement: a graph that ran for a set time, or through its data once.
+    """A graph that ran for a set time, or through its data once.
 
-    ``warm_up_seconds`` is how much of its beginning was not counted. ``rates`` are the raw samples:
-    bytes per second moved in each window after that. ``reading`` is what it comes to. A trial of
-    single operations also has its ``step``, their CPU, and for each worker the operations of each
-    second.
+    ``rates`` are bytes per second of each window after ``warm_up_seconds``; ``reading`` sums them
+    up. ``each_second`` has the number of single operations by worker and second.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.trial/1"
@@ -126,15 +115,11 @@ class Trial(Record, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What trials of one kind come to: their median, between the slowest and the fastest.
+    """Trials of one kind: their median, between the slowest and the fastest.
 
-    ``interval_bytes_per_second`` is the median's, at 95 %, by order statistics over the trials:
-    ``None`` of fewer than six, from which there is none.
-
-    ``reached_share`` is how far its farther end lies from the median, as a share of that;
-    ``wanted_share`` is what was to be reached, 5 % if nothing else was said, and ``still_needed``
-    how many more trials that takes, as far as these can tell: 0 if it is reached, ``None`` if more
-    than a million. All three are ``None`` of a median of zero.
+    The 95 % interval is by order statistics, ``None`` of fewer than six trials. ``reached_share`` is
+    its farther end's distance from the median, as a share; ``wanted_share`` is the target,
+    and ``still_needed`` the estimated number of further trials, ``None`` above a million.
     """
 
     name: str
@@ -149,7 +134,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 class ScorecardItem(Struct, frozen=True, kw_only=True):
-    """One of the rules for results that can be believed: ``verdict`` is pass, short or unknown."""
+    """A rule for credible results: ``verdict`` is pass, short or unknown."""
 
     rule: str
     verdict: str
@@ -157,10 +142,10 @@ class ScorecardItem(Struct, frozen=True, kw_only=True):
 
 
 class Measurement(Record, frozen=True, kw_only=True):
-    """What was measured in one place: trials of ours, or readings of another tool's.
+    """Our trials, or another tool's metrics, of one machine.
 
-    ``id`` is how predictions cite it. ``environment`` is not known of what was imported.
-    ``scorecard`` says how far the result can be believed (`tonnage.base.credibility`).
+    Predictions cite the ``id``; ``environment`` is ``None`` for imported ones; ``scorecard``: see
+    `tonnage.base.credibility`.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.measurement/1"
@@ -184,5 +169,4 @@ class Measurement(Record, frozen=True, kw_only=True):
 
     @property
     def readings(self) -> list[Metric]:
-        """What was found, in the order in which it was."""
         return [trial.reading for trial in self.trials if trial.reading] + self.imported

@@ -4,8 +4,6 @@ msgspec tells neither the key of a dictionary nor the wrong value. So refused va
 more, along with their type.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re
@@ -15,8 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-LONGEST = 40
-"""Characters of a wrong value that are shown."""
+LONGEST = 40  # Characters of a wrong value that are shown
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -178,7 +175,6 @@ def _figure(bound: float) -> str:
 
 
 def member(path: str, name: object) -> str:
-    """The path of a member of an object."""
     plain = isinstance(name, str) and _PLAIN.fullmatch(name)
     return f"{path}.{name}" if plain else f"{path}[{_shown(name)}]"
 

@@ -1,16 +1,13 @@
 """Rounds that several do at once: which of them were kept whole, and by which way."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tonnage.base.records.measurement import Measurement, Trial
 
-NET = "net"
-"""The kind of what is measured of a network, on one machine and between those of a fleet."""
+NET = "net"  # The kind of network measurements, within one machine or between machines
 DIRECTIONS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"
-"""What a round comes to: a shuffle waits for its slowest endpoint; beside it what all carried."""
+"""Summaries of a round: a shuffle waits for its slowest endpoint."""
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
 UNEVENLY = "unevenly, all at once"
 """What machines do at once: one sends to one other; two to each other; one to, or from, all others;
@@ -22,22 +19,22 @@ than agreed this one did, and, as all of them call it, the attempt that it was p
 
 
 def between_machines(measurement: Measurement) -> bool:
-    """Whether a network's endpoints were machines of a fleet, and not processes of one machine."""
+    """Whether endpoints were machines of a cluster, not processes of one machine."""
     return "endpoints" not in measurement.settings
 
 
 def depends_on_partner(pattern: str | None) -> bool:
-    """Whether what a machine carries so depends on its partners', and not on its own link alone."""
+    """Whether a machine's rate also depends on its partners' links."""
     return pattern in (PAIR, BOTH_WAYS) or (pattern or "").startswith(ALL_TO_ALL)
 
 
 def trials_per_round(endpoints: int, one_way: bool) -> int:
-    """One for each endpoint and each way that it uses; one way, only the first sends."""
+    """One for each endpoint and direction; one way, only the first sends."""
     return endpoints if one_way else 2 * endpoints
 
 
 def whole_rounds(trials: Sequence[Trial], size: int) -> list[list[Trial]]:
-    """The trials of each round that has as many of them as it should."""
+    """The trials of each complete round."""
     rounds: dict[int, list[Trial]] = {}
     for each in trials:
         if each.step:
@@ -46,5 +43,4 @@ def whole_rounds(trials: Sequence[Trial], size: int) -> list[list[Trial]]:
 
 
 def in_direction(together: Sequence[Trial], way: str) -> list[Trial]:
-    """The trials of a round that went one way."""
     return [each for each in together if each.step and each.step.operation == way]

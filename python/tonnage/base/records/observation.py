@@ -1,7 +1,5 @@
 """An observed command, or observed processes: what they did, phase by phase."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from tonnage.base.records.base import Amount, Count, Level, Record, Seconds, Struct
@@ -9,19 +7,15 @@ from tonnage.base.records.environment import Environment
 
 
 class ObservedPhase(Struct, frozen=True, kw_only=True):
-    """A stretch of time in which the demands were alike."""
+    """A period with similar demands."""
 
     name: str
     began_seconds: Seconds
     seconds: Seconds
-    read_bytes: Count
-    """At the block layer: what came from the page cache is not in it."""
-    written_bytes: Count
-    """At the block layer; to the page cache, what was made dirty, written back by then or not."""
-    cancelled_bytes: Count
-    """Of what was made dirty, then or before: deleted before it was written back."""
-    reads: Count
-    """Operations of the devices, as ``Observation.operations_of`` says whose."""
+    read_bytes: Count  # At the block layer, so without the page cache
+    written_bytes: Count  # At the block layer; to the page cache, bytes made dirty
+    cancelled_bytes: Count  # Dirty bytes deleted before they were written back
+    reads: Count  # Operations of the devices; ``Observation.operations_of`` states whose
     writes: Count
     network_received_bytes: Count
     network_sent_bytes: Count
@@ -33,43 +27,35 @@ class ObservedPhase(Struct, frozen=True, kw_only=True):
     busiest thread), devices (time busy), ``network`` where its speed is known; ``waits for I/O``,
     where the kernel tells it: how much of the time something did. ``waits for a core`` is summed
     over threads, so it may be more than 1."""
-    bottleneck: str
-    """As in a prediction's terms, or ``one core``, ``network``, ``none: waits``."""
+    bottleneck: str  # As in a prediction's terms, or ``one core``, ``network``, ``none: waits``
     why: str
-    grows: bool
-    """False of a beginning or end that moves next to nothing: it does not grow with the input."""
+    grows: bool  # False for a start or end that moves next to nothing, whatever the input
 
 
 class Observation(Record, frozen=True, kw_only=True):
-    """A command or processes, watched from begin to end by the kernel's counters."""
+    """A command or processes, observed by the kernel's counters."""
 
     SCHEMA: ClassVar[str] = "tonnage.observation/1"
 
     id: str
     began_at: str
-    command: list[str]
-    """What was watched; empty if it ran already."""
-    pids: list[Count]
-    """Roots of the trees that were watched; empty if it was started."""
-    exit_code: Level | None
-    """As a shell has it; None for processes that were not started here."""
+    command: list[str]  # Empty if it ran already
+    pids: list[Count]  # Roots of the observed trees; empty if it was started here
+    exit_code: Level | None  # As a shell has it; None for processes not started here
     environment: Environment
     interval_seconds: Seconds
     samples: Count
     longest_gap_seconds: Seconds
     seconds: Seconds
-    own_cpu_seconds: Seconds
-    """What watching took."""
+    own_cpu_seconds: Seconds  # Cost of observing
     cpu_from: str
     operations_of: str
     network_of: str
-    control_group: str
-    """Its version, or why there was none."""
+    control_group: str  # Its version, or why there was none
     device_bytes: dict[str, tuple[Count, Count]]
-    """Read and written by device, as the control group charged it; empty without one."""
+    """Read and written, by device, as charged to the control group."""
     dirty_bytes_before: Count
-    dirty_bytes_after: Count
-    """Of the whole machine: what was still to be written back."""
+    dirty_bytes_after: Count  # Of the whole machine, still to be written back
     input_bytes: Count | None
     input_from: str
     phases: list[ObservedPhase]

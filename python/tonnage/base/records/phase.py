@@ -1,7 +1,5 @@
 """One run of one graph, as its probes saw it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.base.records.base import Count, Seconds, Struct
@@ -9,8 +7,6 @@ from tonnage.base.records.known_keys import DiskMode, check_known_keys
 
 
 class Stage(Struct, frozen=True, kw_only=True):
-    """What a stage of a graph did (idea 2 of the design: every stage is probed)."""
-
     name: str
     kind: str
     workers: Count
@@ -25,8 +21,6 @@ class Stage(Struct, frozen=True, kw_only=True):
 
 
 class Phase(Struct, frozen=True, kw_only=True):
-    """One run of one graph."""
-
     name: str
     graph: str
     began_seconds: Seconds

@@ -1,7 +1,5 @@
 """What to rent for a job: candidates best first, what else is to be known, and the arithmetic."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal
 
 from msgspec import field
@@ -13,7 +11,7 @@ from tonnage.base.records.known_keys import PlanSettings, check_known_keys
 
 
 class Range(Struct, frozen=True, kw_only=True):
-    """With every resource at its middle, and the middle 90 % of what may come."""
+    """With every resource at its median, and the middle 90 % of draws."""
 
     low: Amount
     median: Amount
@@ -21,7 +19,7 @@ class Range(Struct, frozen=True, kw_only=True):
 
 
 class PlannedPhase(Struct, frozen=True, kw_only=True):
-    """A phase: as long as its slowest resource on the slowest node, in the middle."""
+    """As long as its slowest resource on the slowest node takes, by medians."""
 
     name: str
     seconds: Seconds
@@ -29,14 +27,14 @@ class PlannedPhase(Struct, frozen=True, kw_only=True):
 
 
 class SpaceFit(Struct, frozen=True, kw_only=True):
-    """What must be held at once, and what there is, on all nodes together."""
+    """Needed and available, on all nodes together."""
 
     needed_bytes: Count
     have_bytes: Count
 
 
 class AttachedVolumes(Struct, frozen=True, kw_only=True):
-    """Network-attached volumes of each node."""
+    """Of each node."""
 
     kind: str
     count: PositiveCount
@@ -44,8 +42,6 @@ class AttachedVolumes(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """So many nodes of an offer, laid out so."""
-
     catalog: str
     provider: str
     offer: str
@@ -54,23 +50,19 @@ class Candidate(Struct, frozen=True, kw_only=True):
     nodes: PositiveCount
     seconds: Range
     cost_usd: Range
-    usd_per_hour: Amount
-    """Of one node with its volumes."""
+    usd_per_hour: Amount  # Of one node with its volumes
     phases: list[PlannedPhase]
     capacity: SpaceFit
     evidence: Literal["measured", "advertised", "mixed"]
-    deadline_probability: Share | None
-    """``None`` without a deadline."""
-    own_disks: bool = False
-    """Whether the job keeps anything on the nodes' own disks."""
+    deadline_probability: Share | None  # ``None`` without a deadline
+    own_disks: bool = False  # Whether the job keeps data on the nodes' own disks
     volumes: AttachedVolumes | None = None
-    calibrated: CalibrationSource | None = None
-    """By runs of this job on this offer; ``None``: by none."""
+    calibrated: CalibrationSource | None = None  # By runs of this job on this offer
     notes: list[str] = field(default_factory=list)
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):
-    """A point of the front: nothing is both faster and cheaper in the middle."""
+    """A point of the Pareto front: no candidate is both faster and cheaper."""
 
     offer: str
     layout: str
@@ -81,33 +73,26 @@ class Tradeoff(Struct, frozen=True, kw_only=True):
 
 
 class ExcludedOffer(Struct, frozen=True, kw_only=True):
-    """What is no candidate, and why."""
-
     offer: str
     why: str
     catalog: str = ""
 
 
 class MeasurementProposal(Struct, frozen=True, kw_only=True):
-    """An offer that nobody measured and that could still win: what it would have to carry."""
+    """An unmeasured offer that could still win, and the rate that it needs."""
 
     provider: str
     offer: str
     layout: str
     nodes: PositiveCount
     resource: str
-    least_bytes_per_second: Amount
-    """Of each node, to be cheaper (or faster) than the best candidate."""
-    chance: Share
-    """That it does, as offers that were measured did; see `rule`."""
+    least_bytes_per_second: Amount  # Of each node, to beat the best candidate
+    chance: Share  # That it has that rate, as measured offers did; see `rule`
     rule: str
-    usd_to_measure: Amount
-    """Of two nodes for ten minutes."""
+    usd_to_measure: Amount  # Two nodes for ten minutes
 
 
 class Plan(Record, frozen=True, kw_only=True):
-    """Candidates, best first, and what else is to be known."""
-
     SCHEMA: ClassVar[str] = "tonnage.plan/1"
 
     job: Job
@@ -122,10 +107,8 @@ class Plan(Record, frozen=True, kw_only=True):
     pareto: list[Tradeoff]
     excluded: list[ExcludedOffer]
     survey: list[MeasurementProposal]
-    sure: Candidate | None = None
-    """The cheapest that meets the deadline with 95 %."""
-    nearest: Candidate | None = None
-    """Where nothing keeps the constraints: what comes nearest."""
+    sure: Candidate | None = None  # The cheapest that meets the deadline with 95 %
+    nearest: Candidate | None = None  # Where none meets the constraints
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -133,14 +116,12 @@ class Plan(Record, frozen=True, kw_only=True):
 
 
 class NamedPlan(Struct, frozen=True, kw_only=True):
-    """A plan, and what it is called beside others."""
-
     name: str
     plan: Plan
 
 
 class Plans(Record, frozen=True, kw_only=True):
-    """Plans of the same job in various circumstances, side by side."""
+    """Plans of one job in various circumstances."""
 
     SCHEMA: ClassVar[str] = "tonnage.plans/1"
 
@@ -148,16 +129,12 @@ class Plans(Record, frozen=True, kw_only=True):
 
 
 class ExplainedTerm(Struct, frozen=True, kw_only=True):
-    """What one resource takes of a phase: ``seconds = demand / (nodes x capacity)``.
-
-    Bytes and bytes a second; of CPU, core seconds and cores.
-    """
+    """One resource of a phase: ``seconds = demand / (nodes x capacity)``; bytes, core seconds."""
 
     phase: str
     resource: str
     demand: Amount
-    capacity: Amount
-    """Of the slowest node, in the middle."""
+    capacity: Amount  # Of the slowest node, the median
     low_capacity: Amount
     high_capacity: Amount
     seconds: Seconds
@@ -175,5 +152,4 @@ class Explanation(Record, frozen=True, kw_only=True):
     candidate: Candidate
     bytes: Count
     terms: list[ExplainedTerm]
-    prices: list[str]
-    """How the price of a node and the cost come about, a line each."""
+    prices: list[str]  # A line each: the price of a node, and the cost

@@ -1,7 +1,5 @@
 """How long a job will take, term by term; and how long it has to take at least."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from tonnage.base.records.base import Amount, Count, Record, Seconds, Share, SignedSeconds, Struct
@@ -23,10 +21,9 @@ class Term(Struct, frozen=True, kw_only=True):
 
 
 class PredictedPhase(Struct, frozen=True, kw_only=True):
-    """A phase's time: that of ``limit``, its slowest resource, times ``rehearsal_factor``.
+    """The time of ``limit``, its slowest resource, times ``rehearsal_factor``.
 
-    The disk's time is its term's and ``ramp_seconds``: what filling and draining the pipeline add
-    (or, where one way alone is faster, spare). The factor is by how much rehearsals took longer.
+    ``ramp_seconds`` are added to the disk's time: filling and draining the pipeline.
     """
 
     name: str
@@ -40,10 +37,7 @@ class PredictedPhase(Struct, frozen=True, kw_only=True):
 
 
 class Prediction(Record, frozen=True, kw_only=True):
-    """How long a job will take, with an interval, written before the job starts.
-
-    ``seconds`` is the sum of the phases' and of ``other_seconds``, which pass outside of them.
-    """
+    """Made before the job starts; ``other_seconds`` are outside of the phases."""
 
     SCHEMA: ClassVar[str] = "tonnage.prediction/1"
 
@@ -58,11 +52,10 @@ class Prediction(Record, frozen=True, kw_only=True):
     other_seconds: Seconds = 0.0
     phases: list[PredictedPhase]
     calibrated: CalibrationSource | None = None
-    """By these rehearsals; ``None``: by none."""
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """What the hardware alone would need, by ``rule``, and how near the job came."""
+    """The time that the hardware alone needs, by ``rule``, and the job's efficiency."""
 
     seconds: Seconds
     efficiency: Amount

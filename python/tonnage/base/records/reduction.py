@@ -1,7 +1,5 @@
 """The record of a finished reduction."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import field
@@ -14,11 +12,7 @@ from tonnage.base.records.run_comparison import RunComparison
 
 
 class WorkerRun(Struct, frozen=True, kw_only=True):
-    """What a worker did in all rounds: MATE-EC2's three bars are its seconds.
-
-    ``retrieval_seconds`` it waited for chunks, ``processing_seconds`` it reduced them, and
-    ``synchronisation_seconds`` it waited for the others at the ends of rounds.
-    """
+    """A worker in all rounds; the seconds are MATE-EC2's three bars."""
 
     node: str
     chunks: Count
@@ -29,7 +23,7 @@ class WorkerRun(Struct, frozen=True, kw_only=True):
 
 
 class Tuning(Struct, frozen=True, kw_only=True):
-    """How chunks were retrieved: ranges of chunks, by so many requests at once; and why so."""
+    """How chunks are retrieved: in ranges, by this many concurrent requests."""
 
     chunk_bytes: Count
     range_bytes: Count
@@ -38,14 +32,11 @@ class Tuning(Struct, frozen=True, kw_only=True):
 
 
 class ReductionRecord(Record, frozen=True, kw_only=True):
-    """What a reduction did, and its ``result``.
+    """A finished reduction.
 
-    ``rows`` are those of a round, ``None`` where files do not say how many there are; ``bytes`` are
-    of the input, ``object_bytes`` of them in object storage and the others in files (``None``: that
-    was not recorded). ``seconds`` are of the rounds that this command did (``rounds_here``),
-    without what took place before the first. ``lost`` are nodes that did not come back, and why.
-    ``labels`` are each machine's of a fleet in its cluster. ``compared`` has its rounds beside what
-    was planned of them.
+    ``rows`` are of a round; ``object_bytes`` is the part of ``bytes`` in object storage; both are
+    ``None`` if unknown. ``seconds`` are of the ``rounds_here`` of this command. ``lost`` are nodes
+    and why, ``labels`` are of each node.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.reduction/1"

@@ -1,7 +1,5 @@
 """The record of a finished job."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import field
@@ -14,12 +12,7 @@ from tonnage.base.records.run_comparison import RunComparison
 
 
 class NodeRun(Struct, frozen=True, kw_only=True):
-    """What a node of a fleet did.
-
-    Bytes are those that its disks read and wrote in both passes, and that went over its network;
-    CPU seconds and memory are of the agent's process, seconds those at work. ``lost`` is why it was
-    lost, if it was.
-    """
+    """A node of a cluster; CPU seconds and memory are of the agent, ``lost`` is the reason."""
 
     node: str
     phases: list[Phase] = field(default_factory=list)
@@ -34,10 +27,7 @@ class NodeRun(Struct, frozen=True, kw_only=True):
 
 
 class RoundRun(Struct, frozen=True, kw_only=True):
-    """A round of pass one on a fleet: so many splits were read for so many partitions.
-
-    ``lost`` are the nodes that were lost in it, and why.
-    """
+    """A round of pass one; ``lost`` are its lost nodes, with the reason."""
 
     number: Count
     splits: Count
@@ -48,16 +38,11 @@ class RoundRun(Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(Record, frozen=True, kw_only=True):
-    """What a job did.
+    """A finished sort or MapReduce; ``durability`` is that of a cluster's output.
 
-    On a fleet ``nodes`` and ``rounds`` say how it went there, ``network_bytes`` is what nodes sent
-    each other, ``durability`` is what is promised of the output when nodes are lost.
-    ``labels`` are each machine's in its cluster. ``compared`` has each phase beside its plan and
-    its limit.
-    Of a MapReduce ``records`` are those that were read, and ``checksum`` is that of the shuffled
-    blocks, on a fleet of those that something was made of; what was ``shuffled`` and ``written`` is
-    told for it alone. Of object storage: how many ``requests``, of them ``retries`` and ``hedged``
-    (beside one that was slow), and ``errors`` by kind.
+    Of a MapReduce, ``records`` are those read, ``checksum`` is of the shuffled blocks that were
+    used, and ``shuffled`` and ``written`` are counted. Of object storage: ``requests``, among them
+    ``retries`` and ``hedged`` (next to a slow one), and ``errors`` by kind.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"
@@ -85,8 +70,7 @@ class RunRecord(Record, frozen=True, kw_only=True):
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     durability: str | None = None
     network_bytes: Count = 0
-    commands: Count = 1
-    """How many commands it took on a fleet; ``seconds`` are those of the last."""
+    commands: Count = 1  # Number of commands on a cluster; ``seconds`` are of the last
     compared: RunComparison | None = None
 
     def __post_init__(self) -> None:

@@ -4,8 +4,6 @@
 all nodes and resources is the phase's limit.
 """
 
-from __future__ import annotations
-
 from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, Seconds, Struct
@@ -14,11 +12,7 @@ from tonnage.base.records.prediction import Limit
 
 
 class ResourceUse(Struct, frozen=True, kw_only=True):
-    """What a node's resource carried in a phase.
-
-    ``amount`` is in ``unit``, and ``capacity`` so much a second, ``None`` if it was not measured;
-    ``seconds``, their ratio, is what it needs at least.
-    """
+    """``seconds = amount / capacity``, the least that a node's resource needs in a phase."""
 
     resource: str
     amount: Amount
@@ -28,7 +22,7 @@ class ResourceUse(Struct, frozen=True, kw_only=True):
 
 
 class NodePhase(Struct, frozen=True, kw_only=True):
-    """A phase on one node, all the times that it did it."""
+    """A phase on one node, all its repetitions."""
 
     node: str
     seconds: Seconds
@@ -36,15 +30,12 @@ class NodePhase(Struct, frozen=True, kw_only=True):
 
 
 class PhaseComparison(Struct, frozen=True, kw_only=True):
-    """A phase on all nodes together: as long as on the node that took longest, ``slowest_node``.
+    """A phase on all nodes: as long as on the slowest; ``None``: nothing to compare with.
 
-    ``bottleneck`` is the resource that probes found at work all the time, ``bottleneck_node`` whose
-    it was. ``limit_seconds`` is what measured capacities allow at least, by ``limit`` of
-    ``limit_node``, and ``efficiency`` that over ``seconds``. ``as_limited`` is whether the
-    bottleneck is the limit, or within 5 % of it; ``as_planned`` whether it is what was planned.
-    ``came_seconds`` is what the planned ones stand beside: of pass two with the copies that were
-    made after it, as they are planned as one; then the bottleneck of the longer of both counts.
-    Each is ``None`` without what it is compared with.
+    The ``bottleneck`` is by probes. ``limit_seconds`` is what measured capacities allow, by
+    ``limit`` of ``limit_node``. ``as_limited``: the bottleneck is that limit, or within 5 % of it;
+    ``as_planned``: it is the planned one. ``came_seconds`` is compared with the planned seconds:
+    pass two with its replication, as they are planned as one.
     """
 
     name: str
@@ -66,26 +57,19 @@ class PhaseComparison(Struct, frozen=True, kw_only=True):
 
 
 class FollowedPlan(Struct, frozen=True, kw_only=True):
-    """The candidate of a plan that a run followed.
-
-    ``seconds`` are its own, in proportion to the bytes that the run had; ``bytes`` is what was
-    planned for.
-    """
+    """The candidate that a run followed; ``seconds`` are scaled to the run's bytes."""
 
     candidate: Candidate
     made_at: str
     bytes: Count
     seconds: Range
-    inside: bool
-    """Whether the run's seconds, all of them, are within the interval."""
+    inside: bool  # Whether the run's seconds are within the interval
 
 
 class RunComparison(Struct, frozen=True, kw_only=True):
-    """A run on a fleet, phase by phase.
+    """``other_seconds`` are outside of phases; ``None`` if several commands make them unknown.
 
-    ``phase_seconds`` is the sum of all phases, ``other_seconds`` what passed outside of them,
-    ``None`` if the run was taken up by another command and nobody knows. ``limit`` is the sum of
-    the phases' limits; its efficiency is of the whole run, ``phase_efficiency`` of the phases.
+    ``limit`` has the efficiency of the whole run, ``phase_efficiency`` is of the phases alone.
     """
 
     phases: list[PhaseComparison]

@@ -1,7 +1,5 @@
 """A study on one machine: the prediction beside the run."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import field
@@ -14,8 +12,6 @@ from tonnage.base.records.run import RunRecord
 
 
 class Validation(Struct, frozen=True, kw_only=True):
-    """What the validator found in the output."""
-
     records: Count
     checksum: str
     unordered: Count
@@ -25,8 +21,6 @@ class Validation(Struct, frozen=True, kw_only=True):
 
 
 class ActualPhase(Struct, frozen=True, kw_only=True):
-    """A phase beside its prediction."""
-
     name: str
     seconds: Seconds
     predicted_seconds: Seconds | None
@@ -35,17 +29,12 @@ class ActualPhase(Struct, frozen=True, kw_only=True):
 
 
 class ActualTimes(Struct, frozen=True, kw_only=True):
-    """The job's times."""
-
     seconds: Seconds
     phases: list[ActualPhase]
 
 
 class Study(Record, frozen=True, kw_only=True):
-    """The whole loop on one machine. Fields are filled as the loop goes on; ``steps`` says how far.
-
-    A study that was cut short is readable: it has what was done by then.
-    """
+    """The whole loop on one machine; the completed ``steps`` say which fields are filled."""
 
     SCHEMA: ClassVar[str] = "tonnage.study/1"
 

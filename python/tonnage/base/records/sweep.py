@@ -1,7 +1,5 @@
 """Reductions of the same input with several chunk sizes and numbers of requests at once."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import field
@@ -12,10 +10,9 @@ from tonnage.base.records.run_comparison import RunComparison
 
 
 class SweepCell(Struct, frozen=True, kw_only=True):
-    """Reductions in the same way: medians of theirs, and how many there were.
+    """Medians of reductions with the same settings.
 
-    With ``found`` neither chunks nor threads were given; they are the last one's. MATE-EC2's bars
-    (``retrieval_seconds`` and so on) are means over workers, of all rounds.
+    ``found``: chunks and threads were tuned. MATE-EC2's bars are means over workers.
     """
 
     chunk_bytes: Count
@@ -32,10 +29,9 @@ class SweepCell(Struct, frozen=True, kw_only=True):
 class SweepResult(Struct, frozen=True, kw_only=True):
     """The same reduction of the same input, cell by cell.
 
-    ``best`` is the place of the fastest of those that were given; ``found_over_best`` what was
-    found took, as a share of that. The fastest of many is so by luck as well:
-    ``found_over_chosen`` is the share of what the cell takes once more that was the fastest in its
-    other reductions; ``None`` with fewer than two of each.
+    ``best`` is the fastest given cell, ``found_over_best`` the tuned one's time over its.
+    ``found_over_chosen`` is without the luck of choosing it by the same runs; ``None`` with fewer
+    than two of each.
     """
 
     job: str
@@ -51,8 +47,6 @@ class SweepResult(Struct, frozen=True, kw_only=True):
 
 
 class ReductionSweep(Record, frozen=True, kw_only=True):
-    """All reductions of some records, put together; ``command`` is the last one's."""
-
     SCHEMA: ClassVar[str] = "tonnage.sweep/1"
 
     began_at: str
@@ -62,4 +56,4 @@ class ReductionSweep(Record, frozen=True, kw_only=True):
     command: list[str]
     swept: list[SweepResult]
     compared: list[RunComparison] = field(default_factory=list)
-    """Of those that followed a plan, in the order in which they began."""
+    """Of those that followed a plan, in the order of their starts."""
