@@ -30,7 +30,7 @@ Exit codes: 0 done; 1 failed, if only on one node, or not sorted; 2 unusable arg
 """
 
 
-class CommandEntry(NamedTuple):
+class Entry(NamedTuple):
     """Where a command is implemented, and what it does in a line."""
 
     module: str
@@ -40,119 +40,99 @@ class CommandEntry(NamedTuple):
 
 class Family(NamedTuple):
     summary: str
-    commands: Mapping[str, CommandEntry]
+    commands: Mapping[str, Entry]
 
 
 MEASURE = Family(
     "Measure disks, networks and object stores.",
     {
-        "disk": CommandEntry(
-            "measure.disk", "measure_disk", "Disks, read and written as a sort does."
-        ),
-        "ops": CommandEntry("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
-        "net": CommandEntry(
-            "measure.net", "measure_net", "The network, all to all as in a shuffle."
-        ),
-        "object": CommandEntry("measure.object", "measure_object", "An object store."),
-        "stream": CommandEntry(
-            "measure.stream", "measure_stream", "Sequential files, as IOR does."
-        ),
-        "layouts": CommandEntry(
-            "measure.layouts", "measure_layouts", "File systems over several disks."
-        ),
-        "over-time": CommandEntry(
+        "disk": Entry("measure.disk", "measure_disk", "Disks, read and written as a sort does."),
+        "ops": Entry("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
+        "net": Entry("measure.net", "measure_net", "The network, all to all as in a shuffle."),
+        "object": Entry("measure.object", "measure_object", "An object store."),
+        "stream": Entry("measure.stream", "measure_stream", "Sequential files, as IOR does."),
+        "layouts": Entry("measure.layouts", "measure_layouts", "File systems over several disks."),
+        "over-time": Entry(
             "measure.over_time", "measure_over_time", "The same trials at intervals, for days."
         ),
-        "screen": CommandEntry("measure.screen", "measure_screen", "A cluster, for slow nodes."),
+        "screen": Entry("measure.screen", "measure_screen", "A cluster, for slow nodes."),
     },
 )
 CATALOG = Family(
     "List what can be rented, and at what price.",
     {
-        "ls": CommandEntry("catalog.catalog", "ls", "List catalogs, or their offers."),
-        "show": CommandEntry("catalog.catalog", "show", "Show an offer."),
-        "diff": CommandEntry("catalog.catalog", "diff", "Compare two catalogs."),
-        "refresh": CommandEntry("catalog.catalog", "refresh", "Fetch a provider's current prices."),
+        "ls": Entry("catalog.catalog", "ls", "List catalogs, or their offers."),
+        "show": Entry("catalog.catalog", "show", "Show an offer."),
+        "diff": Entry("catalog.catalog", "diff", "Compare two catalogs."),
+        "refresh": Entry("catalog.catalog", "refresh", "Fetch a provider's current prices."),
     },
 )
 RUN = Family(
     "Run a job, here or on a cluster.",
     {
-        "sort": CommandEntry("run.sort", "run_sort", "Sort fixed-length records."),
-        "mapreduce": CommandEntry("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
-        "reduce": CommandEntry("run.reduce", "run_reduce", "Reduce rows to something small."),
+        "sort": Entry("run.sort", "run_sort", "Sort fixed-length records."),
+        "mapreduce": Entry("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
+        "reduce": Entry("run.reduce", "run_reduce", "Reduce rows to something small."),
     },
 )
 SIMULATE = Family(
     "Simulate a job on a large cluster.",
-    {"sort": CommandEntry("simulate", "simulate_sort", "Simulate a sort.")},
+    {"sort": Entry("simulate", "simulate_sort", "Simulate a sort.")},
 )
 CLUSTER = Family(
     "Show or end launched clusters.",
     {
-        "status": CommandEntry("provision.cluster", "status", "Show what is rented, and its cost."),
-        "down": CommandEntry("provision.cluster", "down", "End a launched cluster."),
+        "status": Entry("provision.cluster", "status", "Show what is rented, and its cost."),
+        "down": Entry("provision.cluster", "down", "End a launched cluster."),
     },
 )
 LAB = Family(
     "Emulate a small cluster on this machine.",
     {
-        "up": CommandEntry("provision.lab", "up", "Start a lab."),
-        "status": CommandEntry("provision.lab", "status", "Show a running lab."),
-        "exec": CommandEntry("provision.lab", "execute", "Run a command on a node."),
-        "ray": CommandEntry("provision.lab", "ray", "Start Ray on all nodes."),
-        "fault": CommandEntry("provision.lab", "fault", "Inject a fault into a node."),
-        "heal": CommandEntry("provision.lab", "heal", "Repair a node."),
-        "down": CommandEntry("provision.lab", "down", "Stop a lab and remove what it made."),
+        "up": Entry("provision.lab", "up", "Start a lab."),
+        "status": Entry("provision.lab", "status", "Show a running lab."),
+        "exec": Entry("provision.lab", "execute", "Run a command on a node."),
+        "ray": Entry("provision.lab", "ray", "Start Ray on all nodes."),
+        "fault": Entry("provision.lab", "fault", "Inject a fault into a node."),
+        "heal": Entry("provision.lab", "heal", "Repair a node."),
+        "down": Entry("provision.lab", "down", "Stop a lab and remove what it made."),
     },
 )
-SECTIONS: dict[str, dict[str, Family | CommandEntry]] = {
+SECTIONS: dict[str, dict[str, Family | Entry]] = {
     "Measure": {
         "measure": MEASURE,
-        "observe": CommandEntry(
-            "measure.observe", "observe", "Watch a command's use of this machine."
-        ),
-        "import": CommandEntry(
+        "observe": Entry("measure.observe", "observe", "Watch a command's use of this machine."),
+        "import": Entry(
             "measure.importing", "import_files", "Read results of fio, IOR and others."
         ),
     },
     "Model": {
-        "profile": CommandEntry(
-            "plan.profile", "profile", "Make a profile of offers from measurements."
-        ),
+        "profile": Entry("plan.profile", "profile", "Make a profile of offers from measurements."),
     },
     "Plan": {
         "catalog": CATALOG,
-        "plan": CommandEntry("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
-        "explore": CommandEntry(
-            "plan.explore", "explore", "Write a page that plans interactively."
-        ),
+        "plan": Entry("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
+        "explore": Entry("plan.explore", "explore", "Write a page that plans interactively."),
     },
     "Run": {"run": RUN, "simulate": SIMULATE},
     "Report": {
-        "report": CommandEntry("report", "report", "Analyse measurements or jobs; write a page."),
-        "study": CommandEntry(
-            "study.local", "study", "Measure, predict, sort and report in one go."
-        ),
+        "report": Entry("report", "report", "Analyse measurements or jobs; write a page."),
+        "study": Entry("study.local", "study", "Measure, predict, sort and report in one go."),
     },
     "Clusters": {
-        "launch": CommandEntry("provision.launch", "launch", "Rent a planned cluster."),
+        "launch": Entry("provision.launch", "launch", "Rent a planned cluster."),
         "cluster": CLUSTER,
         "lab": LAB,
     },
     "Data": {
-        "gensort": CommandEntry(
-            "data.gensort", "gensort", "Generate records of the sort benchmark."
-        ),
-        "valsort": CommandEntry("data.valsort", "valsort", "Check that records are sorted."),
-        "index": CommandEntry("data.index", "index", "Index data in chunks for run reduce."),
-        "split": CommandEntry("data.split", "split", "Split a file into parts of whole rows."),
+        "gensort": Entry("data.gensort", "gensort", "Generate records of the sort benchmark."),
+        "valsort": Entry("data.valsort", "valsort", "Check that records are sorted."),
+        "index": Entry("data.index", "index", "Index data in chunks for run reduce."),
+        "split": Entry("data.split", "split", "Split a file into parts of whole rows."),
     },
     "Setup": {
-        "doctor": CommandEntry("setup.doctor", "doctor", "Check what works on this machine."),
-        "completion": CommandEntry(
-            "setup.completion", "completion", "Print a shell completion script."
-        ),
+        "doctor": Entry("setup.doctor", "doctor", "Check what works on this machine."),
+        "completion": Entry("setup.completion", "completion", "Print a shell completion script."),
     },
 }
 """All commands, in the order in which they are used."""
@@ -168,8 +148,8 @@ class _Interrupted(Exception):
 class _Group(TyperGroup):
     """Commands that are imported when they are called, or when their own help is shown."""
 
-    places: ClassVar[Mapping[str, CommandEntry]]
-    sections: ClassVar[Mapping[str, Mapping[str, Family | CommandEntry]]]
+    places: ClassVar[Mapping[str, Entry]]
+    sections: ClassVar[Mapping[str, Mapping[str, Family | Entry]]]
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [name for entries in self.sections.values() for name in entries]
@@ -214,10 +194,10 @@ def _interrupts() -> Iterator[None]:
 
 
 def _typer(
-    kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | CommandEntry]]
+    kind: type[_Group], text: str, sections: Mapping[str, Mapping[str, Family | Entry]]
 ) -> typer.Typer:
     entries = {name: entry for each in sections.values() for name, entry in each.items()}
-    places = {name: entry for name, entry in entries.items() if isinstance(entry, CommandEntry)}
+    places = {name: entry for name, entry in entries.items() if isinstance(entry, Entry)}
     made = typer.Typer(
         cls=type(kind.__name__, (kind,), {"places": places, "sections": sections}),
         add_completion=False,

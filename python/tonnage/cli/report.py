@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -14,6 +13,7 @@ from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.inputs import load_all, load_clusters, measurement_files
 from tonnage.cli.options.types import Argument, Count, Json, Option
 from tonnage.cli.options.validate import refuse_suffix
+from tonnage.cli.output import print_result
 from tonnage.cli.output.run_comparison import comparison_lines
 from tonnage.cli.output.run_record import lost_lines
 
@@ -92,10 +92,7 @@ def report(
         page, record, lines = _report_run(runs[0], out)
     else:
         page, record, lines = _report_measurements(paths, price, catalog, seed, out)
-    if as_json:
-        print(json.dumps(record.to_json()))
-    else:
-        print("\n".join([*lines, f"Report: {page}"]))
+    print_result(record, [*lines, f"Report: {page}"], as_json)
 
 
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:

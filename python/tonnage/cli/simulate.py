@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -25,6 +24,7 @@ from tonnage.cli.options.types import (
     parse_measurable,
 )
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
+from tonnage.cli.output import print_result
 from tonnage.cli.output.simulation import simulation_lines
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def simulate_sort(
     )
     with usage_errors(SimulationError):
         result = run_scenario(scenario)
-    print(json.dumps(result.to_json()) if as_json else "\n".join(simulation_lines(result)))
+    print_result(result.to_json(), simulation_lines(result), as_json)
 
 
 class NodeCapacity(NamedTuple):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option, Size, number, parse_size, parse_usd
 from tonnage.cli.options.validate import refuse_suffix, refuse_unknown, usage_errors
+from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
@@ -135,17 +135,15 @@ def show(
     """
     from tonnage.catalog import CatalogError, catalogs_with, find_offer
     from tonnage.cli.options.planning import load_catalogs
-    from tonnage.cli.output.offers import offer_values, print_offer
+    from tonnage.cli.output.offers import offer_lines, offer_values
 
     with usage_errors(CatalogError):
         where, offer = find_offer(load_catalogs([] if catalog is None else [catalog]), name)
-    if as_json:
-        about = dataclasses.asdict(dataclasses.replace(where, offers=()))
-        del about["offers"]
-        print(json.dumps({"offer": offer_values(offer), "catalog": about}))
-        return
+    about = asdict(replace(where, offers=()))
+    del about["offers"]
     others = [each.name for each in catalogs_with(offer.type) if each.name != where.name]
-    print_offer(where, offer, others)
+    document = {"offer": offer_values(offer), "catalog": about}
+    print_result(document, offer_lines(where, offer, others), as_json)
 
 
 def diff(
@@ -159,15 +157,12 @@ def diff(
         tonnage catalog diff aws-us-east-1-2014 aws-us-east-1-2026
     """
     from tonnage.catalog import CatalogError, compare_catalogs, load_catalog
-    from tonnage.cli.output.offers import print_difference
+    from tonnage.cli.output.offers import difference_lines
 
     with usage_errors(CatalogError):
         found = compare_catalogs(load_catalog(before), load_catalog(after))
-    if as_json:
-        values = dataclasses.asdict(found)
-        print(json.dumps({_DIFFERENCE_KEYS.get(key, key): values[key] for key in values}))
-        return
-    print_difference(found)
+    values = {_DIFFERENCE_KEYS.get(key, key): each for key, each in asdict(found).items()}
+    print_result(values, difference_lines(found), as_json)
 
 
 def refresh(
@@ -208,16 +203,14 @@ def refresh(
         done = refresh_aws(path, region, connect(region, endpoint_url), now, _reporter())
     except RefreshError as error:
         raise core.RunError(str(error)) from None
-    if as_json:
-        print(json.dumps(dataclasses.asdict(done) | {"path": str(done.path)}))
-        return
     stored = "has prices" if done.objects_priced else "has no prices"
-    print(
+    line = (
         f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with a price on "
         f"demand, {formatting.count(done.spot_priced)} with a spot price. Of {done.volumes} kinds of "
         f"volumes {done.volumes_priced} have a price; S3 {stored}. Other prices are unknown; limits of "
         f"volumes come from {done.limits_from}. Catalog: {done.path}"
     )
+    print_result(asdict(done) | {"path": str(done.path)}, [line], as_json)
 
 
 def _reporter() -> Callable[[str, int], None]:

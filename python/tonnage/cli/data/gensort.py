@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.types import LARGEST, Argument, Count, Json, Switch, whole_number
+from tonnage.cli.output import print_result
 
 
 def gensort(
@@ -39,9 +39,6 @@ def gensort(
             skew=skew,
             on_progress=progress,
         )
-    if as_json:
-        print(json.dumps(done))
-    else:
-        print(
-            f"{done['records']} records, {done['bytes']} bytes, {formatting.seconds(done['seconds'])}"
-        )
+    seconds = formatting.seconds(done["seconds"])
+    line = f"{done['records']} records, {done['bytes']} bytes, {seconds}"
+    print_result(done, [line], as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +9,7 @@ from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
 from tonnage.cli.options.types import Argument, Json
+from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.run.reduce.index import Index
@@ -63,7 +63,7 @@ def index(
                 partial(_advance, progress, len(files)),
             )
         index_store.write_index(place, made, store)
-        print(json.dumps(_values(place, made)) if as_json else _line(place, made))
+        print_result(_values(place, made), [_line(place, made)], as_json)
 
 
 def _advance(progress: core.Progress, files: int, done: int, _: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import Dtype, InputFormat
 from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
 from tonnage.cli.options.types import Argument, Count, Json, Option
+from tonnage.cli.output import print_result
 from tonnage.run.storage.object_store import is_url
 
 MOST = 99_999
@@ -71,13 +71,16 @@ def split(
             progress(done)
 
         of, written = split_file(file, Path(output), count, sources, format, dtype, moved)
-    if as_json:
-        told = [{"name": each.name, "bytes": each.bytes, "rows": each.rows} for each in written]
-        found = {"input": file.name, "output": output, "bytes": file.bytes}
-        print(json.dumps(found | {"format": of.to_json(), "parts": told}))
-        return
+    values = {
+        "input": file.name,
+        "output": output,
+        "bytes": file.bytes,
+        "format": of.to_json(),
+        "parts": [{"name": each.name, "bytes": each.bytes, "rows": each.rows} for each in written],
+    }
     sizes = [each.bytes for each in written]
-    print(
+    line = (
         f"{output}: {formatting.several(len(written), 'part')}, of {formatting.size(min(sizes))} to "
         f"{formatting.size(max(sizes))}"
     )
+    print_result(values, [line], as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -11,6 +10,7 @@ from tonnage.base import core
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import StoreOptions, bytes_to_read, locations
 from tonnage.cli.options.types import Argument, Json, Key, RecordBytes, parse_layout
+from tonnage.cli.output import print_result
 
 
 def valsort(
@@ -43,16 +43,16 @@ def valsort(
         done = validate(
             [*read.paths, *read.urls], layout=layout, object_store=store.store, on_progress=progress
         )
-    if as_json:
-        print(json.dumps(done))
+    lines = [
+        f"Records: {done['records']}",
+        f"Checksum: {done['checksum']}",
+        f"Duplicate keys: {done['duplicate_keys']}",
+    ]
+    if done["unordered"]:
+        lines.append(f"First unordered record is record {done['first_unordered']}")
+        lines.append(f"NOT SORTED: {done['unordered']} unordered records")
     else:
-        print(f"Records: {done['records']}")
-        print(f"Checksum: {done['checksum']}")
-        print(f"Duplicate keys: {done['duplicate_keys']}")
-        if done["unordered"]:
-            print(f"First unordered record is record {done['first_unordered']}")
-            print(f"NOT SORTED: {done['unordered']} unordered records")
-        else:
-            print("SUCCESS: all records are in order")
+        lines.append("SUCCESS: all records are in order")
+    print_result(done, lines, as_json)
     if done["unordered"]:
         raise typer.Exit(1)

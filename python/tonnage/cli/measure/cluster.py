@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, Measurement, Metric
+from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_measurement import document, event_line, summary
-from tonnage.cli.output.trials import Details, metric_line, no_details, print_directory
+from tonnage.cli.output.trials import Details, metric_line, no_details, results_line
 
 if TYPE_CHECKING:
     from tonnage.measure.cluster.driver import MeasurementEvents
@@ -30,11 +30,8 @@ def measure_and_print(
 ) -> None:
     """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``."""
     (measurement,) = run_and_print(address, kind, measure, as_json, trial_line)
-    if as_json:
-        print(json.dumps(document(measurement, details)))
-    else:
-        print("\n".join([*summary(measurement, out, details), *more_lines(measurement)]))
-        print_directory(out)
+    lines = [*summary(measurement, out, details), *more_lines(measurement), results_line(out)]
+    print_result(document(measurement, details), lines, as_json)
     fail_if_missing(measurement)
 
 

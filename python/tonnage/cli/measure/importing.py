@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
+from tonnage.base.records import Metric
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.options.validate import usage_errors
+from tonnage.cli.output import print_result
 from tonnage.cli.output.trials import metric_line, scorecard_line
 
 
@@ -44,13 +45,14 @@ def import_files(
         if out:
             measurement.write(out / f"{measurement.id}.json")
     readings = [reading for measurement in found for reading in measurement.readings]
-    if as_json:
-        print(json.dumps({"measurements": [to_builtins(each) for each in readings]}))
-        return
-    for each in readings:
-        tool = f"{each.source.tool} {each.source.version or ''}".strip()
-        block = f" of {each.block_bytes} bytes" if each.block_bytes else ""
-        depth = f" x{each.concurrency}" if each.concurrency else ""
-        print(f"{tool} {each.operation}{block}{depth}: {metric_line(each)}")
+    lines = [_line(each) for each in readings]
     for file, measurement in zip(files, found, strict=True):
-        print(f"{file}: {scorecard_line(measurement)}")
+        lines.append(f"{file}: {scorecard_line(measurement)}")
+    print_result({"measurements": [to_builtins(each) for each in readings]}, lines, as_json)
+
+
+def _line(reading: Metric) -> str:
+    tool = f"{reading.source.tool} {reading.source.version or ''}".strip()
+    block = f" of {reading.block_bytes} bytes" if reading.block_bytes else ""
+    depth = f" x{reading.concurrency}" if reading.concurrency else ""
+    return f"{tool} {reading.operation}{block}{depth}: {metric_line(reading)}"

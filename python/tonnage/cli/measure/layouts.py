@@ -15,16 +15,9 @@ from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import ResultOptions, Seed, TrialSeconds, TrialSize
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.types import (
-    Argument,
-    Count,
-    Memory,
-    Option,
-    Size,
-    Switch,
-)
+from tonnage.cli.options.types import Argument, Count, Memory, Option, Size, Switch
 from tonnage.cli.options.validate import refuse_files, refuse_unknown
-from tonnage.cli.output.trials import print_directory, summary
+from tonnage.cli.output.trials import results_line, summary
 from tonnage.model.analysis.cpu_cost import layout_costs
 
 
@@ -121,8 +114,7 @@ def measure_layouts(
     if results.as_json:
         print(json.dumps(_as_json(done)))
     elif done:
-        print("\n".join(_lines(done)))
-        print_directory(out)
+        print("\n".join([*_lines(done), results_line(out)]))
     else:
         print("No device was given; leftovers of a killed command are removed.")
 

@@ -26,7 +26,7 @@ from tonnage.cli.options.planning import CatalogNames, job_from, load_catalogs
 from tonnage.cli.options.types import Memory, Option, Size
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cli.output.screening import ScreenedJob, print_screening
-from tonnage.cli.output.trials import print_directory
+from tonnage.cli.output.trials import results_line
 
 if TYPE_CHECKING:
     from tonnage.cluster.ray_adapter import Cluster, Machine
@@ -124,7 +124,7 @@ def measure_screen(
         of_disks, of_network[0] if of_network else None, out, screened_job, options.as_json
     )
     if not options.as_json:
-        print_directory(out)
+        print(results_line(out))
     fail_if_missing(of_disks, *of_network)
 
 

@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.types import (
-    LARGEST,
-    Argument,
-    Count,
-    Option,
-    Size,
-    Switch,
-    number,
-)
+from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Switch, number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
 if TYPE_CHECKING:

@@ -1,1 +1,16 @@
-"""What commands print."""
+"""What commands print: one JSON document with ``--json``, otherwise lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from tonnage.base.records.base import Record
+
+
+def print_result(document: Record | Any, lines: Iterable[str], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(document.to_json() if isinstance(document, Record) else document))
+    else:
+        print("\n".join(lines))

@@ -109,27 +109,24 @@ def print_offers(
     print(summary)
 
 
-def print_difference(found: Difference) -> None:
+def difference_lines(found: Difference) -> Iterator[str]:
     longest = max((len(each.type) for each in (*found.costlier, *found.cheaper)), default=0)
     for each in (*found.costlier, *found.cheaper):
         change, sign = ("costlier", "+") if each.by_share > 0 else ("cheaper", "")
         was, now = formatting.usd(each.before_usd_per_hour), formatting.usd(each.after_usd_per_hour)
-        print(
+        yield (
             f"{change:<8}  {each.type:<{longest}}  {was} -> {now} an hour "
             f"({sign}{formatting.percent(each.by_share)})"
         )
-    for changed in found.changed:
-        if changed.others:
-            print(f"changed  {changed.type}  {formatting.listing(changed.others)}")
-    for label, types in (("new", found.new), ("gone", found.gone)):
-        for name in types:
-            print(f"{label}  {name}")
-    others = sum(bool(each.others) for each in found.changed)
+    others = [each for each in found.changed if each.others]
+    yield from (f"changed  {each.type}  {formatting.listing(each.others)}" for each in others)
+    yield from (f"new  {name}" for name in found.new)
+    yield from (f"gone  {name}" for name in found.gone)
     half = sum(bool(each.known_in_one) for each in found.changed)
-    print(
+    yield (
         f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
         f"{formatting.count(len(found.gone))} gone, {formatting.count(len(found.costlier))} costlier, "
-        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(others)} with other "
+        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(len(others))} with other "
         f"changes. {formatting.count(half)} have a figure that only one catalog knows."
     )
 
@@ -154,24 +151,24 @@ def _line(offer: Offer) -> list[str]:
     ]
 
 
-def print_offer(where: Catalog, offer: Offer, elsewhere: list[str]) -> None:
-    """Prints everything known about an offer; on a terminal long lines are folded.
+def offer_lines(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[str]:
+    """Everything known about an offer; on a terminal long lines are folded.
 
     ``elsewhere`` names other catalogs that have the type.
     """
     width = _terminal_width()
     for label, said in _description(where, offer, elsewhere):
         line = f"{label + ':':<{LABEL}}{said}"
-        if width is not None:
-            folded = textwrap.wrap(
+        if width is None:
+            yield line
+        else:
+            yield from textwrap.wrap(
                 line,
                 max(width, 2 * LABEL),
                 subsequent_indent=" " * LABEL,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            line = "\n".join(folded)
-        print(line)
 
 
 def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from tonnage.base import formatting
 from tonnage.base.records import ClusterMeasurement
 from tonnage.base.records.network_rounds import NET, RECEIVE, SEND
+from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_measurement import document, network_lines, summary
 from tonnage.cli.output.trials import Details, disk_details
 
@@ -44,22 +44,20 @@ def print_screening(
 
     result = screen(disks, network)
     gain, gain_lines = _gain(disks, network, result, job) if job else ({}, [])
-    if as_json:
-        values = {
-            "disk": document(disks, disk_details),
-            "net": document(network) if network else None,
-            "suspects": [dataclasses.asdict(each) for each in result.suspects],
-            "decommission": result.decommission,
-            "not_judged": result.not_judged,
-        }
-        print(json.dumps(values | gain))
-        return
-    print("\n".join(summary(disks, out / DISK, disk_details)))
+    values = {
+        "disk": document(disks, disk_details),
+        "net": document(network) if network else None,
+        "suspects": [dataclasses.asdict(each) for each in result.suspects],
+        "decommission": result.decommission,
+        "not_judged": result.not_judged,
+    }
+    lines = summary(disks, out / DISK, disk_details)
     if network:
-        print("\n".join([*summary(network, out / NET), *network_lines(network)]))
+        lines += [*summary(network, out / NET), *network_lines(network)]
     else:
-        print("The network was not tested: that needs two nodes.")
-    print("\n".join([*_suspect_lines(result), *gain_lines]))
+        lines.append("The network was not tested: that needs two nodes.")
+    lines += [*_suspect_lines(result), *gain_lines]
+    print_result(values | gain, lines, as_json)
 
 
 def _suspect_lines(result: ScreeningResult) -> list[str]:

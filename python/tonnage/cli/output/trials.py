@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from tonnage.base import formatting
 from tonnage.base.credibility import NOT_PROVED
 from tonnage.base.records import Measurement, Metric, Summary, Trial
+from tonnage.cli.output import print_result
 from tonnage.model.study_findings import disk_warnings, short_trial_warnings
 
 Details = tuple[dict[str, Any], list[str]]
@@ -63,15 +63,12 @@ def print_trials(
                 print(f"{each.name}: {trial_line(each.reading)}", flush=True)
             continue
         values, lines = details(each)
-        if as_json:
-            print(json.dumps(each.to_json() | values))
-            continue
-        print("\n".join(summary(each) + lines))
-        print_directory(out)
+        lines = [*summary(each), *lines, results_line(out)]
+        print_result(each.to_json() | values, lines, as_json)
 
 
-def print_directory(out: Path) -> None:
-    print(f"Results: {out}. For a page: tonnage report {out}")
+def results_line(out: Path) -> str:
+    return f"Results: {out}. For a page: tonnage report {out}"
 
 
 def summary(measurement: Measurement) -> list[str]:

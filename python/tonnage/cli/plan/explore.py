@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,7 @@ from tonnage.cli.options.planning import (
 )
 from tonnage.cli.options.types import Json, Option
 from tonnage.cli.options.validate import refuse_suffix
+from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
@@ -59,21 +59,20 @@ def explore(
         flags += [part for name in sources.catalog or () for part in ("--catalog", name)]
         flags += [part for name in sources.profile or () for part in ("--profile", name)]
         page = write_explorer(data, job, flags, out)
-    if as_json:
-        values = {
-            "page": str(page),
-            "bytes": page.stat().st_size,
-            "job": job,
-            "catalogs": [each.name for each in catalogs],
-            "profiles": list(profiles.names),
-            "machines": data.offers,
-        }
-        print(json.dumps(values))
-        return
-    print(
-        f"{formatting.several(data.offers, 'offer')} to plan with, from "
-        f"{formatting.listing(each.name for each in catalogs)}.\nPage: {page}"
-    )
+    values = {
+        "page": str(page),
+        "bytes": page.stat().st_size,
+        "job": job,
+        "catalogs": [each.name for each in catalogs],
+        "profiles": list(profiles.names),
+        "machines": data.offers,
+    }
+    names = formatting.listing(each.name for each in catalogs)
+    lines = [
+        f"{formatting.several(data.offers, 'offer')} to plan with, from {names}.",
+        f"Page: {page}",
+    ]
+    print_result(values, lines, as_json)
 
 
 def _jobs(name: str, given: dict[str, Any]) -> dict[str, Job]:

@@ -18,17 +18,9 @@ from tonnage.cli.options.planning import (
     load_profiles,
     require_offer,
 )
-from tonnage.cli.options.types import (
-    Count,
-    Json,
-    Option,
-    Size,
-    Switch,
-    Time,
-    number,
-    parse_usd,
-)
+from tonnage.cli.options.types import Count, Json, Option, Size, Switch, Time, number, parse_usd
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
+from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import (
     MOST_NODES,
     explanation_lines,
@@ -205,11 +197,7 @@ def plan(
             offer = require_offer("--explain", catalogs, explain)
             of_provider = [each for each in catalogs if each.provider == offer.provider]
             explanation = explain_offer(request, of_provider, profiles, offer.type)
-            print(
-                json.dumps(explanation.to_json())
-                if as_json
-                else "\n".join(explanation_lines(explanation))
-            )
+            print_result(explanation, explanation_lines(explanation), as_json)
             return
         made = make_plan(request, catalogs, profiles)
     if survey:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from tonnage.base import core, formatting
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.options.validate import usage_errors
+from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
@@ -40,13 +40,9 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
     with _aws_errors():
         ec2, name, record, _ = _find(which, region)
         found = launch_statuses(ec2, name, record)
-    if as_json:
-        print(json.dumps([dataclasses.asdict(each) for each in found]))
-        return
-    for each in found:
-        print("\n".join(_lines(each, which)))
-    if not found:
-        print(f"Nothing is rented in {ec2.region}.")
+    lines = [line for each in found for line in _lines(each, which)]
+    nothing = [f"Nothing is rented in {ec2.region}."]
+    print_result([dataclasses.asdict(each) for each in found], lines or nothing, as_json)
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
@@ -90,13 +86,11 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
 def _show_down(
     name: str | None, cost: float | None, as_json: bool, region: str, *, was: bool = False
 ) -> None:
-    if as_json:
-        print(json.dumps({"name": name, "cost_usd": cost, "was_standing": was}))
-    elif name is None:
-        print(f"Nothing is rented in {region}.")
-    else:
-        costs = "its cost is unknown" if cost is None else f"it has cost {formatting.cents(cost)}"
-        print(f"{name} {'is down' if was else 'was down'}: {costs}.")
+    costs = "its cost is unknown" if cost is None else f"it has cost {formatting.cents(cost)}"
+    line = f"{name} {'is down' if was else 'was down'}: {costs}."
+    if name is None:
+        line = f"Nothing is rented in {region}."
+    print_result({"name": name, "cost_usd": cost, "was_standing": was}, [line], as_json)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.types import Argument, Json, Option, number
+from tonnage.cli.output import print_result
 
 STARTING_RAY = "starting Ray on nodes"
 
@@ -91,11 +91,8 @@ def ray(name: Lab = None, as_json: Json = False) -> None:
 
     with core.Progress(STARTING_RAY) as progress:
         record = lab.start_ray(name, progress)
-    if as_json:
-        found = {"address": record.ray_address, "head": lab.describe(record)["nodes"][0]["node"]}
-        print(json.dumps(found))
-    else:
-        print(record.ray_address)
+    found = {"address": record.ray_address, "head": lab.describe(record)["nodes"][0]["node"]}
+    print_result(found, [str(record.ray_address)], as_json)
 
 
 def fault(
@@ -145,27 +142,23 @@ def down(name: Lab = None, as_json: Json = False) -> None:
     from tonnage.provision import lab
 
     undone = lab.down(name)
-    if as_json:
-        print(json.dumps({"name": undone}))
-    else:
-        print(f"Lab {undone} is down." if undone else "No lab was up.")
+    line = f"Lab {undone} is down." if undone else "No lab was up."
+    print_result({"name": undone}, [line], as_json)
 
 
 def _show(told: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(told))
-        return
     ray_at = f", Ray at {told['ray_address']}" if told["ray_address"] else ""
-    print(f"Lab {told['name']} is up{ray_at}; its catalog: {told['catalog']}")
-    for node in told["nodes"]:
-        print("\n".join(_node(node)))
-    for note in told["notes"]:
-        print(f"Note: {note}")
+    lines = [
+        f"Lab {told['name']} is up{ray_at}; its catalog: {told['catalog']}",
+        *(line for node in told["nodes"] for line in _node(node)),
+        *(f"Note: {note}" for note in told["notes"]),
+    ]
+    print_result(told, lines, as_json)
 
 
 def _show_node(told: dict[str, Any], name: str, as_json: bool) -> None:
     [node] = [each for each in told["nodes"] if each["node"] == name]
-    print(json.dumps(node) if as_json else "\n".join(_node(node)))
+    print_result(node, _node(node), as_json)
 
 
 def _processes(number: int) -> str:

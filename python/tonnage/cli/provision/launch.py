@@ -16,15 +16,7 @@ from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.plan_file import select_candidate
-from tonnage.cli.options.types import (
-    Argument,
-    Count,
-    Json,
-    Option,
-    Switch,
-    Time,
-    parse_usd,
-)
+from tonnage.cli.options.types import Argument, Count, Json, Option, Switch, Time, parse_usd
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_non_empty,

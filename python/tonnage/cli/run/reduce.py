@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,15 +19,11 @@ from tonnage.cli.options.cluster import (
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.inputs import load_all, measurement_files
-from tonnage.cli.options.object_store import (
-    EndpointUrl,
-    Locations,
-    locations,
-    refuse_endpoint,
-)
+from tonnage.cli.options.object_store import EndpointUrl, Locations, locations, refuse_endpoint
 from tonnage.cli.options.plan_file import SelectedPlan, selected_plan
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, whole_number
 from tonnage.cli.options.validate import refuse_unknown
+from tonnage.cli.output import print_result
 from tonnage.cli.output.reduction import reduction_lines
 from tonnage.cli.run.cluster import print_plan_notes, resumable
 from tonnage.cli.run.reductions import (
@@ -145,12 +140,8 @@ def run_reduce(
 
         record = compare_reduction(record, selected.plan, selected.candidate)
         record.write(Path(cluster.job_dir) / RECORD)
-    if as_json:
-        print(json.dumps(record.to_json()))
-        return
-    print("\n".join(reduction_lines(record)))
-    if cluster:
-        print(f"Results: {cluster.job_dir}")
+    results = [f"Results: {cluster.job_dir}"] if cluster else []
+    print_result(record, [*reduction_lines(record), *results], as_json)
 
 
 def _measured_requests(

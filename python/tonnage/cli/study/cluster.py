@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from tonnage.base import core
-from tonnage.base.records.cluster_study import STEPS
+from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.planning import CatalogNames
 from tonnage.cli.options.types import Option, Time
 from tonnage.cli.options.validate import refuse_files, refuse_without
+from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_study import study_lines
 from tonnage.cli.output.next_steps import from_cluster_study
 
@@ -73,7 +73,7 @@ def study_on_cluster(
         raise core.UsageError("--dir: a directory is given twice: give each once")
     refuse_files("--output", [out] if out else [])
     refuse_without_ray()
-    from tonnage.study.cluster import CALIBRATED, ClusterStudySettings, study_cluster
+    from tonnage.study.cluster import ClusterStudySettings, study_cluster
 
     where = out or new_directory("tonnage-study")
     assert options.cluster is not None
@@ -96,12 +96,15 @@ def study_on_cluster(
         raise
     except core.RunError as error:
         raise core.RunError(f"{error}; {how}") from error
-    if as_json:
-        print(json.dumps(done.to_json()))
-        return
-    print("\n".join(study_lines(done)))
+    print_result(done, _lines(done, where, options.catalog or []), as_json)
+
+
+def _lines(done: ClusterStudy, where: Path, catalogs: list[str]) -> Iterator[str]:
+    from tonnage.study.cluster import CALIBRATED
+
+    yield from study_lines(done)
     if done.report:
-        print("\n".join(from_cluster_study(where, CALIBRATED, options.catalog or [])))
+        yield from from_cluster_study(where, CALIBRATED, catalogs)
     else:
-        left = STEPS[len(done.steps) :]
-        print(f"Left: {', '.join(left)}. The same command with --output {where} continues.")
+        left = ", ".join(STEPS[len(done.steps) :])
+        yield f"Left: {left}. The same command with --output {where} continues."

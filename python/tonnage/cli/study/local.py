@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from tonnage.cli.options.validate import (
     refuse_repeated,
     refuse_unknown,
 )
+from tonnage.cli.output import print_result
 from tonnage.cli.study.cluster import DURABILITIES, ClusterStudyOptions, study_on_cluster
 
 DATA_BYTES = 4_000_000_000
@@ -90,10 +91,5 @@ def _study_here(
         out=where,
     )
     done = run_study(settings, command_line())
-    if as_json:
-        print(json.dumps(done.to_json()))
-        return
-    for line in (*done.findings, *done.warnings):
-        print(line)
-    print(f"Report: {done.report}")
-    print("\n".join(from_study(where)))
+    lines = [*done.findings, *done.warnings, f"Report: {done.report}"]
+    print_result(done, itertools.chain(lines, from_study(where)), as_json)
