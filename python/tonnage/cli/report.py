@@ -155,7 +155,6 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
 
 
 def _reductions_at(path: Path) -> list[Path]:
-    """Records of reductions: a file itself, or the files of a directory."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     return [each for each in files if each.is_file() and has_schema(each, ReductionRecord)]
 

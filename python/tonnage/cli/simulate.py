@@ -187,8 +187,6 @@ def simulate_sort(
 
 
 class NodeCapacity(NamedTuple):
-    """What a node carries: measured, as a share of advertised figures, and its offer."""
-
     capacity: OfferCapacity
     shares: OfferCapacity
     offer: Offer | None
@@ -230,13 +228,11 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
 
 
 def _devices(offer: Offer | None) -> int:
-    """The number of an offer's local disks, at least one."""
     disks = (offer.disks or ()) if offer else ()
     return max(sum(each.count or 1 for each in disks), 1)
 
 
 def _advertised(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
-    """Advertised figures, with the number of cores."""
     from tonnage.plan.machines import sustained_network
 
     network = sustained_network(offer) if offer else None

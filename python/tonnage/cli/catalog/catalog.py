@@ -214,7 +214,6 @@ def refresh(
 
 
 def _reporter() -> Callable[[str, int], None]:
-    """Reports the progress of a refresh on standard error, periodically."""
     due = time.monotonic() + FIRST_AFTER_SECONDS
 
     def report(what: str, count: int) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.chunks import ChunkOptions
-from tonnage.cli.options.object_store import EndpointUrl, locations, refuse_endpoint
-from tonnage.cli.options.types import Argument, Json
+from tonnage.cli.options.object_store import EndpointUrl, Inputs, locations, refuse_endpoint
+from tonnage.cli.options.types import Json
 from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 def index(
     *,
-    inputs: Annotated[
-        list[str],
-        Argument(
-            "INPUT...",
-            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
-        ),
-    ],
+    inputs: Inputs,
     chunks: ChunkOptions,
     endpoint: EndpointUrl = None,
     as_json: Json = False,

@@ -42,7 +42,6 @@ def run_and_print(
     as_json: bool,
     trial_line: Callable[[Metric], str] = metric_line,
 ) -> list[ClusterMeasurement]:
-    """Measures, and prints each trial and each node when it is done; returns the measurements."""
     from tonnage.cluster.progress import ClusterProgress
     from tonnage.cluster.ray_adapter import connect
 

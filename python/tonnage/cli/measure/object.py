@@ -157,7 +157,6 @@ def _knees(measurement: Measurement) -> Details:
 
 
 def _trial_line(metric: Metric) -> str:
-    """A trial's metric, with what requests to a store have besides."""
     parts = [metric_line(metric)]
     first = metric.details["first_byte_seconds"].get("p50")
     if first is not None:

@@ -192,8 +192,6 @@ def on_node(directory: Path, node: str | None) -> Path:
 
 
 def work_in(directory: Path, measure: Measure, settings: Any) -> Work:
-    """Measures in one directory, with settings that may differ from node to node."""
-
     def work(node: str | None) -> Measure:
         of_node = settings if node is None else settings.for_node(node)
         return functools.partial(measure, on_node(directory, node), settings=of_node)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from tonnage.base import core
 from tonnage.cli.options.extras import refuse_missing_extra
+from tonnage.cli.options.groups import flags_and_values
 from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cluster.config import PATIENCE_SECONDS
@@ -84,8 +84,7 @@ class JobOptions:
 
     def refuse_without_cluster(self) -> None:
         if self.cluster is None:
-            names = [field.name for field in dataclasses.fields(self)]
-            refuse_without("--cluster", {_flag(name): getattr(self, name) for name in names})
+            refuse_without("--cluster", flags_and_values(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +111,3 @@ def refuse_node_in_urls(urls: list[str]) -> None:
             raise core.UsageError(
                 f"{url}: a URL is the same for all nodes: write it without {NODE}"
             )
-
-
-def _flag(name: str) -> Any:
-    return f"--{name.replace('_', '-')}"

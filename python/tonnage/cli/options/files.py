@@ -20,7 +20,6 @@ def files_in(path: Path) -> list[Path]:
 
 
 def bytes_in(paths: Iterable[Path]) -> int:
-    """Bytes to read, for progress only."""
     files = [file for path in paths for file in files_in(path)]
     return sum(file.stat().st_size for file in files if file.is_file())
 

@@ -18,6 +18,14 @@ def default(text: str) -> Any:
     return text
 
 
+def flags_and_values(group: Any) -> dict[str, Any]:
+    """The flags of a group's options, and their values."""
+    return {
+        f"--{field.name.replace('_', '-')}": getattr(group, field.name)
+        for field in dataclasses.fields(group)
+    }
+
+
 def flattened(command: Callable[..., None]) -> Callable[..., None]:
     """The command with each group of options replaced by its options."""
     hints = get_type_hints(command, include_extras=True)

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from tonnage.base import core
 from tonnage.cli.options.files import bytes_in
-from tonnage.cli.options.types import Count, Option
+from tonnage.cli.options.types import Argument, Count, Option
 from tonnage.run.storage.object_store import is_url, parse_url
 
 if TYPE_CHECKING:
     from tonnage.run.storage.object_store import ObjectStoreOptions
 
+Inputs = Annotated[
+    list[str],
+    Argument(
+        "INPUT...",
+        "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
+    ),
+]
 EndpointUrl = Annotated[
     str | None,
     Option(
@@ -59,7 +66,6 @@ def locations(given: Iterable[str]) -> Locations:
 
 
 def bytes_to_read(inputs: Locations, store: ObjectStoreOptions) -> int:
-    """Bytes of files and objects, for progress only."""
     from tonnage.run.storage.object_store import find_objects
 
     objects = find_objects(inputs.urls, store) if inputs.urls else []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
+from tonnage.cli.options.groups import flags_and_values
 from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Switch, number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
@@ -79,10 +80,7 @@ class JobDescription:
 
     @property
     def given_flags(self) -> dict[str, Any]:
-        values = {
-            f"--{field.name.replace('_', '-')}": getattr(self, field.name)
-            for field in dataclasses.fields(self)
-        }
+        values = flags_and_values(self)
         return {flag: value for flag, value in values.items() if value is not None}
 
 
@@ -100,7 +98,6 @@ class PlanSources:
 
 
 def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> list[Catalog]:
-    """The catalogs of these names, or each provider's newest; of these providers."""
     from tonnage.catalog import CatalogError, load_catalog, newest_catalogs
 
     with usage_errors(CatalogError, prefix="--catalog: "):
@@ -136,7 +133,6 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
 
 
 def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
-    """The offer ``TYPE`` or ``PROVIDER/TYPE``; refused if no catalog has it."""
     from tonnage.catalog import CatalogError, find_offer
 
     with usage_errors(CatalogError, prefix=f"{flag}: ", hint="; or give its --catalog"):

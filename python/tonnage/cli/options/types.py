@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,7 +41,6 @@ def parse_memory(text: str) -> int:
 
 
 def parse_measurable(text: str) -> int:
-    """A size of data that takes long enough to measure."""
     size = parse_size(text)
     if size < LEAST_MEASURABLE:
         raise typer.BadParameter(f"{text!r}: give at least 1MB, less cannot be measured")
@@ -146,24 +146,20 @@ def Option(
 def Size(
     text: str, parser: Callable[[str], int] = parse_size, flag: str | None = None
 ) -> OptionInfo:
-    """An option whose value is a size in bytes."""
     return Option("SIZE", text, parser, flag)
 
 
 def Time(
     text: str, parser: Callable[[str], float] = parse_duration, flag: str | None = None
 ) -> OptionInfo:
-    """An option whose value is a time in seconds."""
     return Option("TIME", text, parser, flag)
 
 
 def Count(text: str, least: int, most: int) -> OptionInfo:
-    """An option whose value is a whole number within these bounds."""
     return Option("N", text, whole_number(least, most))
 
 
 def Switch(flags: str, text: str) -> OptionInfo:
-    """An option without a value."""
     option: OptionInfo = typer.Option(flags, help=text)
     return option
 
@@ -174,6 +170,9 @@ def Argument(metavar: str, text: str, parser: Callable[[str], Any] | None = None
 
 
 Json = Annotated[bool, Switch("--json", "Print one JSON document and nothing else.")]
+Scratch = Annotated[
+    list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
+]
 Memory = Annotated[int, Size("Memory for all buffers and indexes.", parse_memory)]
 RecordBytes = Annotated[int, Count("Length of a record in bytes.", 1, LARGEST)]
 Key = Annotated[str, Option("OFFSET:LENGTH", "Position of the key in a record, in bytes.")]

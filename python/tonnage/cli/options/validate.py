@@ -29,7 +29,6 @@ def refuse_without(needed: str, given: Mapping[str, Any]) -> None:
 
 
 def refuse_unknown(flag: str, values: Iterable[str | None], known: Iterable[str]) -> None:
-    """Refuses values that are not among the known ones; ``None`` was not given."""
     names = list(known)
     for value in values:
         if value is not None and value not in names:
@@ -114,7 +113,6 @@ def refuse_non_empty(flag: str, directories: list[Path]) -> None:
 
 
 def refuse_repeated(flag: str, directories: Iterable[Path]) -> None:
-    """Refuses a directory that is given twice, under whatever names."""
     known: set[Path] = set()
     for directory in directories:
         if directory.resolve() in known:

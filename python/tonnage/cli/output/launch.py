@@ -60,7 +60,6 @@ def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> 
 
 
 def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) -> list[str]:
-    """How to use a ready cluster, what it costs, and how to end it."""
     order = request.order
     hourly = record.tariff.machine_usd_per_hour + record.tariff.volumes_usd_per_hour
     nodes = record.rented

@@ -29,7 +29,6 @@ def program() -> str:
 
 
 def from_study(out: Path) -> Iterator[str]:
-    """Lines that follow a study of one machine."""
     profiles = [BUILT_IN, str(out)]  # The first has networks, which a study does not measure.
     if is_known(profiles):
         given = [each for name in profiles for each in ("--profile", name)]
@@ -44,7 +43,6 @@ def from_study(out: Path) -> Iterator[str]:
 
 
 def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
-    """Lines that follow a study of a cluster."""
     profile = str(out / calibrated)
     given = [part for name in catalogs for part in ("--catalog", name)]
     if is_known([profile], catalogs):

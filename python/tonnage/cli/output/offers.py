@@ -282,7 +282,6 @@ def _volume(kind: VolumeKind) -> str:
 
 
 def _bursts(kind: VolumeKind) -> Iterator[str]:
-    """Bursts of a kind of volume, and the credit of its full bucket."""
     each, faster = kind.operations, kind.throughput
     if each.burst is not None:
         credit = _or_unknown(each.credit, lambda value: f"{value:,.0f}")

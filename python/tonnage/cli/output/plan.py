@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
@@ -28,7 +28,7 @@ def print_plan(plan: Plan, every: bool) -> None:
 
     console = Console(width=None if Console().is_terminal else 140)
     shown = plan.candidates if every else plan.candidates[:BEST]
-    console.print(_table(shown))
+    console.print(_candidates(shown))
     best = plan.candidates[0]
     lines = [f"What limits {best.offer}: {_limits(best.phases)}."]
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
@@ -67,7 +67,6 @@ def _limits(phases: Sequence[PlannedPhase]) -> str:
 
 
 def why_no_candidate(plan: Plan) -> str:
-    """Why there is no candidate, and which one misses the limits least."""
     if plan.nearest is None:
         reasons = Counter(each.why for each in plan.excluded)
         why, count = (reasons.most_common(1) or [("no offer matches", 0)])[0]
@@ -110,23 +109,20 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         print(f"Nothing to measure: no unmeasured offer could still win{within}.")
         return
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=None, header_style="bold")
-    for name in ("offer", "layout", "nodes", "required", "chance", "to measure"):
-        table.add_column(name, justify="left" if name in ("offer", "layout") else "right")
-    for row in rows:
-        table.add_row(
+    right = ("nodes", "required", "chance", "to measure")
+    cells = [
+        [
             row["offer"],
             row["layout"],
             str(row["nodes"]),
-            formatting.rate(row["least_bytes_per_second"])
-            if row["least_bytes_per_second"]
-            else "any",
+            formatting.rate(least) if (least := row["least_bytes_per_second"]) else "any",
             formatting.percent(row["chance"]),
             usd(row["usd_to_measure"]),
-        )
-    Console(width=120).print(table)
+        ]
+        for row in rows
+    ]
+    Console(width=120).print(_table(["offer", "layout", *right], right, cells))
     total = sum(row["usd_to_measure"] for row in rows)
     print(
         f"{formatting.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}."
@@ -141,7 +137,6 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
 
 
 def explanation_lines(explanation: Explanation) -> list[str]:
-    """The arithmetic of a candidate, term by term."""
     best = explanation.candidate
     lines = [
         f"{_named(best)}, {formatting.size(explanation.bytes)}",
@@ -179,7 +174,6 @@ def explanation_lines(explanation: Explanation) -> list[str]:
 
 
 def _named(candidate: Candidate) -> str:
-    """A candidate in a few words: nodes, offer, layout."""
     placed = ", placed" if candidate.placement else ""
     return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
 
@@ -196,32 +190,36 @@ def _rate(resource: str, value: float) -> str:
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
 
 
-def _table(candidates: Iterable[Candidate]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    candidates = list(candidates)
+def _candidates(candidates: Sequence[Candidate]) -> Table:
     columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
-    in_time = any(each.deadline_probability is not None for each in candidates)
-    if in_time:
-        columns.append("in time")
-    for name in columns:
-        table.add_column(name, justify="right" if name in ("", "nodes", "in time") else "left")
-    for number, each in enumerate(candidates, start=1):
-        longest = max(each.phases, key=lambda phase: phase.seconds)
-        row = [
+    rows = [
+        [
             str(number),
             each.offer + (" (placed)" if each.placement else ""),
             each.layout,
             str(each.nodes),
-            longest.bottleneck,
+            max(each.phases, key=lambda phase: phase.seconds).bottleneck,
             _seconds_range(each.seconds),
             _usd_range(each.cost_usd),
             each.evidence,
         ]
-        if in_time:
+        for number, each in enumerate(candidates, start=1)
+    ]
+    if any(each.deadline_probability is not None for each in candidates):
+        columns.append("in time")
+        for row, each in zip(rows, candidates, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))
+    return _table(columns, ("", "nodes", "in time"), rows)
+
+
+def _table(columns: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left")
+    for row in rows:
         table.add_row(*map(escape, row))
     return table
 

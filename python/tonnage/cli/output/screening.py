@@ -38,7 +38,6 @@ def print_screening(
     job: ScreenedJob | None,
     as_json: bool,
 ) -> None:
-    """Prints what was measured into ``out``, the suspects, and what the job would gain."""
     from tonnage.measure.cluster.screening import DISK
     from tonnage.model.outlier_nodes import screen
 

@@ -111,7 +111,6 @@ def _modes(measurement: Measurement, figure: Summary) -> str:
 
 
 def _precision(figure: Summary) -> str:
-    """The median's confidence interval, and how many trials a narrower one needs."""
     if figure.wanted_share is None:
         return ""
     wanted, missing = f"{100 * figure.wanted_share:g} %", figure.still_needed

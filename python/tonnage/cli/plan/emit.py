@@ -43,7 +43,6 @@ class EmitOptions:
     ] = None
 
     def refuse(self, others: Mapping[str, object]) -> None:
-        """Refuses flags that have no effect, or that print something else."""
         from tonnage.provision.export import EXPORTERS
 
         if self.emit is None:
@@ -93,7 +92,6 @@ def emit_candidate(
 
 
 def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
-    """A candidate's offer, in its catalog."""
     for offer in catalog.offers:
         if offer.type == chosen.offer:
             return offer
@@ -101,7 +99,6 @@ def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
 
 
 def document_text(kind: str, document: dict[str, Any]) -> str:
-    """A document as text, in its own order, with scripts line by line."""
     if kind not in YAML:
         return json.dumps(document, indent=1) + "\n"
     import yaml

@@ -76,7 +76,6 @@ def explore(
 
 
 def _jobs(name: str, given: dict[str, Any]) -> dict[str, Job]:
-    """The job with each durability that it can have."""
     from tonnage.base.records.durability import DURABILITIES
 
     if "--durability" in FLAGS_OF_JOB.get(name, ()) and not given.get("--objects"):

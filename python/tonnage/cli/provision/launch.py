@@ -60,7 +60,6 @@ class AccountOptions:
 
     @property
     def account(self) -> Account:
-        """For the launch; what was not given stays a placeholder."""
         from tonnage.provision.aws.requests import Account
 
         refuse_bad_range(self.ssh_from)

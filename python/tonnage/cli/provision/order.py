@@ -31,7 +31,6 @@ def order_from_plan(
     lifetime_seconds: float,
     catalog: str | None,
 ) -> LaunchOrder:
-    """The order for a plan's candidate."""
     from tonnage.provision import cost
     from tonnage.provision.aws.requests import LaunchOrder
     from tonnage.provision.aws.teardown import now
@@ -76,7 +75,6 @@ def refuse_missing_account(order: LaunchOrder) -> None:
 
 
 def most_usd(order: LaunchOrder) -> float:
-    """The highest cost, over the whole lifetime."""
     from tonnage.provision.aws.teardown import now
     from tonnage.provision.cost import node_usd
 

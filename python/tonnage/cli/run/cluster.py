@@ -120,7 +120,6 @@ def resumable(job_dir: Path) -> Iterator[None]:
 
 
 def load_capacities(paths: Sequence[Path]) -> list[ClusterMeasurement]:
-    """The measurements of ``--capacities``."""
     found = load_clusters([*paths])
     if paths and not any(cluster_capacity(found, _nodes(found)).nodes.values()):
         raise core.UsageError(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls
 from tonnage.cli.options.groups import default
-from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
-from tonnage.cli.options.types import Argument, Count, Json, Memory, Option
+from tonnage.cli.options.object_store import (
+    Inputs,
+    Locations,
+    StoreOptions,
+    bytes_to_read,
+    locations,
+)
+from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, Scratch
 from tonnage.cli.options.user_code import load_object
 from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
 from tonnage.cli.output.run_record import mapreduce_lines, print_record_json
@@ -27,9 +32,7 @@ MOST_WORKERS = 1024
 
 @dataclass(frozen=True, kw_only=True)
 class MapReduceOptions:
-    scratch: Annotated[
-        list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
-    ]
+    scratch: Scratch
     memory: Memory = default("1GiB")
     workers: Annotated[
         int | None, Count("Worker threads. Default: one per core.", 1, MOST_WORKERS)
@@ -49,13 +52,7 @@ def run_mapreduce(
     job: Annotated[
         str, Argument("MODULE:NAME", "A tonnage.MapReduce in a module, or in a file x.py.")
     ],
-    inputs: Annotated[
-        list[str],
-        Argument(
-            "INPUT...",
-            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
-        ),
-    ],
+    inputs: Inputs,
     output: Annotated[
         str,
         Option(
@@ -162,7 +159,6 @@ def _run_here(
 
 
 def load_job(place: str) -> MapReduce:
-    """The job that ``MODULE:NAME`` names."""
     from tonnage.api.mapreduce import MapReduce
 
     found = load_object(place, MapReduce, "tonnage.MapReduce")

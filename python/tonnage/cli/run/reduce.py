@@ -19,7 +19,13 @@ from tonnage.cli.options.cluster import (
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.inputs import load_all, measurement_files
-from tonnage.cli.options.object_store import EndpointUrl, Locations, locations, refuse_endpoint
+from tonnage.cli.options.object_store import (
+    EndpointUrl,
+    Inputs,
+    Locations,
+    locations,
+    refuse_endpoint,
+)
 from tonnage.cli.options.plan_file import SelectedPlan, selected_plan
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, whole_number
 from tonnage.cli.options.validate import refuse_unknown
@@ -75,13 +81,7 @@ def run_reduce(
             "JOB", "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own."
         ),
     ],
-    inputs: Annotated[
-        list[str],
-        Argument(
-            "INPUT...",
-            "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
-        ),
-    ],
+    inputs: Inputs,
     parameters: ReductionOptions,
     columns: Annotated[str | None, Option("A,B,...", "Columns to use. Default: all.")] = None,
     chunks: ChunkOptions,

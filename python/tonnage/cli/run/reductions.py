@@ -76,7 +76,6 @@ class ReductionOptions:
     ] = None
 
     def given_options(self, job: str) -> dict[str, Any]:
-        """The options that were given; refused if they are not of this reduction."""
         values = {
             field.name: value
             for field in dataclasses.fields(self)

@@ -14,7 +14,16 @@ from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, ref
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
-from tonnage.cli.options.types import Argument, Json, Key, Memory, Option, RecordBytes, parse_layout
+from tonnage.cli.options.types import (
+    Argument,
+    Json,
+    Key,
+    Memory,
+    Option,
+    RecordBytes,
+    Scratch,
+    parse_layout,
+)
 from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown
 from tonnage.cli.output.run_record import print_record_json, sort_lines
 from tonnage.cli.run.cluster import cluster_run, run_on_cluster
@@ -39,9 +48,7 @@ def run_sort(
             "s3://BUCKET/PREFIX.",
         ),
     ],
-    scratch: Annotated[
-        list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
-    ],
+    scratch: Scratch,
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
     memory: Memory = default("1GiB"),

@@ -156,7 +156,6 @@ def free_space(directory: Path) -> Check:
 
 
 def memory() -> Check:
-    """Memory that this process may use: the machine's, or the control group's limit."""
     limit, physical = cgroups.memory_limit(), environment.physical_memory()
     usable = min(physical, limit or physical)
     found = formatting.memory(usable)
@@ -181,7 +180,6 @@ def cpus() -> Check:
 
 
 def throttling() -> Check:
-    """Whether a control group's CPU quota holds this process back."""
     periods, throttled = cpu_periods()
     if not periods:
         return Check("CPU throttling", "ok", "no CPU quota")
@@ -222,7 +220,6 @@ def extras() -> Iterator[Check]:
 
 
 def credentials() -> Check:
-    """Whether there are credentials for AWS; their values are not read."""
     places = {
         "AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID" in os.environ,
         "AWS_PROFILE": "AWS_PROFILE" in os.environ,
@@ -240,7 +237,6 @@ def credentials() -> Check:
 
 
 def lab() -> Check:
-    """What ``tonnage lab`` and ``measure layouts`` need."""
     needs: dict[str, Callable[[], bool]] = {
         "root": lambda: os.geteuid() == 0,
         "network namespaces": Path("/proc/self/ns/net").exists,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.planning import CatalogNames
 from tonnage.cli.options.types import Option, Time
-from tonnage.cli.options.validate import refuse_files, refuse_without
+from tonnage.cli.options.validate import refuse_files
 from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_study import study_lines
 from tonnage.cli.output.next_steps import from_cluster_study
@@ -50,10 +49,6 @@ class ClusterStudyOptions:
         ),
     ] = None
 
-    def refuse_without_cluster(self) -> None:
-        names = [field.name for field in dataclasses.fields(self)]
-        refuse_without("--cluster", {f"--{name}": getattr(self, name) for name in names})
-
 
 def study_on_cluster(
     options: ClusterStudyOptions,
@@ -63,7 +58,6 @@ def study_on_cluster(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Does the remaining steps up to ``--until``, and prints the result."""
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:

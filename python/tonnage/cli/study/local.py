@@ -9,13 +9,14 @@ from typing import Annotated
 from tonnage.base.records.cluster_study import STEPS
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.groups import default, flags_and_values
 from tonnage.cli.options.types import Json, Memory, Option, Size, parse_measurable
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_missing,
     refuse_repeated,
     refuse_unknown,
+    refuse_without,
 )
 from tonnage.cli.output import print_result
 from tonnage.cli.study.cluster import DURABILITIES, ClusterStudyOptions, study_on_cluster
@@ -69,7 +70,7 @@ def study(
     if options.cluster is not None:
         study_on_cluster(options, directory or [], data, memory, out, as_json)
         return
-    options.refuse_without_cluster()
+    refuse_without("--cluster", flags_and_values(options))
     _study_here(data or DATA_BYTES, directory or [Path()], memory, out, as_json)
 
 
