@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, Measurement, Metric
+from tonnage.cli.measure.options import ClusterOptions
 from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_measurement import document, event_line, summary
 from tonnage.cli.output.trials import Details, metric_line, no_details, results_line
@@ -17,46 +18,42 @@ if TYPE_CHECKING:
     from tonnage.measure.cluster.driver import MeasurementEvents
 
 
-def measure_and_print(
-    address: str,
-    out: Path,
-    kind: str,
-    measure: Callable[..., MeasurementEvents],
-    as_json: bool,
-    *,
-    details: Callable[[Measurement], Details] = no_details,
-    trial_line: Callable[[Metric], str] = metric_line,
-    more_lines: Callable[[ClusterMeasurement], Iterable[str]] = lambda _: (),
-) -> None:
-    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``."""
-    (measurement,) = run_and_print(address, kind, measure, as_json, trial_line)
-    lines = [*summary(measurement, out, details), *more_lines(measurement), results_line(out)]
-    print_result(document(measurement, details), lines, as_json)
-    fail_if_missing(measurement)
-
-
 def run_and_print(
-    address: str,
     kind: str,
+    options: ClusterOptions,
     measure: Callable[..., MeasurementEvents],
-    as_json: bool,
     trial_line: Callable[[Metric], str] = metric_line,
 ) -> list[ClusterMeasurement]:
+    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``."""
     from tonnage.cluster.progress import ClusterProgress
     from tonnage.cluster.ray_adapter import connect
 
+    assert options.cluster is not None
     measurements = []
     with (
-        connect(address) as cluster,
+        connect(options.cluster) as cluster,
         ClusterProgress(f"measuring {kind}") as progress,
         closing(measure(cluster, on_status=progress)) as events,
     ):
         for event in events:
             if isinstance(event, ClusterMeasurement):
                 measurements.append(event)
-            elif not as_json:
+            elif not options.as_json:
                 print(event_line(event, trial_line), flush=True)
     return measurements
+
+
+def print_measurement(
+    measurement: ClusterMeasurement,
+    out: Path,
+    as_json: bool,
+    details: Callable[[Measurement], Details] = no_details,
+    more_lines: Iterable[str] = (),
+) -> None:
+    """Prints a measurement; fails if a node is missing, by then the others' results are kept."""
+    lines = [*summary(measurement, out, details), *more_lines, results_line(out)]
+    print_result(document(measurement, details), lines, as_json)
+    fail_if_missing(measurement)
 
 
 def fail_if_missing(*measurements: ClusterMeasurement) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.base.records import Measurement
-from tonnage.cli.measure.cluster import measure_and_print
+from tonnage.cli.measure.cluster import print_measurement, run_and_print
 from tonnage.cli.measure.options import REPETITIONS, ClusterOptions, RepetitionOptions, Seed
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.cluster import refuse_without_ray
@@ -154,9 +154,8 @@ def measure_net(
         )
         out = options.directory("net")
         measure = partial(measure_cluster_net, out=out, settings=of_cluster, **options.request)
-        measure_and_print(
-            options.cluster, out, "net", measure, options.as_json, more_lines=network_lines
-        )
+        (measurement,) = run_and_print("net", options, measure)
+        print_measurement(measurement, out, options.as_json, more_lines=network_lines(measurement))
         return
     from tonnage.measure.net.local import NetSettings
     from tonnage.measure.net.local import measure_net as measure_here

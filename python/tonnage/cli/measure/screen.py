@@ -118,8 +118,7 @@ def measure_screen(
             print(f"No node can be judged slow, only missing: {reason}", file=sys.stderr)
         return screen_cluster(cluster, out, disks, network, on_status)
 
-    assert options.cluster is not None
-    of_disks, *of_network = run_and_print(options.cluster, "screen", measure, options.as_json)
+    of_disks, *of_network = run_and_print("screen", options, measure)
     print_screening(
         of_disks, of_network[0] if of_network else None, out, screened_job, options.as_json
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.records import Measurement, Metric
-from tonnage.cli.measure.cluster import measure_and_print
+from tonnage.cli.measure.cluster import print_measurement, run_and_print
 from tonnage.cli.measure.options import ClusterOptions, Work
 from tonnage.cli.options.cluster import refuse_without_ray
 from tonnage.cli.options.files import command_line
@@ -40,8 +40,7 @@ def run_suite(suite: Suite, options: ClusterOptions) -> None:
     out = options.directory(suite.kind)
     if options.cluster is None:
         with core.Progress("measuring", suite.total_bytes, suite.total_seconds) as progress:
-            measure = suite.work(None)
-            results = measure(
+            results = suite.work(None)(
                 out, command=command_line(), labels=options.labels, on_progress=progress
             )
             print_trials(results, out, options.as_json, suite.details, suite.trial_line)
@@ -57,12 +56,6 @@ def run_suite(suite: Suite, options: ClusterOptions) -> None:
         in_step=suite.in_step,
         **options.request,
     )
-    measure_and_print(
-        options.cluster,
-        out,
-        suite.kind,
-        partial(measure_cluster, out=out, request=request),
-        options.as_json,
-        details=suite.details,
-        trial_line=suite.trial_line,
-    )
+    measure = partial(measure_cluster, out=out, request=request)
+    (measurement,) = run_and_print(suite.kind, options, measure, suite.trial_line)
+    print_measurement(measurement, out, options.as_json, suite.details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,13 +63,8 @@ class AccountOptions:
         from tonnage.provision.aws.requests import Account
 
         refuse_bad_range(self.ssh_from)
-        given = {
-            "image": self.image,
-            "subnet": self.subnet,
-            "key": self.key,
-            "ssh_from": self.ssh_from,
-            "profile": self.instance_profile,
-        }
+        given = asdict(self)
+        given["profile"] = given.pop("instance_profile")
         return Account(**{name: value for name, value in given.items() if value is not None})
 
 
