@@ -244,6 +244,5 @@ def _with_metric(trial: Trial, activity: SystemActivity) -> Trial:
 
 
 def _transfer_bytes(trial: Trial) -> int | None:
-    """The most that one system call moves."""
     configs = [stage.config["disk"] for stage in trial.phase.stages if "disk" in stage.config]
     return max((config["transfer_bytes"] for config in configs), default=None)

@@ -104,7 +104,6 @@ def trial_order(settings: ObjectSettings, completed: Sequence[Trial]) -> Iterato
 
 
 def buffer_bytes(settings: ObjectSettings) -> int:
-    """The size of the largest trial's buffers: one per thread, and some that wait."""
     return (max(settings.threads) + 2) * max(settings.chunk_bytes)
 
 

@@ -132,7 +132,6 @@ def make_dir(path: Path) -> Change:
 
 
 def mount_steps(file_system: str, devices: Sequence[str], point: Path) -> list[Change]:
-    """Create the directory ``point`` and mount the file system of ``devices`` there."""
     path = str(point)
     members = [f"device={device}" for device in devices] if file_system == "btrfs" else []
     options = ",".join([MOUNT_OPTIONS[file_system], *members])

@@ -61,7 +61,6 @@ def group_dir(mounts: str, kind: str, controller: str, group: str) -> Path | Non
 
 
 def processes_in(directories: Iterable[Path]) -> set[int]:
-    """The processes in these groups and all groups below them."""
     pids: set[int] = set()
     for directory in directories:
         for file in directory.rglob("cgroup.procs"):
@@ -139,7 +138,6 @@ class MonitoredGroup:
 
     @property
     def procs_files(self) -> list[Path]:
-        """Files to which a process writes 0 to enter."""
         return [directory / "cgroup.procs" for directory in self.directories]
 
     def members(self) -> list[int]:

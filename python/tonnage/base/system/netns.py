@@ -38,7 +38,6 @@ def wire_rate(payload_bytes_per_second: float) -> int:
 
 
 def bridge_commands(namespace: str) -> list[Command]:
-    """Commands that make the bridge in an existing namespace."""
     return [
         ("ip", "-n", namespace, "link", "add", "switch", "type", "bridge"),
         ("ip", "-n", namespace, "link", "set", "switch", "up"),

@@ -93,7 +93,6 @@ def read_process(pid: int, proc: Path = PROC) -> Process | None:
 
 
 def all_processes(proc: Path = PROC) -> dict[int, Process]:
-    """Every visible process by its pid."""
     processes = (read_process(int(name), proc) for name in os.listdir(proc) if name.isdigit())
     return {process.pid: process for process in processes if process}
 
@@ -111,7 +110,6 @@ def resource_usage(pid: int, cpu_seconds: float, proc: Path = PROC) -> ResourceU
 
 
 def thread_times(pid: int, proc: Path = PROC) -> dict[int, ThreadTimes]:
-    """The times of each thread of a process, from its ``schedstat``."""
     times = {}
     tasks = proc / str(pid) / "task"
     try:

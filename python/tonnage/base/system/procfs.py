@@ -71,7 +71,6 @@ class NetworkCounters:
 
 
 def disks(proc: Path = PROC) -> dict[str, DiskCounters]:
-    """The counters of each block device, by the kernel's name."""
     counters = {}
     for line in (proc / "diskstats").read_text().splitlines():
         _, _, name, *fields = line.split()
@@ -106,7 +105,6 @@ def disk_totals(names: Sequence[str], proc: Path = PROC) -> DiskCounters | None:
 
 
 def core_seconds(proc: Path = PROC) -> CoreSeconds:
-    """The time of all cores since boot."""
     # proc(5): user nice system idle iowait irq softirq steal, in ticks over all cores.
     fields = (proc / "stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, idle, waiting, irq, softirq, stolen = (

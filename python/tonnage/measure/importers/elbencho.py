@@ -121,7 +121,6 @@ def _is_set(config: JsonValue, name: str) -> bool:
 
 
 def _rates(last: JsonValue, first: JsonValue | None, mixed: bool) -> _Rates:
-    """The results of a phase; the reads of a mixed phase have their own."""
     inner = last.get("rwmix_read") if mixed else last
     early = first.get("rwmix_read") if mixed and first else first
     if inner is None:

@@ -154,7 +154,9 @@ def read(text: str) -> list[Metric]:
         elif ends and not done and line.split() and set(line) <= set("0123456789 \t"):
             found += list(_from_row(run, line, ends, where))
         elif result := _THROUGHPUT.fullmatch(line):
-            found.append(_from_children(run, result, where))
+            test = _CHILDREN.get(result[2], ("other", result[2]))
+            figure = number(result[3], "a throughput", where)
+            found.append(run.reading(test, figure, run.file_kib, run.record_kib, int(result[1])))
         elif _DONE in line:
             done = True
         else:
@@ -192,7 +194,6 @@ def _note(run: _Run, line: str) -> None:
 
 
 def _heading(line: str) -> list[int] | None:
-    """The end of each column of a table."""
     words = list(re.finditer(r"\S+", line))
     if len(words) != _HEADINGS or [word[0].lower() for word in words[:2]] != ["kb", "reclen"]:
         return None
@@ -215,12 +216,6 @@ def _from_row(run: _Run, line: str, ends: list[int], where: str) -> Iterator[Met
     values = [integer(figure[0], "a figure", where) for figure in figures]
     for place, value in zip(places[2:], values[2:], strict=True):
         yield run.reading(_COLUMNS[place - 2], value, values[0], values[1])
-
-
-def _from_children(run: _Run, result: re.Match[str], where: str) -> Metric:
-    test = _CHILDREN.get(result[2], ("other", result[2]))
-    figure = number(result[3], "a throughput", where)
-    return run.reading(test, figure, run.file_kib, run.record_kib, int(result[1]))
 
 
 _Cell = tuple[tuple[str, str | None], float, float, float]

@@ -36,7 +36,6 @@ def _is_event(document: JsonValue) -> bool:
 
 
 def _joined(events: list[JsonValue]) -> JsonValue:
-    """Join the events to the document that they stand for."""
     document: dict[str, Any] = {"intervals": []}
     for event in events:
         kind = event.member("event").text()

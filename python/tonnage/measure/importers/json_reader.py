@@ -35,7 +35,6 @@ class JsonValue:
         return self._member(name) if members.get(name) is not None else None
 
     def member(self, *names: str) -> JsonValue:
-        """A required member of an object, or of objects within it."""
         value = self
         for name in names:
             if name not in value.object():

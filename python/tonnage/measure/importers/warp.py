@@ -165,7 +165,6 @@ def _requests(segments: list[JsonValue]) -> tuple[Latency, int | None, dict[str,
 
 
 def _mean(segments: list[JsonValue], nodes: list[JsonValue], name: str) -> float | None:
-    """The mean over all requests in seconds, from the mean of each segment."""
     weights = [node.member("requests").number() for node in segments]
     means = [
         node.member(name).number() / _merged(segment)

@@ -203,7 +203,6 @@ def _measure(
     labels: Mapping[str, str] | None,
     on_progress: core.OnProgress,
 ) -> Measurement:
-    """Measure one round of a layout in place; each trial records how the layout was made."""
     measurement = run_disk_rounds(
         DiskSettings(
             read=plan.mounts,
@@ -224,19 +223,19 @@ def _measure(
         "page_cache": _page_cache(measurement, plan.devices),
     }
     trials = [
-        structs.replace(trial, step=_step(trial, number), settings=recorded)
+        structs.replace(
+            trial,
+            step=TrialSpec(
+                operation=OPERATIONS[trial.name],
+                outstanding=queue_depth(trial.phase),
+                round=number,
+                suite="layouts",
+            ),
+            settings=recorded,
+        )
         for trial in measurement.trials
     ]
     return structs.replace(measurement, trials=trials)
-
-
-def _step(trial: Trial, number: int) -> TrialSpec:
-    return TrialSpec(
-        operation=OPERATIONS[trial.name],
-        outstanding=queue_depth(trial.phase),
-        round=number,
-        suite="layouts",
-    )
 
 
 def _environment(mounts: Sequence[Path], labels: Mapping[str, str] | None) -> Environment:

@@ -68,7 +68,9 @@ def choose_method(
     layouts: Sequence[str], file_system: str | None, stripe_bytes: int | None
 ) -> Method:
     """Choose how this machine makes the layouts; `UsageError` says what is missing if it cannot."""
-    if stripe_bytes is not None and not _is_stripe(stripe_bytes):
+    if stripe_bytes is not None and (
+        stripe_bytes < LEAST_STRIPE_BYTES or stripe_bytes.bit_count() != 1
+    ):
         raise core.UsageError("give a power of two, at least 4KiB", setting="stripe_bytes")
     joined = [layout for layout in layouts if layout in JOINED]
     no_lvm = lvm_obstacle()
@@ -88,10 +90,6 @@ def choose_method(
         f"{'; '.join(reasons)}: fix that, or choose another file system or layout",
         setting="file_system" if file_system else None,
     )
-
-
-def _is_stripe(size_bytes: int) -> bool:
-    return size_bytes >= LEAST_STRIPE_BYTES and size_bytes.bit_count() == 1
 
 
 def lvm_obstacle() -> str:

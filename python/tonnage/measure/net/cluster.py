@@ -273,13 +273,16 @@ class _ShuffleRun:
         members = {each.node: each for each in self._run.left}
         taking = [members[node] for node in test.nodes]
         for _ in range(ATTEMPTS):
-            self._reserve_addresses(taking)
+            missing = [each.node for each in taking if each.node not in self._addresses]
+            self._addresses |= self._run.pool.reserve_addresses(missing)
             if any(member.worker.lost for member in taking):
                 yield from self._run.events()
                 return
             self._give(test, taking)
             waiting = taking
-            while waiting := [each for each in waiting if not self._has_result(each)]:
+            while waiting := [
+                each for each in waiting if each.row is None and self._parts not in each.results
+            ]:
                 for event in self._run.events():
                     if isinstance(event, TrialDone):
                         self._note(event.node, event.trial)
@@ -292,11 +295,6 @@ class _ShuffleRun:
                 return
             self._addresses.clear()
         yield from self._give_up(test, members, results)
-
-    def _reserve_addresses(self, taking: Sequence[MeasuringNode]) -> None:
-        """Where each will listen; nodes that do not answer are lost."""
-        missing = [each.node for each in taking if each.node not in self._addresses]
-        self._addresses |= self._run.pool.reserve_addresses(missing)
 
     def _give(self, test: NetworkTest, taking: Sequence[MeasuringNode]) -> None:
         self._parts += 1
@@ -318,11 +316,7 @@ class _ShuffleRun:
             )
             self._run.pool.notify(node.node, part)
 
-    def _has_result(self, node: MeasuringNode) -> bool:
-        return node.row is not None or self._parts in node.results
-
     def _note_skew(self, taking: Sequence[MeasuringNode], said: Mapping[str, RoundResult]) -> None:
-        """Note how late each node began, if the spread is the largest so far."""
         began = {
             each.node: each.worker.clock.to_local(moment)
             for each in taking

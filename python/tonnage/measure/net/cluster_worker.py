@@ -122,7 +122,9 @@ def take_part(
                     on_progress=on_progress,
                 )
             except (core.RunError, core.UsageError) as why:
-                on_result(RoundResult(part.number, _own_words(str(why.args[0]), host), None))
+                # There is only one endpoint here, so its number says nothing.
+                text = str(why.args[0]).removeprefix(f"endpoint 0 ({host.host})").lstrip(": ")
+                on_result(RoundResult(part.number, text, None))
                 continue
             trials = endpoint_round.endpoint_trials(part.endpoint, part.spec, outcome, began_at)
             for trial in trials:
@@ -130,11 +132,6 @@ def take_part(
                     yield session.add(_named(trial, part))
             on_result(RoundResult(part.number, None, outcome["began"]))
         yield session.finish()
-
-
-def _own_words(why: str, host: EndpointHost) -> str:
-    """An endpoint's error without its number here: there is only one."""
-    return why.removeprefix(f"endpoint 0 ({host.host})").lstrip(": ")
 
 
 def _named(found: Trial, each: RoundPart) -> Trial:

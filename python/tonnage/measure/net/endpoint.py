@@ -104,7 +104,6 @@ class _Process:
 
 @contextmanager
 def _start(number: int, host: EndpointHost, config: dict[str, Any]) -> Iterator[_Process]:
-    """Start an endpoint, and kill it afterwards."""
     # -P: the working directory may hold a module of the same name.
     command = [*host.command_prefix, sys.executable, "-P", "-m", "tonnage.measure.net.endpoint"]
     # Not pipes: they are read only at the end.

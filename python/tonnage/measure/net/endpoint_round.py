@@ -40,7 +40,6 @@ class RoundSpec:
         return len(self.sends_to)
 
     def peers(self, endpoint: int, direction: str) -> int:
-        """How many an endpoint sends to, or how many send to it."""
         if direction == SEND:
             return len(self.sends_to[endpoint])
         return sum(endpoint in others for others in self.sends_to)
@@ -60,7 +59,6 @@ def one_to_all(endpoints: int) -> tuple[tuple[int, ...], ...]:
 
 
 def all_to_one(endpoints: int) -> tuple[tuple[int, ...], ...]:
-    """All others send to the first."""
     return ((), *[(0,)] * (endpoints - 1))
 
 
@@ -150,6 +148,5 @@ def _half(reported: dict[str, Any], stages: slice) -> dict[str, Any]:
 
 
 def _sum(counts: Iterator[int | None]) -> int | None:
-    """The sum, or None if one of the counts is unknown."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)

@@ -201,7 +201,6 @@ def _run_round(
 
 @contextmanager
 def _addresses(hosts: Sequence[EndpointHost], settings: NetSettings) -> Iterator[list[str]]:
-    """An address for each endpoint; on loopback with a reserved port."""
     if settings.namespaces:
         yield [f"{host.host}:{PORT}" for host in hosts]
         return

@@ -65,7 +65,6 @@ class RunningCommand:
             os.kill(self.pid, number)
 
     def close(self) -> None:
-        """End the reaper, after its counters were read for the last time."""
         os.close(self._release)
         os.close(self._status)
         with suppress(ChildProcessError):

@@ -73,7 +73,6 @@ def split_into_phases(
 def _counts(
     boundaries: list[Boundary], place: int, seconds: FloatArray, totals: dict[str, FloatArray]
 ) -> dict[str, float]:
-    """The increase of each counter in a phase, with its share at the boundaries."""
     return {
         name: max(
             (

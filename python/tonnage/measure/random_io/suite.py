@@ -56,7 +56,6 @@ class RandomIoSettings:
 
     @property
     def explores(self) -> bool:
-        """Whether the queue depth of the long trials must be found first."""
         return self.suite == "steady" and (self.outstanding is None or len(self.outstanding) > 1)
 
     @property

@@ -63,7 +63,6 @@ class IoMethod:
 
 
 def buffer_bytes(operation: str, outstanding: int) -> int:
-    """The size of the buffers: one per operation in flight."""
     return outstanding * OPERATIONS[operation].block_bytes
 
 

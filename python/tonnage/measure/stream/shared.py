@@ -93,7 +93,6 @@ class _NodePart:
         return present
 
     def prepare(self, writes: bool) -> BarrierResult:
-        """Prepare the next trial once all have finished the previous one, then wait for all."""
         present = self.wait_for_all()
         if not writes:
             if not self.settings.direct:

@@ -58,7 +58,6 @@ class MeasurementSession:
         return measurement
 
     def _unproved(self) -> list[str]:
-        """Why some trials may have been served by a cache."""
         details = [trial.reading.details for trial in self.trials if trial.reading]
         reasons = dict.fromkeys(each[NOT_PROVED] for each in details if NOT_PROVED in each)
         return [f"not proved: {reason}" for reason in reasons]

@@ -120,7 +120,6 @@ def _wanted_share(trial: Trial) -> float:
 
 
 def _source_ended(timeline: list[dict[str, Any]]) -> float:
-    """When the first stage had moved everything."""
     last = timeline[-1]["stages"][0]["bytes"] if timeline else 0
     return next((s["seconds"] for s in timeline if s["stages"][0]["bytes"] == last), 0.0)
 
