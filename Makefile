@@ -47,7 +47,7 @@ lint: $(VENV)/.core $(VENV)/.dev ## Check formatting, lints, types, and the hous
 	@tools/step "Checking Python's formatting" $(BIN)/ruff format --check
 	@tools/step "Checking Python's lints" $(BIN)/ruff check
 	@tools/step "Checking Python's types" $(BIN)/mypy
-	@tools/step "Checking layout, names and words" $(BIN)/python -m pytest -q tests/house/test_layers.py tests/house/test_names.py
+	@tools/step "Checking layout, names and words" $(BIN)/python -m pytest -q tools/house
 
 build: $(VENV)/.runtime ## Build the wheel, into target/wheels.
 	@tools/step "Building the wheel" $(BIN)/maturin build

@@ -211,8 +211,8 @@ def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -
     inputs, cluster = texts(disk), SortMachines(*NODES)
     monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(cluster))
     (output,), scratch = directories(disk, "out"), directories(disk, "scratch")
-    cluster = Cluster(disk / "job", nodes=2, durability="replicated")
-    record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=cluster)
+    options = Cluster(disk / "job", nodes=2, durability="replicated")
+    record = COUNT.run(inputs, output, scratch, LEAST, 2, cluster=options)
     assert [node.node for node in record.nodes] == ["a", "b"]
     assert {word: n for word, n in rows_of(disk, record)} == counted(inputs)
     has_copies(disk, record, "reduced.json")
@@ -518,7 +518,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     refused("durability: volumes: the output is on machines' own disks", durability="volumes")
     refused("durability: replicated: a copy needs a second", nodes="a", durability="replicated")
     refused("output_format: xml", format="xml")
-    refused("too small for 2 workers", memory_bytes=1 << 20)
+    refused("are not enough for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
     (disk / "in.what").write_text("x")
     refused("its name does not say what it is", given=[Input(str(disk / "in.what"))])

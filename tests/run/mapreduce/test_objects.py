@@ -226,14 +226,14 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
     disk: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts(s3)
-    round = MapReduceJob.round
+    pass_one = MapReduceJob.pass_one
 
     def changing(*arguments: Any) -> Any:
         s3.put("in/1.txt", b"other words\n" * 90_000)
-        return round(*arguments)
+        return pass_one(*arguments)
 
-    monkeypatch.setattr(MapReduceJob, "round", changing)
-    named = r"s3://tests/in/1.txt was changed while it was read.*: begin again with another job directory"
+    monkeypatch.setattr(MapReduceJob, "pass_one", changing)
+    named = r"s3://tests/in/1.txt was changed while it was read.*: start again with another job directory"
     with pytest.raises(core.RunError, match=named):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
@@ -294,7 +294,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
     refused(r"s3://tests/in/9.parquet is not a valid parquet file")
     refused("there is no object", inputs=[Input(f"s3://{BUCKET}/nothing/")])
     refused("does not tell its format", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
-    refused(r"--memory of 33554432 bytes is too small for 2 workers", memory_bytes=32 << 20)
+    refused(r"33554432 bytes are not enough for 2 workers", memory_bytes=32 << 20)
     refused(r"input s3://tests/in/ is given twice", inputs=[Input(IN), Input(IN)])
     refused("is inside the input", output=[f"{IN}x"])
     refused("--durability replicate: there are none, ", durability="replicate")

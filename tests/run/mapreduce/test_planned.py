@@ -94,11 +94,11 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     assert two.came_seconds == two.seconds + copying.seconds
     assert record.shuffled_bytes and record.written_bytes
     made = {
-        "--map-share 0.5": record.shuffled_bytes / text,
-        "--reduce-share 1": record.written_bytes / record.shuffled_bytes,
+        "a map share of 0.5": record.shuffled_bytes / text,
+        "a reduce share of 1": record.written_bytes / record.shuffled_bytes,
     }
     for said, (planned_as, share) in zip((mapped, reduced), made.items(), strict=True):
-        assert said.startswith(f"it was planned with {planned_as}, and functions made ")
+        assert said.startswith(f"it was planned with {planned_as}, the actual one is ")
         assert formatting.significant(share) in said
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err

@@ -242,7 +242,7 @@ def test_centres_are_drawn_of_points_that_differ() -> None:
     rows = np.repeat(points(3, 6, 2), 20, axis=0)
     found = first_centres(rows, 6, seed=4)
     assert len(np.unique(found, axis=0)) == 6
-    with pytest.raises(core.UsageError, match="--k 7: of 120 points that were looked at 6 differ"):
+    with pytest.raises(core.UsageError, match="k: only 6 of 120 sampled points are distinct"):
         first_centres(rows, 7)
 
 

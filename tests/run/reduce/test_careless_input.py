@@ -37,6 +37,7 @@ from tonnage.run.reduce.builtin.pagerank import PageRank, node_bytes
 from tonnage.run.reduce.builtin.scatter import Scatter
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.cluster.inputs import _merge_indexes
+from tonnage.run.reduce.cluster.messages import ChunksFound
 from tonnage.run.reduce.index import build_index, from_bytes, to_bytes
 from tonnage.run.reduce.result_json import as_json
 from tonnage.run.storage.object_store import ObjectStoreOptions
@@ -188,7 +189,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket
         if rounds == 1:
             reduce_on_cluster(Machines("a"), tmp_path / "job", job)
         else:
-            with pytest.raises(core.UsageError, match=r"not .*: give the same reduction"):
+            with pytest.raises(core.UsageError, match=r"not .*: give the same to resume it"):
                 reduce_on_cluster(Machines("a"), tmp_path / "job", job)
 
 
@@ -250,8 +251,8 @@ def test_a_node_that_asks_for_more_memory_than_there_is(tonnage: Tonnage, disk: 
     said = tonnage.run(*run, "--memory", "64MiB")
     assert (said.returncode, said.stdout) == (1, "")
     most = -(-50_000_001 * node_bytes(2) // (1 << 20))
-    assert f"has node 50000000, and arrays up to there take {most} MiB" in said.stderr
-    assert f"give --memory {2 * most}MiB" in said.stderr and f"{disk}/edges" in said.stderr
+    assert f"has node 50000000, and arrays of that length take {most} MiB" in said.stderr
+    assert f"give {2 * most}MiB of memory" in said.stderr and f"{disk}/edges" in said.stderr
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -382,7 +383,7 @@ def test_machines_make_no_etag_up() -> None:
         [known, unknown], chunk_format("rows", "f8"), 40, Sources(ObjectStoreOptions(), 1)
     )
     files = [object_id(each.name, each.bytes, each.version) for each in (known, unknown)]
-    found = _merge_indexes({"a": {"index": to_bytes(index), "files": files, "workers": 1}})
+    found = _merge_indexes({"a": ChunksFound(to_bytes(index), files, [], 1)})
     assert {each.name: each.version for each in found.index.files} == {
         known.name: '"1"',
         unknown.name: None,

@@ -21,7 +21,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
     run = ("run", "reduce", "kmeans", f"{url}points/", "--k", "2", "--dtype", "3f8", *endpoint)
     told = tonnage.run(*run, "--capacities", disk / "store", "--json", check=True)
     tuning = json.loads(told.stdout)["tuning"]
-    assert tuning["threads"] == 3 and "; 3 requests at once" in tuning["why"], tuning
+    assert tuning["threads"] == 3 and "; 3 concurrent requests" in tuning["why"], tuning
 
     both = tonnage.run(*run, "--capacities", disk / "store", "--requests", "2")
     assert both.returncode == 2 and "--capacities is for --requests auto" in both.stderr

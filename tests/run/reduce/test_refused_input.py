@@ -191,7 +191,7 @@ def test_an_edge_that_is_none(tonnage: Tonnage, disk: Path) -> None:
     assert f"{disk}/edges" in said and "row 1 of these is [3, -5]" in said
     (disk / "edges").write_bytes(b"")
     said = refused(tonnage, disk, 2, *PAGERANK, disk / "edges", "--dtype", "2i4")
-    assert "there is no edge" in said
+    assert "there are no edges" in said
 
 
 class Sums(Reduction[dict[str, float]]):

@@ -125,7 +125,7 @@ def test_a_store_that_asks_for_fewer_gets_half_as_many_once_a_window() -> None:
         for now, throttled in [(1.0, 3), (1.1, 9), (1.5, 9), (1.9, 9), (2.5, 12), (3.0, 13)]
     ]
     assert counts == [4, 4, 4, 4, 2, 2]  # A worker keeps one.
-    assert "too many" in tuner.why
+    assert "the store refused" in tuner.why
     tuner.begin(4.0)
     assert tuner.update(4.5, CHUNK, 0.0) == 2
 
@@ -159,7 +159,7 @@ def test_after_a_burst_of_refusals_there_come_to_be_as_many_as_without_one() -> 
     assert store.counts[-1] == 2
     store.give(30.0)
     assert store.tuner.concurrency == tuned(85e6, 32 * 85e6, 5e9).concurrency == 32
-    assert "too many of 8, 4, 2: now 32" in store.tuner.why
+    assert "refused 8, 4, 2 requests at once: now 32" in store.tuner.why
     assert store.tuner.settled == "more requests brought no gain"
 
 

@@ -232,10 +232,10 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
     found, more = threading.Event(), threading.Event()
     from tonnage.run.formats.csv import Csv
 
-    cut = Csv.cut
+    chunks = Csv.chunks
 
     def slowly(*of: Any) -> Any:
-        for number, chunk in enumerate(cut(*of)):
+        for number, chunk in enumerate(chunks(*of)):
             yield chunk
             if number == 20:
                 found.set()
@@ -246,7 +246,7 @@ def test_a_long_text_is_indexed_chunk_by_chunk(
         if found.is_set() and done >= 20:
             more.set()
 
-    monkeypatch.setattr(Csv, "cut", slowly)
+    monkeypatch.setattr(Csv, "chunks", slowly)
     answer = place.steps().index(FindChunks([], 1), told)
     assert [each.path for each in answer.files] == [str(tmp_path / "text.csv")]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from house.layers import CRATES, LAYERS, OUTSIDE, as_markdown, layer_of
 from house.rust_cycles import cycles
+
 from support.disk import ROOT
 
 PACKAGE = ROOT / "python" / "tonnage"
@@ -78,7 +79,7 @@ def test_crates_depend_only_on_allowed_crates() -> None:
 
 
 def test_architecture_shows_the_enforced_tables() -> None:
-    # To update it: python -m house.layers, in tests/.
+    # To update it: python -m house.layers, in tools/.
     assert as_markdown() in (ROOT / "ARCHITECTURE.md").read_text()
 
 

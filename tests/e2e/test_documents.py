@@ -113,8 +113,7 @@ def needs_only_tonnage(call: Shown) -> bool:
         {
             call.arguments
             for document in DOCUMENTS
-            if document.parent.name
-            != "reproduction"  # tests/house/test_reproduction.py runs those.
+            if document.parent.name != "reproduction"  # tests/e2e/test_reproduction.py runs those.
             for call in shown(document)
             if needs_only_tonnage(call)
         }
