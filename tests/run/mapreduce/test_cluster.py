@@ -532,7 +532,7 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
     with pytest.raises(
-        core.UsageError, match="was begun with functions .* give the same to resume it"
+        core.UsageError, match=r"was begun with functions .* give the same to resume it"
     ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
