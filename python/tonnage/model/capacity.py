@@ -51,7 +51,6 @@ class Capacity:
         return draws
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The prediction interval of the next rate."""
         draws = self.draw(np.random.default_rng(0), 20_000)
         low, high = np.quantile(draws, [(1 - confidence) / 2, (1 + confidence) / 2])
         return float(low), float(high)

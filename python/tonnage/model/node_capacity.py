@@ -60,8 +60,6 @@ class NodeCapacity:
 
 @dataclass(frozen=True)
 class ClusterCapacity:
-    """The capacity of each node by name, and the measurements behind it."""
-
     nodes: dict[str, NodeCapacity] = field(default_factory=dict)
     measurements: tuple[str, ...] = ()
 

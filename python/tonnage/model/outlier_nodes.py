@@ -30,8 +30,6 @@ NETWORK = "network"
 
 @dataclass(frozen=True)
 class Suspect:
-    """A machine that should be left out."""
-
     node: str
     what: str  # The kind of trial in which it is slow, the direction of its slow link, or `FAULTY`
     ratio_to_median: float | None

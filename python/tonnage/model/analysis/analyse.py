@@ -27,7 +27,7 @@ from tonnage.model.analysis.concurrency import (
 )
 from tonnage.model.analysis.cost_efficiency import MachinePrice, Price, machine_price, per_dollar
 from tonnage.model.analysis.estimates import CONFIDENCE, INSTANCES, as_estimate
-from tonnage.model.analysis.findings import findings, slow_machines
+from tonnage.model.analysis.findings import findings, omitted_charts, slow_machines
 from tonnage.model.analysis.grouping import (
     OperationKind,
     Sample,
@@ -46,7 +46,6 @@ from tonnage.model.analysis.instances import (
     outliers,
     spread,
 )
-from tonnage.model.analysis.omissions import omitted_charts
 from tonnage.model.analysis.time_series import chart_series, series_of, steadiness
 from tonnage.model.analysis.warnings import measurement_warnings, missing_node_warnings
 

@@ -122,7 +122,6 @@ def compare(
 
 
 def common_concurrency(*sides: Sequence[Sample]) -> int | None:
-    """The largest concurrency that all sides were measured with."""
     shared = set.intersection(*({each.reading.concurrency for each in side} for side in sides))
     return max((number for number in shared if number is not None), default=None)
 

@@ -136,6 +136,5 @@ def _directory(measurement: Measurement) -> str | None:
 
 
 def _vary(pairs: Iterable[tuple[object, str | None]]) -> bool:
-    """Whether any key has several values."""
     first: dict[object, str] = {}
     return any(value and first.setdefault(whose, value) != value for whose, value in pairs)

@@ -40,7 +40,6 @@ def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
 
 
 def _cost(trial: Trial) -> LayoutCost | None:
-    """The cost of a trial; ``None`` without output or activity counters."""
     moved = trial.phase.stages[-1].bytes if trial.phase.stages else 0
     if not moved or trial.beside is None:
         return None
@@ -74,7 +73,6 @@ def network_cost(measurement: Measurement) -> NetworkCost:
 
 
 def round_directions(measurement: Measurement) -> Iterator[list[Trial]]:
-    """The trials of all endpoints, for each direction of each complete round."""
     settings = measurement.settings
     size = trials_per_round(settings["endpoints"], settings["one_way"])
     for together in whole_rounds(measurement.trials, size):

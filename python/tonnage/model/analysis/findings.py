@@ -1,13 +1,17 @@
-"""Findings of an analysis: the sentences that open its report."""
+"""The sentences that open the report of an analysis, and the charts that it cannot draw."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import (
+    Comparison,
+    CostEfficiency,
     CyclicInstance,
+    LabelComparison,
     Machine,
     MultimodalInstance,
+    Omission,
     Outlier,
     Subject,
 )
@@ -145,3 +149,76 @@ def _confidence(false_alarm: float) -> str:
     clusters = min(round(1 / max(false_alarm, 1e-9)), MOST_CLUSTERS)
     rounded = clusters // 10 ** (len(str(clusters)) - 1) * 10 ** (len(str(clusters)) - 1)
     return f"by chance in fewer than one of {formatting.count(rounded)} clusters"
+
+
+# Each chart of an operation, whether it can be drawn, and why not.
+_OPERATION_CHARTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
+    (
+        "Throughput by thread count",
+        lambda subject: len(subject.levels) > 1,
+        "only one concurrency was measured, or the tool does not state it",
+    ),
+    (
+        "Latency percentiles",
+        lambda subject: bool(subject.chosen.latencies),
+        "no latency is stated",
+    ),
+    (
+        "Latency histogram",
+        lambda subject: bool(subject.latency_histograms),
+        "the latencies of single operations are not recorded",
+    ),
+    (
+        "Variation across instances",
+        lambda subject: subject.lines is not None,
+        "one instance, or neither latencies nor rates over time",
+    ),
+    (
+        "Throughput over time",
+        lambda subject: bool(subject.courses),
+        "a single rate for each instance, or none",
+    ),
+    (
+        "Instances by throughput",
+        lambda subject: subject.spread is not None,
+        f"fewer than {LEAST_INSTANCES} instances, or all are equal",
+    ),
+)
+
+
+def omitted_charts(
+    subjects: Sequence[Subject],
+    dollars: Sequence[CostEfficiency],
+    direct: Sequence[Comparison],
+    layouts: Sequence[Comparison],
+    by_label: Sequence[LabelComparison],
+) -> list[Omission]:
+    found = []
+    if not any(each.operations for each in dollars):
+        found.append(_omission("Operations per dollar", _why_no_price(dollars)))
+    if not any(each.bytes for each in dollars):
+        found.append(_omission("Megabytes per dollar", _why_no_price(dollars)))
+    if not layouts:
+        found.append(_omission("Layouts' ratio", "nothing was measured in two layouts"))
+    if not by_label:
+        why = "nothing was measured with two values of a label (--label)"
+        found.append(_omission("By label", why))
+    elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
+        why = f"fewer than {LEAST_INSTANCES} of each value, or all are equal"
+        found.append(Omission(chart="Density by label", why=why, subjects=few))
+    if not direct:
+        why = "no operation was measured both ways under the same conditions"
+        found.append(_omission("Direct against buffered", why))
+    for chart, can_be_drawn, why in _OPERATION_CHARTS:
+        lacking = [subject.name for subject in subjects if not can_be_drawn(subject)]
+        if lacking:
+            found.append(Omission(chart=chart, why=why, subjects=lacking))
+    return found
+
+
+def _omission(chart: str, why: str) -> Omission:
+    return Omission(chart=chart, why=why, subjects=[])
+
+
+def _why_no_price(dollars: Sequence[CostEfficiency]) -> str:
+    return "the tools do not state it" if dollars else "these machines have no price (--price)"

@@ -27,8 +27,6 @@ EACH = "each endpoint"
 
 @dataclass(frozen=True)
 class Sample:
-    """A metric with its instance and time."""
-
     instance: str
     measurement: str
     reading: Metric
@@ -43,8 +41,6 @@ class Sample:
 
 @dataclass(frozen=True)
 class OperationKind:
-    """The properties that samples of a group have in common."""
-
     tool: str
     label: str
     operation: str
@@ -90,7 +86,6 @@ def samples_of(measurement: Measurement) -> list[Sample]:
 
 
 def by_kind(measurements: Iterable[Measurement]) -> dict[OperationKind, list[Sample]]:
-    """Samples by kind, sorted by name."""
     several = list(measurements)
     where = places(several)
     found: dict[OperationKind, list[Sample]] = {}
@@ -135,7 +130,6 @@ def kind_names(kinds: Sequence[OperationKind]) -> dict[OperationKind, str]:
 
 
 def unit_of(kind: OperationKind, samples: Sequence[Sample]) -> str:
-    """Whether rates count bytes or operations."""
     if all(each.reading.bandwidth_bytes_per_second is None for each in samples):
         return "operations"
     small = kind.block_bytes is not None and kind.block_bytes < LARGE_BYTES
@@ -185,7 +179,6 @@ def _order(kind: OperationKind) -> tuple[bool, str, str, int, str]:
 
 
 def _of_rounds(measurement: Measurement) -> Iterator[Sample]:
-    """The summaries of each network round, and its endpoints."""
     host, name = instance_of(measurement), measurement.id
     for together in cpu_cost.round_directions(measurement):
         parts = [(host, part, trial) for part, trial in cpu_cost.round_summary(together).items()]

@@ -88,7 +88,6 @@ def alternating(found: ClusterFindings, samples: Sequence[Sample]) -> list[Multi
 
 
 def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInstance]:
-    """The cycle of the cluster, if it has one, and those of instances."""
     of = by_instance(samples)
     several = len(found.instances) > 1
     together = (
@@ -102,7 +101,6 @@ def cycles(found: ClusterFindings, samples: Sequence[Sample]) -> list[CyclicInst
 
 
 def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> InstancePercentiles | None:
-    """Percentiles by instance, if there are several and all have them."""
     if len(series) < 2:
         return None
     latencies = {name: medians_of(values_of(samples, latency(name))) for name in LATENCIES}
@@ -188,7 +186,6 @@ def _finite(value: float) -> float | None:
 
 
 def latency_histograms(order: Sequence[str], samples: Sequence[Sample]) -> list[LatencyHistogram]:
-    """Histograms of the best, the middle and the worst instance among those with bins."""
     of = by_instance(samples)
     told = [name for name in order if any(each.reading.bins for each in of[name])]
     if not told:

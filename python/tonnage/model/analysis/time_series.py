@@ -145,7 +145,6 @@ def _increasing(points: Sequence[tuple[float, float]], began: float | None) -> R
 
 
 def _shared_start(raw: Sequence[RateSeries]) -> float | None:
-    """The earliest start, if all were measured at about the same time."""
     begins = [each.began for each in raw if each.began is not None]
     if not raw or len(begins) < len(raw):
         return None

@@ -40,7 +40,6 @@ def measurement_warnings(
 
 
 def missing_node_warnings(clusters: Sequence[ClusterMeasurement]) -> list[str]:
-    """Nodes that did not complete their measurement, each with the reason."""
     found = []
     for cluster in clusters:
         if not cluster.nodes:
@@ -221,7 +220,6 @@ def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def _core_seconds(measurement: Measurement, environment: Environment) -> tuple[float, float, float]:
-    """Core seconds used by others, stolen by the host, and in total, during trials."""
     watched = [trial for trial in measurement.trials if trial.beside]
     foreign = sum(trial.beside.foreign_cpu_seconds for trial in watched if trial.beside)
     stolen = sum(trial.beside.stolen_cpu_seconds for trial in watched if trial.beside)
@@ -236,7 +234,6 @@ def _without_results(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def _named(names: Sequence[str] | Mapping[str, object], between: str = ", ") -> str:
-    """The names, or the first of them and their number."""
     several = list(dict.fromkeys(names))
     if len(several) <= NAMED:
         return formatting.listing(several) if between == ", " else between.join(several)

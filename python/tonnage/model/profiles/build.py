@@ -62,9 +62,7 @@ BURST = 1.1
 
 @dataclass(frozen=True)
 class AdvertisedRate:
-    """The advertised rate of a resource, in bytes a second."""
-
-    baseline: float  # Or the only figure
+    baseline: float  # Bytes a second; or the only figure
     peak: float | None = None
 
 
@@ -149,7 +147,6 @@ def build_profile(
 def _usable(
     rates: Sequence[NodeRate], figures: Mapping[str, AdvertisedRate]
 ) -> tuple[dict[str, list[NodeRate]], list[UnusedMeasurements]]:
-    """The rates that plans use, by resource; and the unused measurements, with the reason."""
     used: dict[str, list[NodeRate]] = {}
     dropped: list[UnusedMeasurements] = []
     networks = [each for each in rates if each.resource == "network"]
@@ -215,7 +212,6 @@ def _scaling(networks: Sequence[NodeRate]) -> NetworkScaling | None:
 def _network_share(
     network_rates: Mapping[OfferName, Sequence[NodeRate]], advertised: AdvertisedRates
 ) -> CapacityDistribution:
-    """The share of the advertised network rate that nodes reached."""
     figures = {offer: advertised[offer]["network"].baseline for offer in network_rates}
     sources = [
         f"{offer[1]}: {formatting.rate(median_rate(rates))} of "

@@ -45,8 +45,6 @@ Assumed."""
 
 @dataclass(frozen=True)
 class RunObservation:
-    """The phases of one run, and its conditions."""
-
     name: str
     offer: OfferName
     job: str
@@ -177,7 +175,6 @@ def _phase(
 
 
 def _paces(runs: Sequence[RunObservation], phases: Sequence[ObservedPhase]) -> list[float]:
-    """Bytes of input a second for each node, by run."""
     return [run.bytes / run.nodes / phase.seconds for run, phase in zip(runs, phases, strict=True)]
 
 

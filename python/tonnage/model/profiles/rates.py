@@ -54,8 +54,6 @@ LOOPBACK = ("localhost", "127.", "::1")
 
 @dataclass(frozen=True)
 class NodeRate:
-    """A node's rate of a resource in one trial."""
-
     resource: str
     node: str
     moment: float  # When, in seconds since 1970
@@ -107,7 +105,6 @@ def best_method(found: Sequence[NodeRate], order: Sequence[str]) -> str:
 
 
 def median_rate(found: Sequence[NodeRate]) -> float:
-    """The median over nodes of their medians."""
     return statistics.median(node_medians(found).values())
 
 

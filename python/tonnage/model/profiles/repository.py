@@ -51,8 +51,6 @@ NO_CAPACITY = OfferCapacity({})
 
 @dataclass(frozen=True)
 class ProfileIndex:
-    """The capacities of all profiles, by offer (provider and type) and placement."""
-
     names: tuple[str, ...]
     offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]
     shares: OfferCapacity
@@ -174,7 +172,6 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
 
 
 def _largest(offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]) -> ScalingCurve | None:
-    """The scaling that was measured in the largest cluster."""
     curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
     return max(curves, key=lambda curve: curve.largest, default=None)
 

@@ -35,8 +35,6 @@ Snapshot = dict[str, float]  # The logarithm of each node's rate
 
 @dataclass(frozen=True)
 class Decomposition:
-    """A cluster's effects of nodes and times, and residuals, as logarithms."""
-
     nodes: dict[str, float]
     times: list[float]
     residuals: list[float]
@@ -44,7 +42,6 @@ class Decomposition:
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom of the residuals."""
         return self.seen - len(self.nodes) - len(self.times) + 1
 
 
