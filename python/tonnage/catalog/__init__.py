@@ -7,13 +7,8 @@ AWS; only it has effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError
-from tonnage.catalog.difference import (
-    Difference,
-    PriceChange,
-    SpecificationChange,
-    compare_catalogs,
-)
-from tonnage.catalog.filter import FilterResult, OfferFilter, filter_offers
+from tonnage.catalog.difference import Difference, compare_catalogs
+from tonnage.catalog.filter import OfferFilter, filter_offers
 from tonnage.catalog.load import (
     catalog_names,
     catalogs_with,
@@ -45,15 +40,12 @@ __all__ = [
     "CatalogError",
     "Difference",
     "Disks",
-    "FilterResult",
     "Grant",
     "Network",
     "ObjectStore",
     "Offer",
     "OfferFilter",
     "Price",
-    "PriceChange",
-    "SpecificationChange",
     "Spot",
     "VolumeKind",
     "VolumeLink",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tonnage.catalog.offer import Offer
 
@@ -32,12 +33,16 @@ class OfferFilter:
         if arch is not None:
             found["architecture"] = lambda offer: None if offer.arch is None else offer.arch == arch
         for what, least, figure in (
-            ("vCPUs", self.least_vcpus, _vcpus),
-            ("memory", self.least_memory_bytes, _memory),
-            ("baseline network bandwidth", self.least_network_bytes_per_second, _network),
+            ("vCPUs", self.least_vcpus, "vcpus"),
+            ("memory", self.least_memory_bytes, "memory_bytes"),
+            (
+                "baseline network bandwidth",
+                self.least_network_bytes_per_second,
+                "network.baseline_bytes_per_second",
+            ),
         ):
             if least is not None:
-                found[what] = _at_least(figure, least)
+                found[what] = _at_least(attrgetter(figure), least)
         local, usd = self.least_local_bytes, self.most_usd_per_hour
         if local is not None:
             found["local disks"] = lambda offer: _has_local(offer, local)
@@ -84,15 +89,3 @@ def _has_local(offer: Offer, least: int) -> bool | None:
     if (offer.local_bytes or 0) >= least:
         return True  # The known disks suffice, whatever the others are.
     return False if offer.all_disks_known else None
-
-
-def _vcpus(offer: Offer) -> float | None:
-    return offer.vcpus
-
-
-def _memory(offer: Offer) -> float | None:
-    return offer.memory_bytes
-
-
-def _network(offer: Offer) -> float | None:
-    return offer.network.baseline_bytes_per_second

@@ -193,8 +193,6 @@ class VolumeKind:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectStore:
-    """Object storage: prices of requests, storage and egress. A GB is decimal."""
-
     name: str
     usd_per_gb_month: float | None
     usd_per_1000_puts: float | None

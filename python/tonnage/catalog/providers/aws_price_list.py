@@ -50,8 +50,6 @@ OBJECT_FIGURES = {
 
 @dataclass(frozen=True)
 class ListPrice:
-    """A price, and the publication date of the list."""
-
     usd: float
     published: str
 
@@ -103,7 +101,6 @@ def objects(pricing: Any, region: str, today: str, on_progress: OnProgress) -> d
 
 
 def _cells(prices: dict[str, ListPrice | None], today: str, evidence: str) -> dict[str, Any]:
-    """A row's cells, with the date and source."""
     known = [listed for listed in prices.values() if listed]
     return {
         **{column: listed and listed.usd for column, listed in prices.items()},
@@ -121,7 +118,6 @@ def _figures(
     figures: dict[tuple[str, str], tuple[str, float]],
     on_progress: OnProgress,
 ) -> dict[tuple[str, str], ListPrice]:
-    """Prices by name and column."""
     found: dict[tuple[str, str], set[ListPrice]] = defaultdict(set)
     for family in families:
         for attributes, unit, listed in _products(

@@ -60,16 +60,13 @@ def on_demand_price(row: CsvRow, price: str, date: str, source: str) -> Price | 
 
 
 def single_spot_price(row: CsvRow) -> Spot | None:
-    """The spot price of a table that has one figure and no range."""
     usd = row.price("price_spot_hour")
-    return (
-        None
-        if usd is None
-        else Spot(
-            low_usd_per_hour=usd,
-            typical_usd_per_hour=usd,
-            high_usd_per_hour=usd,
-            date=row.text("price_date"),
-            source=row.required("source"),
-        )
+    if usd is None:
+        return None
+    return Spot(
+        low_usd_per_hour=usd,
+        typical_usd_per_hour=usd,
+        high_usd_per_hour=usd,
+        date=row.text("price_date"),
+        source=row.required("source"),
     )

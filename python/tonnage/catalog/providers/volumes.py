@@ -19,7 +19,6 @@ OBJECT_COLUMNS = (
 
 
 def volume_kind(row: CsvRow) -> VolumeKind:
-    """The kind of volume in a row of `VOLUME_COLUMNS`."""
     faster = row.price("price_mibps_month")
     return VolumeKind(
         name=row.required("volume_type"),
