@@ -33,8 +33,6 @@ class SimulationError(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """A node as the driver of a sort sees it."""
-
     memory_bytes: int  # For the sort
     cores: int
     devices: int = 1  # For scratch, and for output
@@ -72,7 +70,6 @@ class SimulatedCluster:
         return len(self.network)
 
     def slowed(self, count: int, factor: float, seed: int) -> SimulatedCluster:
-        """The same cluster with ``count`` random nodes whose rates are multiplied by ``factor``."""
         if count > self.nodes:
             raise core.UsageError(f"the cluster has {self.nodes} nodes", setting="slow")
         some = np.random.default_rng([seed, *b"slow"]).choice(self.nodes, count, replace=False)

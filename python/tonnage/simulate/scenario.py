@@ -41,7 +41,6 @@ class Scenario:
     per_node: bool = False  # Whether the data grows with the cluster
 
     def cluster(self, nodes: int) -> SimulatedCluster:
-        """A cluster of this many nodes; slow ones only at the scenario's size."""
         known = ProfileIndex(names=(), offers={}, shares=self.shares)
         shape = sort_demand(self.capacity, known, self.figures, self.durability)
         cluster = draw_cluster(shape, nodes, self.figures, self.seed)
@@ -63,7 +62,6 @@ class ScenarioResult:
 
     @property
     def first(self) -> tuple[int, list[str]] | None:
-        """The smallest cluster that hits a limit, and which."""
         return scalability_limits.first_limit([*self.rows, self.here])
 
     def to_json(self) -> dict[str, Any]:

@@ -49,8 +49,6 @@ class SortRequest:
 
 @dataclass(frozen=True)
 class SimulatedStep:
-    """A round of pass one, or a pass two."""
-
     name: str
     seconds: float
     nodes: int
@@ -198,7 +196,6 @@ class _Simulation:
         return done
 
     def _partition_ends(self, partitions: int) -> Array:
-        """The end of each partition, as a share of the data."""
         sizes = np.ones(partitions)
         if not self._request.even:
             generator = np.random.default_rng([self._request.seed, *b"partitions"])
@@ -249,7 +246,6 @@ class _Simulation:
         self._lose_dead()
 
     def _sizes(self, splits: Sequence[int], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Bytes of these splits in each of these partitions."""
         sizes = np.zeros(len(places), dtype=np.int64)
         ends = np.concatenate([[0.0], self._ends])
         numbers = np.sort(np.asarray(splits, dtype=np.int64))
