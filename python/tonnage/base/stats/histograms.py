@@ -12,7 +12,6 @@ Bins = Sequence[tuple[float, int]]
 
 
 def merge_histograms(several: Iterable[Bins]) -> list[tuple[float, int]]:
-    """One histogram with the counts of all, edges ascending."""
     counts: dict[float, int] = {}
     for bins in several:
         for edge, count in bins:

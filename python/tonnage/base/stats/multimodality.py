@@ -56,8 +56,6 @@ Simulated with 300,000 samples for each n up to 640, 150,000 above (NumPy's PCG6
 
 @dataclass(frozen=True)
 class Mode:
-    """A hump of the density: its peak, and its share of the values."""
-
     value: float
     share: float
 

@@ -32,8 +32,6 @@ PERCENTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True)
 class Outlier:
-    """An instance that differs from the others."""
-
     name: str
     value: float
     ratio: float  # Its value over the cluster's median: 0.6 is 40 % less
@@ -64,7 +62,6 @@ def best_to_worst(values: Mapping[str, float], better: Better = "higher") -> tup
 def over_instances(
     values: Mapping[str, float], shares: Sequence[float] = PERCENTILES, confidence: float = 0.95
 ) -> tuple[QuantileEstimate, ...]:
-    """Percentiles over instances, one value each, with confidence intervals."""
     each = list(values.values())
     return tuple(quantile_estimate(each, share, confidence) for share in shares)
 

@@ -50,7 +50,6 @@ def checked_series(
 
 
 def checked_share(share: float, name: str = "share") -> float:
-    """The share, which must lie strictly between zero and one."""
     if not 0 < share < 1:
         raise ValueError(f"{name} must lie between 0 and 1, not {share}")
     return share
