@@ -2,7 +2,7 @@
 
 A record's JSON says what it is and in which version (``"schema": "tonnage.study/1"``). A version
 is never changed in place: a reader keeps reading what an older Tonnage wrote. Timelines, which are
-long, go to Parquet beside the JSON. Sizes are bytes, times seconds, rates bytes per second; where
+long, go to Parquet next to the JSON. Sizes are bytes, times seconds, rates bytes per second; where
 a figure is decimal (1 MB = 1e6 B) or binary (MiB) the text says so.
 
 An `Analysis` is imported from its own file: most commands have none, and start without it.

@@ -54,7 +54,7 @@ def find_measurements(path: Path) -> list[Path]:
 
 
 def _alone(file: Path) -> bool:
-    """Whether a cluster's measurement has no node directories beside it."""
+    """Whether a cluster's measurement has no node directories next to it."""
     return has_schema(file, ClusterMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
 
 

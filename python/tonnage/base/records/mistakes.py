@@ -48,7 +48,7 @@ def _mistakes(kind: inspect.Type, value: Any, path: str) -> Iterator[str]:
         case inspect.UnionType():
             yield from _in_union(kind, value, path)
         case _ if not _fits(kind, value):
-            yield f"{path}: expected {_expected(kind, value)}, got {_shown(value)}"
+            yield f"{path}: expected {_expected(kind, value)}, got {_render_value(value)}"
 
 
 def _in_struct(kind: inspect.StructType, value: dict[Any, Any], path: str) -> Iterator[str]:
@@ -80,8 +80,8 @@ def _in_union(kind: inspect.UnionType, value: Any, path: str) -> Iterator[str]:
         if of_tag:
             yield from _mistakes(of_tag[0], value, path)
         else:
-            tags = " or ".join(_shown(each.tag) for each in tagged)
-            yield f"{member(path, name)}: expected {tags}, got {_shown(value.get(name))}"
+            tags = " or ".join(_render_value(each.tag) for each in tagged)
+            yield f"{member(path, name)}: expected {tags}, got {_render_value(value.get(name))}"
         return
     others = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
     likely = [each for each in others if _is_container(each, value)] or others
@@ -89,7 +89,7 @@ def _in_union(kind: inspect.UnionType, value: Any, path: str) -> Iterator[str]:
         yield from _mistakes(likely[0], value, path)
     else:
         wanted = " or ".join(dict.fromkeys(_expected(each, value) for each in kind.types))
-        yield f"{path}: expected {wanted}, got {_shown(value)}"
+        yield f"{path}: expected {wanted}, got {_render_value(value)}"
 
 
 def _is_container(kind: inspect.Type, value: Any) -> bool:
@@ -147,7 +147,7 @@ def _expected(kind: inspect.Type, value: Any) -> str:
         case inspect.ListType() | inspect.VarTupleType() | inspect.TupleType():
             return "an array"
         case inspect.LiteralType():
-            return " or ".join(_shown(each) for each in kind.values)
+            return " or ".join(_render_value(each) for each in kind.values)
         case inspect.NoneType():
             return "null"
         case inspect.BoolType():
@@ -176,10 +176,10 @@ def _figure(bound: float) -> str:
 
 def member(path: str, name: object) -> str:
     plain = isinstance(name, str) and _PLAIN.fullmatch(name)
-    return f"{path}.{name}" if plain else f"{path}[{_shown(name)}]"
+    return f"{path}.{name}" if plain else f"{path}[{_render_value(name)}]"
 
 
-def _shown(value: Any) -> str:
+def _render_value(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Rounds that several do at once: which of them were kept whole, and by which way."""
+"""Rounds of a network measurement: patterns, directions, complete rounds."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,13 @@ from tonnage.base.records.measurement import Measurement, Trial
 
 NET = "net"  # The kind of network measurements, within one machine or between machines
 DIRECTIONS = SEND, RECEIVE = "send", "receive"
-SLOWEST, ALL = "slowest endpoint", "all endpoints"
-"""Summaries of a round: a shuffle waits for its slowest endpoint."""
+SLOWEST, ALL = "slowest endpoint", "all endpoints"  # A shuffle waits for its slowest endpoint
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
 UNEVENLY = "unevenly, all at once"
-"""What machines do at once: one sends to one other; two to each other; one to, or from, all others;
-all to all, of which a name goes on with how many there are; the same, but as much as each takes."""
+"""Patterns; after ``all to all`` comes the number of nodes. Unevenly: as much as each can receive."""
 
 NODES, LATE, ATTEMPT = "nodes", "began_late_seconds", "attempt"
-"""What a reading says of a trial that several nodes began at one moment: how many, how much later
-than agreed this one did, and, as all of them call it, the attempt that it was part of."""
+"""Details of a trial that several nodes began at once; the attempt is the same for all."""
 
 
 def between_machines(measurement: Measurement) -> bool:

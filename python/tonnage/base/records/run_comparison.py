@@ -1,4 +1,4 @@
-"""A cluster's run beside its plan, and beside what measured capacities allow.
+"""A cluster's run, compared with its plan and with what measured capacities allow.
 
 ``share = demand / capacity`` of a node's resource is what it needs of a phase at least; the most of
 all nodes and resources is the phase's limit.

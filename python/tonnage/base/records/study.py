@@ -1,4 +1,4 @@
-"""A study on one machine: the prediction beside the run."""
+"""A study on one machine: the prediction and the run."""
 
 from typing import Any, ClassVar
 
