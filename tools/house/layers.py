@@ -39,7 +39,7 @@ LAYERS: dict[str, set[str]] = {
     "api": {"base.core", "base.formatting", "base.records", "cluster", "measure", "run"},
     "__init__": {"api", "api.aggregates", "base.core", "run"},
 }
-"""What each layer may import, beside itself."""
+"""What each layer may import, apart from itself."""
 LAYERS["cli"] = {*LAYERS}
 LAYERS["__main__"] = {"cli"}
 

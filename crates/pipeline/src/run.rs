@@ -27,7 +27,7 @@ const SAMPLES_AT_MOST: usize = 4096;
 /// How a run is bounded and watched.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// Memory for all stages: their buffers lie in it, and what they keep beside buffers counts
+    /// Memory for all stages: their buffers lie in it, and their private memory counts
     /// against its size. Consecutive runs may share it; the kernel then finds and clears its pages
     /// only once.
     pub memory: Arc<Arena>,
@@ -222,7 +222,7 @@ impl Wiring {
             .map(|node| node.spec.memory())
             .map(|memory| memory.buffers * memory.buffer_bytes)
             .sum();
-        // What stages hold beside the arena comes out of the budget, too: pages that the previous
+        // The stages' private memory comes out of the budget, too: pages that the previous
         // graph touched and this one does not need make room for it.
         let private: usize = nodes
             .iter()

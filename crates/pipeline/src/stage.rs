@@ -17,7 +17,7 @@ pub struct MemoryNeed {
     pub buffers: usize,
     /// Size of each.
     pub buffer_bytes: usize,
-    /// What all its workers together hold beside buffers (indexes, tables).
+    /// Memory of all its workers together in addition to buffers (indexes, tables).
     pub private_bytes: usize,
 }
 

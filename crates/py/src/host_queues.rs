@@ -36,7 +36,7 @@ impl Given {
         Self(Arc::new(HostQueue::new(most_bytes)))
     }
 
-    /// Puts a block of a partition once there is room; other Python threads run meanwhile.
+    /// Puts a block of a partition once there is room; other Python threads run while it waits.
     fn put(&self, py: Python<'_>, partition: usize, block: PyBuffer<u8>) -> PyResult<()> {
         let block = block.to_vec(py)?;
         let bytes = block.len();
@@ -69,7 +69,7 @@ impl Taken {
     }
 
     /// The next partition: its number, its blocks concatenated, their number and the sum of their
-    /// CRC-32s; other Python threads run meanwhile. `None` after the last.
+    /// CRC-32s; other Python threads run while it waits. `None` after the last.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Option<Portion<'py>>> {
         let taken = py.detach(|| self.0.take(|| false)).map_err(shut)?;
         let Some(taken) = taken else { return Ok(None) };

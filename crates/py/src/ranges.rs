@@ -26,7 +26,7 @@ impl Ranges {
         ))))
     }
 
-    /// Bytes of an object from `offset` on; other Python threads run meanwhile.
+    /// Bytes of an object from `offset` on; other Python threads run while it waits.
     #[pyo3(signature = (bucket, key, etag, offset, length))]
     fn read<'py>(
         &self,

@@ -169,7 +169,7 @@ fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
         return Ok(&[]);
     }
     // SAFETY: the array has so many aligned numbers for as long as a view of it exists. Nobody
-    // writes to a chunk's; a caller that writes to its own array meanwhile gets mixed sums, as with
+    // writes to a chunk's; a caller that writes to its own array during the call gets mixed sums, as with
     // NumPy.
     Ok(unsafe { std::slice::from_raw_parts(start, array.item_count()) })
 }
@@ -185,6 +185,6 @@ fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
         return Ok(&mut []);
     }
     // SAFETY: as above, and it may be written. A reduction object belongs to one worker: nobody
-    // else uses it meanwhile.
+    // else uses it during the call.
     Ok(unsafe { std::slice::from_raw_parts_mut(array.buf_ptr().cast::<T>(), count) })
 }

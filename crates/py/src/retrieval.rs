@@ -52,7 +52,7 @@ impl Retrieval {
         self.0.leave();
     }
 
-    /// The next chunk; other Python threads run meanwhile. `None` after the last.
+    /// The next chunk; other Python threads run while it waits. `None` after the last.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         Ok(py.detach(|| self.0.take()).map_err(shut)?.map(Chunk::of))
     }

@@ -140,7 +140,7 @@ mod tests {
     }
 
     /// MD5 of 16 records of `gensort` 1.5 from each power of two, one after the other: every
-    /// magnitude of the number, hence every prefix of skewed keys.
+    /// magnitude of the number, so every prefix of skewed keys.
     #[test]
     fn the_records_of_every_magnitude_are_those_of_gensort() {
         for (encoding, skewed, digest) in [

@@ -8,7 +8,7 @@
 //!
 //! Lookup: the first 16 bytes of the key, as a number, index a table by their distance from the
 //! least boundary. The table leaves a few candidates for a binary search, and is small enough to
-//! stay in the cache beside the records. Longer keys that equal a boundary in 16 bytes are compared
+//! stay in the cache with the records. Longer keys that equal a boundary in 16 bytes are compared
 //! in full.
 
 use serde::{Deserialize, Serialize};

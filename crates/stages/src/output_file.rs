@@ -27,7 +27,7 @@ impl OnFinished {
         Self(Some(Arc::new(it)))
     }
 
-    /// Tells of a file.
+    /// Reports a finished file.
     pub(crate) fn notify(&self, number: usize) -> Result<(), Failure> {
         self.0.as_ref().map_or(Ok(()), |whole| whole(number))
     }
@@ -36,9 +36,9 @@ impl OnFinished {
 impl fmt::Debug for OnFinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() {
-            "somebody"
+            "a callback"
         } else {
-            "nobody"
+            "no callback"
         })
     }
 }

@@ -106,7 +106,7 @@ fn all_to_all(
 ) -> (Graph, Exchange) {
     let (lanes, record_bytes) = (mesh.outgoing.len(), Layout::SORT_BENCHMARK.record_bytes);
     let buffers = BUFFERS_PER_CONNECTION * lanes;
-    // One that waits for its lane, beside those queued there.
+    // One block waits for its lane, in addition to those queued there.
     let generated = if evenly { buffers } else { buffers + 2 * lanes };
     let chunk = |number: usize| Chunk {
         number,

@@ -1,7 +1,7 @@
 //! Random and sequential operations on files, as a graph of one stage: `random_io`.
 //!
 //! This is no edit of a job: a job moves long extents. It measures a device for programs that want
-//! single blocks, or wait for each write to be durable (the fleet study's `read4k` to
+//! single blocks, or wait for each write to be durable (the cluster study's `read4k` to
 //! `write4k-64`), or share a file among processes (IOR's patterns, which Magellan used).
 
 use std::path::PathBuf;

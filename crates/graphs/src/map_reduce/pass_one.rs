@@ -128,15 +128,15 @@ fn pass(
     scratch: &Arc<Scratch>,
 ) -> Result<PassOne, JobError> {
     let block_bytes = config.block_bytes.next_multiple_of(ALIGNMENT);
-    // What waits in the queue is beside the buffers. On a cluster the receiving stage has as many
-    // buffers as the giving one.
+    // The queue's blocks need memory in addition to the buffers. On a cluster the receiving stage has
+    // as many buffers as the sending one.
     let room = config
         .memory_bytes
         .saturating_sub(queue.most_bytes() + block_bytes);
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
         return Err(JobError::Refused(format!(
-            "{} bytes of memory cannot hold a block of {block_bytes} beside the {} that wait: give more",
+            "{} bytes of memory cannot hold a block of {block_bytes} and the {} that wait: give more",
             config.memory_bytes,
             queue.most_bytes()
         )));

@@ -70,7 +70,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let about = fs::metadata(&config.path);
     let about = about.map_err(|why| JobError::file("reading", &config.path, &why))?;
     let [least, most] = PART_BYTES;
-    // One in flight per request, and one that is read meanwhile.
+    // One in flight per request, and one that is being read.
     let part_bytes = config.memory_bytes / (access.requests + 1) / ALIGNMENT * ALIGNMENT;
     let part_bytes = part_bytes.clamp(least, most);
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);

@@ -1,6 +1,6 @@
 //! Atomic outputs: complete or absent.
 //!
-//! Parts are written to a hidden directory beside their final place, on the same device. Once all
+//! Parts are written to a hidden directory next to their final place, on the same device. Once all
 //! are durable and the totals agree, a list of the parts is written there, the parts are renamed to
 //! their final names, and the manifest follows last. If a job ends before that, its hidden
 //! directories are removed. If it was killed, the next job there finds them unlocked, and removes

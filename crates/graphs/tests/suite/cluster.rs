@@ -26,7 +26,7 @@ const MEMORY: usize = 16 << 20;
 const BLOCK: usize = 8 << 10;
 
 /// The input, which node reads which of its files, and what the rounds have left.
-struct Fleet {
+struct Cluster {
     room: tempfile::TempDir,
     input: Vec<u8>,
     files: Vec<PathBuf>,
@@ -35,7 +35,7 @@ struct Fleet {
     rounds: usize,
 }
 
-impl Fleet {
+impl Cluster {
     /// Files of so many records, sampled, with boundaries for about so many partitions.
     fn new(counts: &[usize], keys: KeyDistribution, partitions: usize) -> Self {
         let room = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -47,7 +47,7 @@ impl Fleet {
             input.extend(bytes);
             files.push(path);
         }
-        let mut fleet = Self {
+        let mut cluster = Self {
             room,
             input,
             files,
@@ -55,8 +55,8 @@ impl Fleet {
             single: Vec::new(),
             rounds: 0,
         };
-        let samples: Vec<PathBuf> = (0..fleet.files.len())
-            .map(|number| fleet.sampled(number))
+        let samples: Vec<PathBuf> = (0..cluster.files.len())
+            .map(|number| cluster.sampled(number))
             .collect();
         let config = boundaries::Config {
             samples,
@@ -64,8 +64,8 @@ impl Fleet {
             partitions,
         };
         let found = boundaries::run(&config, &RunHandle::default()).expect("boundaries");
-        (fleet.bounds, fleet.single) = (found.bounds, found.single);
-        fleet
+        (cluster.bounds, cluster.single) = (found.bounds, found.single);
+        cluster
     }
 
     fn sampled(&self, number: usize) -> PathBuf {
@@ -329,10 +329,10 @@ proptest! {
         keys in prop::sample::select(DISTRIBUTIONS.to_vec()),
         partitions in 1_usize..24,
     ) {
-        let mut fleet = Fleet::new(&counts, keys, partitions);
-        let owners = around(fleet.partitions(), counts.len());
+        let mut cluster = Cluster::new(&counts, keys, partitions);
+        let owners = around(cluster.partitions(), counts.len());
         let reads: Vec<Vec<usize>> = (0..counts.len()).map(|file| vec![file]).collect();
-        let done = fleet.round(&reads, &owners, &BTreeMap::new());
+        let done = cluster.round(&reads, &owners, &BTreeMap::new());
         let (mut read, mut gathered) = (0, 0);
         for outcome in done {
             let outcome = outcome.map_err(|why| TestCaseError::fail(why.to_string()))?;
@@ -341,8 +341,8 @@ proptest! {
             read += outcome.read.bytes;
             gathered += outcome.partitions.iter().sum::<u64>();
         }
-        prop_assert_eq!((read, gathered), (fleet.input.len() as u64, fleet.input.len() as u64));
-        prop_assert_eq!(fleet.is_sorted(&owners), Ok(()));
+        prop_assert_eq!((read, gathered), (cluster.input.len() as u64, cluster.input.len() as u64));
+        prop_assert_eq!(cluster.is_sorted(&owners), Ok(()));
     }
 }
 
@@ -355,37 +355,37 @@ proptest! {
         keys in prop::sample::select(DISTRIBUTIONS.to_vec()),
         partitions in 1_usize..12,
     ) {
-        let mut fleet = Fleet::new(&counts, keys, partitions);
-        let owners = around(fleet.partitions(), counts.len());
+        let mut cluster = Cluster::new(&counts, keys, partitions);
+        let owners = around(cluster.partitions(), counts.len());
         let reads: Vec<Vec<usize>> = (0..counts.len()).map(|file| vec![file]).collect();
-        fleet.round(&reads, &owners, &BTreeMap::new());
-        let outcomes = fleet.pass_two_with_copies(&owners, counts.len(), &BTreeMap::new());
+        cluster.round(&reads, &owners, &BTreeMap::new());
+        let outcomes = cluster.pass_two_with_copies(&owners, counts.len(), &BTreeMap::new());
         let mut output = BTreeMap::new();
         for (endpoint, outcome) in outcomes.into_iter().enumerate() {
             prop_assert!(outcome.sent.iter().all(|sent| sent.lost.is_none()));
-            let files = of_directories(&fleet.output(endpoint));
-            prop_assert_eq!(&files, &fleet.kept((endpoint + 1) % counts.len()));
+            let files = of_directories(&cluster.output(endpoint));
+            prop_assert_eq!(&files, &cluster.kept((endpoint + 1) % counts.len()));
             output.extend(files);
         }
         let output = output.into_values().collect::<Vec<_>>().concat();
-        prop_assert_eq!(is_sort_of(&output, &fleet.input, &LAYOUT), Ok(()));
+        prop_assert_eq!(is_sort_of(&output, &cluster.input, &LAYOUT), Ok(()));
     }
 }
 
 #[test]
 fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
-    let mut fleet = Fleet::new(&[6000, 6000], KeyDistribution::Uniform, 12);
-    let owners = around(fleet.partitions(), 2);
-    fleet.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
+    let mut cluster = Cluster::new(&[6000, 6000], KeyDistribution::Uniform, 12);
+    let owners = around(cluster.partitions(), 2);
+    cluster.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
     let cut = Fault {
         to: 1,
         after_bytes: 200_000,
         effect: Effect::Cut,
     };
-    let done = fleet.pass_two_with_copies(&owners, 2, &BTreeMap::from([(0, vec![cut])]));
+    let done = cluster.pass_two_with_copies(&owners, 2, &BTreeMap::from([(0, vec![cut])]));
     assert!(done[0].sent[0].lost.is_some() && done[1].received[0].lost.is_some());
     // Its own files are whole nevertheless, and the other direction is not concerned.
-    let (own, others) = (fleet.output(0), fleet.output(1));
+    let (own, others) = (cluster.output(0), cluster.output(1));
     let files = of_directories(&own);
     let output: BTreeMap<_, _> = files
         .clone()
@@ -393,9 +393,9 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
         .chain(of_directories(&others))
         .collect();
     let output = output.into_values().collect::<Vec<_>>().concat();
-    assert_eq!(is_sort_of(&output, &fleet.input, &LAYOUT), Ok(()));
-    assert_eq!(of_directories(&others), fleet.kept(0));
-    let before = fleet.kept(1);
+    assert_eq!(is_sort_of(&output, &cluster.input, &LAYOUT), Ok(()));
+    assert_eq!(of_directories(&others), cluster.kept(0));
+    let before = cluster.kept(1);
     assert!(!before.is_empty() && before.len() < files.len());
     // A file may be called anything.
     let missing = files.keys().find(|name| !before.contains_key(*name));
@@ -420,7 +420,7 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
                 })
             })
             .collect(),
-        copies: fleet.copies(number, &endpoints, Vec::new()),
+        copies: cluster.copies(number, &endpoints, Vec::new()),
         memory_bytes: MEMORY / 4,
         disk: disk(Vec::new()),
     };
@@ -429,13 +429,13 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
     }) {
         assert!(outcome.received.iter().all(|from| from.lost.is_none()));
     }
-    assert_eq!(fleet.kept(1), files);
+    assert_eq!(cluster.kept(1), files);
 }
 
 #[test]
 fn what_a_lost_endpoint_was_to_send_another_one_sends_and_each_record_is_there_once() {
-    let mut fleet = Fleet::new(&[4000, 4000, 4000], KeyDistribution::Uniform, 9);
-    let owners: Vec<Option<usize>> = (0..fleet.partitions())
+    let mut cluster = Cluster::new(&[4000, 4000, 4000], KeyDistribution::Uniform, 9);
+    let owners: Vec<Option<usize>> = (0..cluster.partitions())
         .map(|place| Some(place % 2))
         .collect();
     let cut = |to| Fault {
@@ -446,9 +446,9 @@ fn what_a_lost_endpoint_was_to_send_another_one_sends_and_each_record_is_there_o
     // The third endpoint is lost to both others in the middle of what it sends.
     let faults = BTreeMap::from([(2, vec![cut(0), cut(1)])]);
     let reads = [vec![0], vec![1], vec![2]];
-    let done = fleet.round(&reads, &owners, &faults);
+    let done = cluster.round(&reads, &owners, &faults);
     for (number, outcome) in done.into_iter().enumerate() {
-        let outcome = outcome.expect("it goes on");
+        let outcome = outcome.expect("it continues");
         let lost = |peer| {
             let mut from = outcome
                 .received
@@ -468,18 +468,18 @@ fn what_a_lost_endpoint_was_to_send_another_one_sends_and_each_record_is_there_o
         );
     }
     // What it read, the first one reads again; what it sent is not there twice.
-    let again = fleet.round(&[vec![2], vec![]], &owners, &BTreeMap::new());
+    let again = cluster.round(&[vec![2], vec![]], &owners, &BTreeMap::new());
     again.into_iter().for_each(|outcome| {
         outcome.expect("nobody is lost");
     });
-    assert_eq!(fleet.is_sorted(&owners), Ok(()));
+    assert_eq!(cluster.is_sorted(&owners), Ok(()));
 }
 
 #[test]
 fn what_a_lost_owner_had_is_sent_to_others_and_nothing_else() {
-    let mut fleet = Fleet::new(&[3000, 3000, 3000], KeyDistribution::Uniform, 12);
-    let owners = around(fleet.partitions(), 3);
-    let done = fleet.round(&[vec![0], vec![1], vec![2]], &owners, &BTreeMap::new());
+    let mut cluster = Cluster::new(&[3000, 3000, 3000], KeyDistribution::Uniform, 12);
+    let owners = around(cluster.partitions(), 3);
+    let done = cluster.round(&[vec![0], vec![1], vec![2]], &owners, &BTreeMap::new());
     let partitions = done
         .into_iter()
         .nth(2)
@@ -487,13 +487,13 @@ fn what_a_lost_owner_had_is_sent_to_others_and_nothing_else() {
         .expect("whole")
         .partitions;
     // Now the third is gone, with its scratch; its partitions get other owners.
-    fs::remove_dir_all(fleet.room.path().join("round-0-2")).expect("it goes");
+    fs::remove_dir_all(cluster.room.path().join("round-0-2")).expect("it goes");
     let wanted: Vec<Option<usize>> = owners
         .iter()
         .enumerate()
         .map(|(place, owner)| (*owner == Some(2)).then_some(place % 2))
         .collect();
-    let again = fleet.round(&[vec![0, 2], vec![1]], &wanted, &BTreeMap::new());
+    let again = cluster.round(&[vec![0, 2], vec![1]], &wanted, &BTreeMap::new());
     let again: u64 = again
         .into_iter()
         .flat_map(|outcome| outcome.expect("whole").partitions)
@@ -504,21 +504,21 @@ fn what_a_lost_owner_had_is_sent_to_others_and_nothing_else() {
         .zip(&wanted)
         .map(|(first, then)| then.or(*first))
         .collect();
-    assert_eq!(fleet.is_sorted(&now), Ok(()));
+    assert_eq!(cluster.is_sorted(&now), Ok(()));
 }
 
 #[test]
 fn what_was_changed_on_its_way_is_not_taken() {
-    let mut fleet = Fleet::new(&[2000, 2000], KeyDistribution::Uniform, 4);
-    let owners = around(fleet.partitions(), 2);
+    let mut cluster = Cluster::new(&[2000, 2000], KeyDistribution::Uniform, 4);
+    let owners = around(cluster.partitions(), 2);
     let flip = Fault {
         to: 1,
         after_bytes: 30_000,
         effect: Effect::Flip,
     };
     let faults = BTreeMap::from([(0, vec![flip])]);
-    let done = fleet.round(&[vec![0], vec![1]], &owners, &faults);
-    let second = done.into_iter().nth(1).expect("two").expect("it goes on");
+    let done = cluster.round(&[vec![0], vec![1]], &owners, &faults);
+    let second = done.into_iter().nth(1).expect("two").expect("it continues");
     let lost: Vec<&str> = second
         .received
         .iter()
@@ -529,21 +529,21 @@ fn what_was_changed_on_its_way_is_not_taken() {
         "{lost:?}"
     );
     // Only what it has sent to itself is in its index.
-    let others = around(fleet.partitions(), 2);
+    let others = around(cluster.partitions(), 2);
     let read_again = others
         .iter()
         .map(|owner| owner.filter(|&owner| owner == 1))
         .collect::<Vec<_>>();
-    fleet.round(&[vec![0], vec![]], &read_again, &BTreeMap::new());
-    assert_eq!(fleet.is_sorted(&owners), Ok(()));
+    cluster.round(&[vec![0], vec![]], &read_again, &BTreeMap::new());
+    assert_eq!(cluster.is_sorted(&owners), Ok(()));
 }
 
 /// An index is believed when a machine comes back: also of a loss of power.
 #[test]
 fn nothing_is_indexed_that_is_not_durable() {
-    let fleet = Fleet::new(&[500], KeyDistribution::Uniform, 4);
-    let owners = around(fleet.partitions(), 1);
-    let mut config = fleet.part(0, &[vec![0]], &owners, &addresses(1));
+    let cluster = Cluster::new(&[500], KeyDistribution::Uniform, 4);
+    let owners = around(cluster.partitions(), 1);
+    let mut config = cluster.part(0, &[vec![0]], &owners, &addresses(1));
     let rule = Rule {
         path_contains: Some("round-0-0/1".to_owned()),
         ..Rule::new(
@@ -562,10 +562,10 @@ fn nothing_is_indexed_that_is_not_durable() {
 
 #[test]
 fn an_index_that_is_not_whole_is_refused() {
-    let mut fleet = Fleet::new(&[500, 500], KeyDistribution::Uniform, 4);
-    let owners = around(fleet.partitions(), 2);
-    fleet.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
-    let index = fleet.room.path().join("round-0-0/index");
+    let mut cluster = Cluster::new(&[500, 500], KeyDistribution::Uniform, 4);
+    let owners = around(cluster.partitions(), 2);
+    cluster.round(&[vec![0], vec![1]], &owners, &BTreeMap::new());
+    let index = cluster.room.path().join("round-0-0/index");
     let bytes = fs::read(&index).expect("an index");
     for damaged in [
         &bytes[..bytes.len() - 16],
@@ -573,8 +573,8 @@ fn an_index_that_is_not_whole_is_refused() {
     ] {
         fs::write(&index, damaged).expect("written");
         let files = [
-            fleet.room.path().join("round-0-0/0"),
-            fleet.room.path().join("round-0-0/1"),
+            cluster.room.path().join("round-0-0/0"),
+            cluster.room.path().join("round-0-0/1"),
         ];
         let read = tonnage_stages::scratch::Scratch::saved(&disk(Vec::new()), &files, &index);
         assert!(read.expect_err("damaged").to_string().contains("not whole"));

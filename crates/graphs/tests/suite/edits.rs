@@ -134,7 +134,7 @@ fn is_edit_of(graph: &Graph, job: &Graph) -> Result<(), String> {
         if ADDED.contains(&node.name.as_str()) && node.spec.kind() == node.name {
             continue;
         }
-        // Going on where the last one was found: what is out of order is not found.
+        // The search continues after the last match, so a stage out of order is not found.
         let same = rest.find(|other| other.name == node.name);
         let same = same.ok_or_else(|| format!("{} is not in the job, or not there", node.name))?;
         if same != node {
@@ -152,7 +152,7 @@ fn names(graph: &Graph) -> Vec<&str> {
         .collect()
 }
 
-/// Each benchmark's graph with the names it should have, beside the job's graph.
+/// Each benchmark's graph, the names it should have, and the job's graph.
 fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
     let Passes { one, two, plan, .. } = passes;
     let bytes = 1 << 24;

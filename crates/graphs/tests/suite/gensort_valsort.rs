@@ -227,7 +227,7 @@ fn borders_of_files_are_looked_at() {
 proptest! {
     #![proptest_config(crate::common::seeded(24))]
 
-    /// Against the definition: each record beside the one before it.
+    /// Compared with the definition: each record against the one before it.
     #[test]
     fn junk_is_judged_as_by_the_definition(
         record in 1_usize..300,

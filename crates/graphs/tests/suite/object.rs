@@ -118,12 +118,12 @@ fn an_error_that_stays_ends_the_trial_with_the_object_s_name() {
 }
 
 #[test]
-fn what_keeps_everyone_out_is_refused_with_how_to_mend_it() {
-    for (status, mend) in [(403, "AWS_ACCESS_KEY_ID"), (404, "make it")] {
+fn a_store_that_denies_access_is_refused_with_a_fix() {
+    for (status, fix) in [(403, "AWS_ACCESS_KEY_ID"), (404, "make it")] {
         let mut config = config(GET);
         config.store = store(vec![Rule::new(Method::Get, Effect::Status { status })]);
         match run(&config, &RunHandle::default()) {
-            Err(JobError::Refused(why)) => assert!(why.contains(mend), "{why}"),
+            Err(JobError::Refused(why)) => assert!(why.contains(fix), "{why}"),
             other => panic!("{other:?}"),
         }
     }

@@ -100,7 +100,7 @@ fn writes_stay_within_the_file_and_reads_change_nothing() {
     }
 }
 
-/// Each block of each file is written once and read once, whoever shares it.
+/// Each block of each file is written once and read once, also of shared files.
 #[test]
 fn segments_cover_their_files() {
     for (workers, shared, outstanding_in_ring) in [(1, true, 3), (3, true, 1), (3, false, 1)] {

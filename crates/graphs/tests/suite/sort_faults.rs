@@ -285,7 +285,7 @@ fn refused_an_io_uring_it_sorts_with_threads_and_says_so() {
     }
 }
 
-/// Stops the first write to scratch for a while, so that something can happen meanwhile.
+/// Stops the first write to scratch for a while, so that a test can act during that time.
 fn pausing() -> Disk {
     let stall = rule(
         Operation::Read,
@@ -298,8 +298,8 @@ fn pausing() -> Disk {
     }])
 }
 
-/// Sorts, and does something when pass one writes, or later: pass two waits for a while.
-fn meanwhile(
+/// Sorts, and calls `act` once pass one writes, or later: pass two waits for a while.
+fn while_paused(
     place: &Place,
     config: &Config,
     act: impl FnOnce(&[PathBuf]) + Send,
@@ -325,7 +325,7 @@ fn an_output_directory_that_vanishes_fails_cleanly() {
         ..place.config(LAYOUT, MEMORY)
     };
     let before = place.input();
-    let ended = meanwhile(&place, &config, |output| {
+    let ended = while_paused(&place, &config, |output| {
         fs::remove_dir_all(&output[1]).expect("it goes")
     });
     let said = failed(ended);
@@ -342,7 +342,7 @@ fn a_scratch_directory_that_vanishes_changes_nothing() {
         ..place.config(LAYOUT, MEMORY)
     };
     let input = place.input();
-    let ended = meanwhile(&place, &config, |_| {
+    let ended = while_paused(&place, &config, |_| {
         let gone = |directory: &PathBuf| fs::remove_dir(directory).expect("it goes");
         place.scratch.iter().for_each(gone);
     });
@@ -366,7 +366,7 @@ fn an_output_that_cannot_be_published_is_taken_back() {
         ..place.config(LAYOUT, MEMORY)
     };
     // The manifest cannot take a directory's name.
-    let ended = meanwhile(&place, &config, |output| {
+    let ended = while_paused(&place, &config, |output| {
         fs::create_dir(output[1].join("_tonnage.json")).expect("made")
     });
     match ended {

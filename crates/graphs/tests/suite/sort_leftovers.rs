@@ -91,7 +91,7 @@ fn a_sort_killed_while_it_published_is_cleaned_up() {
     }
 }
 
-/// Parts that no list names are somebody's output: they stay, and the sort is refused.
+/// Parts that no list names are another job's output: they stay, and the sort is refused.
 #[test]
 fn only_listed_parts_are_taken_back() {
     let place = place();

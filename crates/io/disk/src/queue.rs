@@ -97,7 +97,7 @@ pub trait Queue<M: Memory> {
     fn mode(&self) -> Mode;
 }
 
-/// How a queue really works, to be reported beside every result.
+/// How a queue really works: reported with every result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mode {
     /// `io_uring`, `threads` or `null`.

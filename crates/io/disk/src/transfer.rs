@@ -14,7 +14,7 @@ use crate::file::DiskFile;
 use crate::memory::Pointer;
 use crate::queue::Direction;
 
-/// Flags of the system call, beside moving bytes.
+/// Flags of the system call.
 pub(crate) fn flags(direction: Direction) -> i32 {
     match direction {
         Direction::Read | Direction::Write => 0,

@@ -51,7 +51,7 @@ pub struct RequestCounts {
     pub requests: u64,
     /// Requests sent because an earlier one had failed.
     pub retries: u64,
-    /// Requests sent beside an earlier one that was slow.
+    /// Requests sent in addition to an earlier one that was slow.
     pub hedged: u64,
     /// Requests that failed.
     pub errors: BTreeMap<ErrorKind, u64>,

@@ -1,7 +1,7 @@
 //! Hedged requests: which requests are sent a second time, and when.
 //!
-//! A few requests take many times as long as the others, and whoever needs all of them waits for
-//! these. So a request that takes longer than 95 % of those before it is repeated beside the first
+//! A few requests take many times as long as the others, and a caller that needs all of them waits
+//! for these. So a request that takes longer than 95 % of those before it is sent a second time
 //! (Dean and Barroso, "The Tail at Scale", 2013), but
 //!
 //! - not before twice the median: a new request takes as long itself;

@@ -219,7 +219,7 @@ fn a_slow_stage_starves_those_behind_and_blocks_those_before() {
     );
 }
 
-/// Waiting for one's own pool is being blocked, too.
+/// A worker that waits for its own pool counts as blocked, too.
 #[test]
 fn workers_share_the_time_of_their_stage() {
     let seen = Arc::new(Seen::default());

@@ -8,7 +8,7 @@ use tonnage_pipeline::{Buffer, Failure, WorkerPorts};
 pub struct InFlight(pub Buffer);
 
 // SAFETY: a buffer's slot lies in the run's arena, which stays mapped and in place as long as the
-// buffer exists, and no other buffer has that slot meanwhile.
+// buffer exists, and no other buffer has that slot during that time.
 unsafe impl Memory for InFlight {
     fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.slot_mut().as_mut_ptr()

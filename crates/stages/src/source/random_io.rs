@@ -6,8 +6,8 @@
 //! worker keeps `disk.depth` operations in its queue; for blocking I/O there is a worker per
 //! operation, with a queue depth of 1.
 //!
-//! An operation's latency begins when it should begin, which is when its predecessor was seen to
-//! complete, so it includes the cost of submission. Memory is filled once before the first
+//! An operation's latency begins when its predecessor's completion was observed, so it includes
+//! the cost of submission. Memory is filled once before the first
 //! operation: refilling it for each write would be a third of the time.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,10 +86,10 @@ pub struct WorkerTimings {
     pub worker: usize,
     /// When its first operation should begin.
     pub began: Instant,
-    /// When its last operation was seen to complete, and its file to be durable if requested.
+    /// When its last operation completed, as observed, and its file was durable if requested.
     pub ended: Instant,
-    /// Nanoseconds from when an operation should begin to when it was seen to complete, for those
-    /// that began after the warm-up.
+    /// Nanoseconds from when an operation should begin to when its completion was observed, for
+    /// those that began after the warm-up.
     pub latencies: Histogram<u64>,
     /// Operations done between the warm-up and the end of the time.
     pub counted: u64,

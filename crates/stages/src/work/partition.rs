@@ -23,7 +23,7 @@ const STRIDE_RECORDS: usize = 256;
 /// Longer records bypass the combiner: most of their cache lines are full anyway.
 const COMBINED_BYTES: usize = 256;
 
-/// Memory that a worker needs for each partition beside its block.
+/// Memory that a worker needs for each partition in addition to its block.
 #[must_use]
 pub fn combiner_memory(record_bytes: usize) -> usize {
     match record_bytes {

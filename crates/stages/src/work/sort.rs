@@ -41,7 +41,7 @@ const AHEAD: usize = 12;
 /// Bytes of one entry, and of its copy while buckets are filled.
 pub const ENTRY_BYTES: usize = 2 * size_of::<u64>();
 
-/// Memory that a worker needs beside entries and blocks.
+/// Memory that a worker needs in addition to entries and blocks.
 #[must_use]
 pub fn stride_memory(record_bytes: usize) -> usize {
     let stride = stride_bytes(record_bytes);

@@ -257,7 +257,7 @@ fn strangers_are_turned_away() {
         let lost = scope.spawn(move || Mesh::connect(&other_run, || false));
         let why = lost.join().expect("no panic").expect_err("another run");
         assert!(why.to_string().contains("endpoint 1"), "{why}");
-        let mut stranger = TcpStream::connect(endpoints[1]).expect("somebody listens");
+        let mut stranger = TcpStream::connect(endpoints[1]).expect("the endpoint listens");
         stranger.write_all(&[b'x'; 100]).expect("written");
         let first = connect(&first);
         let second = waiting.join().expect("no panic");

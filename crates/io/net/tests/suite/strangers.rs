@@ -52,7 +52,7 @@ fn a_replayed_handshake() {
             stream.write_all(&recorded.proof)?;
             stream.read_exact(&mut [0; ANSWER])?;
         }
-        assert!(!matches!(stream.read(&mut [0]), Ok(1)), "it was let in");
+        assert!(!matches!(stream.read(&mut [0]), Ok(1)), "it was accepted");
         Ok(())
     });
 }
@@ -68,7 +68,7 @@ fn a_reflected_proof() {
         let mut answer = [0; ANSWER];
         stream.read_exact(&mut answer)?;
         stream.write_all(&answer[ANSWER / 2..])?;
-        assert!(!matches!(stream.read(&mut [0]), Ok(1)), "it was let in");
+        assert!(!matches!(stream.read(&mut [0]), Ok(1)), "it was accepted");
         Ok(())
     });
 }
@@ -161,7 +161,7 @@ fn who_is_slow_is_turned_away() {
     });
 }
 
-/// Somebody with the secret comes a second time for what stands: the first stays.
+/// A peer with the secret connects a second time: the first connection stays.
 #[test]
 fn a_second_of_the_same() {
     let _alone = alone();
@@ -219,7 +219,7 @@ fn a_stranger_that_listens() {
                     let _reset = stream.read_to_end(&mut heard);
                     assert!(
                         heard.len() <= HELLO,
-                        "{place}: {} bytes were told",
+                        "{place}: {} bytes were sent",
                         heard.len()
                     );
                 }

@@ -24,7 +24,7 @@ fn null() -> Settings {
     }
 }
 
-/// What can be said of any store; contents only of those that keep what is put.
+/// Checks what holds for any store, and contents only of those that keep what is put.
 fn conforms(settings: &Settings, keeps: bool) {
     let client = Client::new(settings).expect("a client");
     let whole = bytes(1, 3_000_000);

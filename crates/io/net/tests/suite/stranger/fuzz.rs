@@ -81,7 +81,7 @@ fn visit(target: SocketAddr, chance: &mut Chance, recorded: &Recording) -> io::R
     if chance.below(3) > 0 {
         stream.shutdown(Shutdown::Write)?;
         let ended = stream.read_to_end(&mut heard);
-        assert!(heard.len() <= ANSWER, "{} bytes were told", heard.len());
+        assert!(heard.len() <= ANSWER, "{} bytes were sent", heard.len());
         ended?;
     }
     Ok(())
@@ -100,7 +100,7 @@ fn be_visited(mut stream: TcpStream, chance: &mut Chance, recorded: &Recording) 
     let mut heard = say(&mut stream, &transcript, chance)?;
     stream.shutdown(Shutdown::Write)?;
     let ended = stream.read_to_end(&mut heard);
-    assert!(heard.len() <= HELLO, "{} bytes were told", heard.len());
+    assert!(heard.len() <= HELLO, "{} bytes were sent", heard.len());
     ended.map(drop)
 }
 

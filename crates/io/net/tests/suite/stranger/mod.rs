@@ -1,4 +1,5 @@
-//! A stranger's means: random numbers, a recorded handshake, and endpoints that connect meanwhile.
+//! A stranger's tools: random numbers, a recorded handshake, and endpoints that connect at the same
+//! time.
 
 mod fuzz;
 
@@ -218,7 +219,7 @@ pub fn exchange(mesh: Mesh, number: usize, seed: u64) {
     });
 }
 
-/// Watches what the process holds, beside what strangers do on purpose.
+/// Watches the process's descriptors and threads, apart from those that strangers use on purpose.
 pub struct Watch {
     before: Holding,
     done: Arc<AtomicBool>,

@@ -9,8 +9,8 @@ use tonnage_net::{Head, Secret, Settings};
 /// Short, since tests wait for handshakes that never end.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Addresses that nobody listens on. Below the ports that the kernel gives out, and none twice: a
-/// test that binds port 0 meanwhile cannot be given one of these.
+/// Unused loopback addresses. Their ports lie below those that the kernel assigns, and none is
+/// returned twice, so a test that binds port 0 at the same time cannot get one of these.
 pub fn addresses(count: usize) -> Vec<SocketAddr> {
     static TRIED: AtomicU32 = AtomicU32::new(0);
     let first = std::process::id();
