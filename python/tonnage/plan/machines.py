@@ -75,9 +75,9 @@ class Machines:
             numbers=np.array([each.number for each in some]),
             usd_per_hour=np.array([each.usd_per_hour for each in some]),
             usd_range=np.array([each.usd_range for each in some]).T,
-            link_usd_per_hour=_known(each.link_usd_per_hour for each in some),
-            local_bytes=_known(each.offer.local_bytes for each in some),
-            memory_bytes=_known(each.offer.memory_bytes for each in some),
+            link_usd_per_hour=_nan_if_none(each.link_usd_per_hour for each in some),
+            local_bytes=_nan_if_none(each.offer.local_bytes for each in some),
+            memory_bytes=_nan_if_none(each.offer.memory_bytes for each in some),
             buckets=buckets,
         )
 
@@ -178,5 +178,5 @@ def _link(link: VolumeLink) -> TokenBucket | None:
     return TokenBucket(np.asarray(baseline), np.asarray(most), np.asarray(credit))
 
 
-def _known(values: Iterable[float | None]) -> Floats:
+def _nan_if_none(values: Iterable[float | None]) -> Floats:
     return np.array([math.nan if value is None else float(value) for value in values])

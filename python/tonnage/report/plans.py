@@ -131,7 +131,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         names = [name for name in shown if name in first]
         traces.append(_trace(each.name, names, first, figure, COLOURS[place]))
         for name in names:
-            told = _said(_range(first[name], figure), figure)
+            told = _range_text(_range(first[name], figure), figure)
             said.append(f"{each.name}, {first[name].nodes} x {name}: {told}")
     left = len(least) - len(shown)
     sure = formatting.listing(
@@ -260,8 +260,8 @@ def _row(each: Candidate) -> list[str]:
     return [
         name_of(each),
         formatting.count(each.nodes),
-        _said(each.seconds, "seconds"),
-        _said(each.cost_usd, "cost_usd"),
+        _range_text(each.seconds, "seconds"),
+        _range_text(each.cost_usd, "cost_usd"),
         longest.bottleneck if longest else "nothing",
         each.evidence,
         formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
@@ -273,6 +273,6 @@ def _range(candidate: Candidate, figure: Figure) -> Range:
     return candidate.cost_usd if figure == "cost_usd" else candidate.seconds
 
 
-def _said(of: Range, figure: Figure) -> str:
+def _range_text(of: Range, figure: Figure) -> str:
     said = formatting.cents if figure == "cost_usd" else formatting.duration
     return f"{said(of.median)} ({said(of.low)} – {said(of.high)})"

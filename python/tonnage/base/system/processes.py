@@ -34,16 +34,16 @@ class ResourceUsage:
     cancelled_bytes: int = 0
 
     def __add__(self, other: ResourceUsage) -> ResourceUsage:
-        return self._combined(other, operator.add)
+        return self._map_fields(other, operator.add)
 
     def since(self, start: ResourceUsage) -> ResourceUsage:
         """The usage after ``start``; never negative."""
-        return self._combined(start, lambda now, then: max(now - then, 0))
+        return self._map_fields(start, lambda now, then: max(now - then, 0))
 
     def at_least(self, floor: ResourceUsage) -> ResourceUsage:
-        return self._combined(floor, max)
+        return self._map_fields(floor, max)
 
-    def _combined(self, other: ResourceUsage, function: Callable[[Any, Any], Any]) -> ResourceUsage:
+    def _map_fields(self, other: ResourceUsage, function: Callable[[Any, Any], Any]) -> ResourceUsage:
         return ResourceUsage(*map(function, astuple(self), astuple(other)))
 
 

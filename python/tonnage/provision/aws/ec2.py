@@ -95,13 +95,13 @@ class Ec2:
             AwsError: AWS refuses or cannot be reached.
         """
         try:
-            return self._asked(method, arguments)
+            return self._call(method, arguments)
         except AwsError as why:
             if why.code not in EXPIRED:
                 raise
         # A new session finds renewed credentials.
         self._client = None
-        return self._asked(method, arguments)
+        return self._call(method, arguments)
 
     def paginate(self, method: str, within: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         """Iterate over a list in the answer, page by page."""
@@ -147,7 +147,7 @@ class Ec2:
         pages = self.paginate("describe_instances", "Reservations", Filters=only)
         return {each["InstanceId"]: each for page in pages for each in page["Instances"]}
 
-    def _asked(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, method: str, arguments: dict[str, Any]) -> dict[str, Any]:
         with aws_errors_as(AwsError):
             if self._client is None:
                 self._client = _connect(self.region)

@@ -107,7 +107,7 @@ def _machine(table: _Table) -> MachineType:
     link = table.number("link_mb_per_s", 0.1, 100_000, None)
     found = MachineType(
         type=table.word("type", LONGEST_TYPE, "."),
-        count=table.whole("count", 1, MOST_NODES, 1) or 1,
+        count=table.integer("count", 1, MOST_NODES, 1) or 1,
         price_usd_per_hour=table.needed("price_usd_per_hour", 1e-6, 1e6),
         cpus=table.number("cpus", 0.05, 4096, None),
         link_bytes_per_second=None if link is None else link * MB,
@@ -129,8 +129,8 @@ def _disk(table: _Table) -> DiskConfig:
         size_bytes=table.size("size", LEAST_BYTES[file_system], file_system),
         file_system=file_system,
         **{name: None if rate is None else round(rate * MB) for name, rate in rates.items()},
-        read_operations_per_second=table.whole("read_iops", 1, 10**8, None),
-        write_operations_per_second=table.whole("write_iops", 1, 10**8, None),
+        read_operations_per_second=table.integer("read_iops", 1, 10**8, None),
+        write_operations_per_second=table.integer("write_iops", 1, 10**8, None),
     )
     table.refuse_others()
     return found
@@ -211,7 +211,7 @@ class _Table:
             raise self.wrong(key, f"{value:g} is out of range: {least:g} to {most:g}")
         return float(value)
 
-    def whole(self, key: str, least: int, most: int, default: int | None) -> int | None:
+    def integer(self, key: str, least: int, most: int, default: int | None) -> int | None:
         """A whole number within bounds."""
         found = self.number(key, least, most, default)
         if found is not None and not found.is_integer():

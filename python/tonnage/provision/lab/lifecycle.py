@@ -90,7 +90,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
             name, nodes, known, lambda: journal.execute(("losetup", "--find")), device_number
         )
         try:
-            journal.apply(_told(plan, count(nodes, known), on_step))
+            journal.apply(_reporting(plan, count(nodes, known), on_step))
             catalog.write(room / name, made.config)
             return structs.replace(made, is_whole=True).save(room)
         except BaseException:
@@ -233,7 +233,7 @@ def _journal(room: Path, name: str, lock: int) -> UndoJournal:
     return UndoJournal(room / name / "journal.json", partial(run_command, lock), DOWN)
 
 
-def _told(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[Change]:
+def _reporting(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[Change]:
     for done, step in enumerate(plan):
         on_step(done, whole)
         yield step

@@ -157,7 +157,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
     chart = row_chart(
         f"chart-{name}",
         f"{title}: speedup",
-        f"{title}: {'; '.join(map(_said, found))}.",
+        f"{title}: {'; '.join(map(_ratio_sentence, found))}.",
         labels,
         [
             {
@@ -215,7 +215,7 @@ def _per_gigabyte(seconds: float | None) -> str:
     return "–" if seconds is None else formatting.significant(1e9 * seconds, 2)
 
 
-def _said(each: Comparison) -> str:
+def _ratio_sentence(each: Comparison) -> str:
     return f"{each.subject} {each.way} {formatting.significant(each.ratio.value)} times {each.than}"
 
 

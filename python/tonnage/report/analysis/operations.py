@@ -52,7 +52,7 @@ def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
 def _body(subject: Subject, charts: Sequence[Chart]) -> Html:
     return join(
         [
-            fact_list(_known(subject)),
+            fact_list(_facts(subject)),
             _striking(subject),
             *(chart.figure() for chart in charts),
             _levels(subject),
@@ -61,7 +61,7 @@ def _body(subject: Subject, charts: Sequence[Chart]) -> Html:
     )
 
 
-def _known(subject: Subject) -> list[tuple[str, Child]]:
+def _facts(subject: Subject) -> list[tuple[str, Child]]:
     access = {True: "direct", False: "buffered", None: "not stated"}
     enough = "–" if subject.near_best is None else f"at queue depth {subject.near_best}"
     return [

@@ -63,7 +63,7 @@ def _chart(compared: RunComparison) -> Chart:
         for name, colour, values in shown
     ]
     said = "; ".join(
-        f"{name} {', '.join(_said(kind, values[place]) for kind, _, values in shown)}"
+        f"{name} {', '.join(_labelled_seconds(kind, values[place]) for kind, _, values in shown)}"
         for place, name in enumerate(names)
     )
     return Chart(
@@ -77,7 +77,7 @@ def _chart(compared: RunComparison) -> Chart:
     )
 
 
-def _said(kind: str, value: float | None) -> str:
+def _labelled_seconds(kind: str, value: float | None) -> str:
     return f"{kind} {formatting.seconds(value)}" if value is not None else f"{kind} unknown"
 
 
@@ -126,7 +126,7 @@ def _planned(compared: RunComparison) -> Html:
     rows = [
         [
             formatting.phase(phase.name),
-            _came(phase),
+            _time_with_replication(phase),
             formatting.seconds(phase.planned_seconds) if phase.planned_seconds is not None else "–",
             phase.planned_bottleneck or "–",
             formatting.resource(phase.bottleneck),
@@ -138,7 +138,7 @@ def _planned(compared: RunComparison) -> Html:
     return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
 
 
-def _came(phase: PhaseComparison) -> str:
+def _time_with_replication(phase: PhaseComparison) -> str:
     """The time of a phase, and with replication where the plan includes it."""
     took = formatting.seconds(phase.seconds)
     if phase.came_seconds is None or phase.came_seconds <= phase.seconds:

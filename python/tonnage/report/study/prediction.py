@@ -27,7 +27,7 @@ def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
     parts = [chart.figure(), _table(rows), _rule(study.predicted)]
     if study.predicted:
         parts += [_terms(phase) for phase in study.predicted.phases]
-        parts.append(_whole(study.predicted))
+        parts.append(_sum_of_phases(study.predicted))
     else:
         parts.append(missing_note("No prediction was made; this is the run."))
     if not study.run:
@@ -36,7 +36,7 @@ def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _PhaseRow:
     """Prediction and result of a phase or of the whole job."""
 
     name: str
@@ -46,17 +46,17 @@ class _Row:
     limit_met: str = "–"
 
 
-def _rows(study: Study) -> list[_Row]:
+def _rows(study: Study) -> list[_PhaseRow]:
     predicted = {phase.name: phase for phase in study.predicted.phases} if study.predicted else {}
     stages = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
     # A study that stopped before comparing still has the run's time.
     happened = study.actual or study.run
-    rows: list[_Row] = []
+    rows: list[_PhaseRow] = []
     for phase in happened.phases if happened else []:
         foreseen = predicted.pop(phase.name, None)
         known = [stage.name for stage in stages.get(phase.name, [])]
         rows.append(
-            _Row(
+            _PhaseRow(
                 _unlike(formatting.phase(phase.name), rows),
                 foreseen,
                 phase.seconds,
@@ -65,20 +65,20 @@ def _rows(study: Study) -> list[_Row]:
             )
         )
     rows += [
-        _Row(formatting.phase(name), foreseen, None, formatting.resource(foreseen.limit))
+        _PhaseRow(formatting.phase(name), foreseen, None, formatting.resource(foreseen.limit))
         for name, foreseen in predicted.items()
     ]
-    return [*rows, _Row(WHOLE, study.predicted, happened.seconds if happened else None)]
+    return [*rows, _PhaseRow(WHOLE, study.predicted, happened.seconds if happened else None)]
 
 
-def _unlike(name: str, rows: list[_Row]) -> str:
+def _unlike(name: str, rows: list[_PhaseRow]) -> str:
     """A unique name: a phase may be repeated."""
     taken = [row.name for row in rows]
     numbered = (name if number == 1 else f"{name} {number}" for number in count(1))
     return next(each for each in numbered if each not in taken)
 
 
-def _chart(rows: list[_Row]) -> Chart:
+def _chart(rows: list[_PhaseRow]) -> Chart:
     names = [row.name for row in rows]
     foreseen = [row for row in rows if row.predicted]
     happened = [row for row in rows if row.actual is not None]
@@ -100,7 +100,7 @@ def _chart(rows: list[_Row]) -> Chart:
     return Chart(
         name="chart-prediction",
         title="Seconds, per phase",
-        description="Seconds predicted and actual: " + "; ".join(map(_said, rows)) + ".",
+        description="Seconds predicted and actual: " + "; ".join(map(_predicted_and_actual, rows)) + ".",
         height=44 + 54 * len(rows),
         traces=traces,
         layout=layout,
@@ -109,7 +109,7 @@ def _chart(rows: list[_Row]) -> Chart:
     )
 
 
-def _bars(rows: list[_Row], name: str, colour: str) -> Trace:
+def _bars(rows: list[_PhaseRow], name: str, colour: str) -> Trace:
     return {
         "type": "bar",
         "orientation": "h",
@@ -121,7 +121,7 @@ def _bars(rows: list[_Row], name: str, colour: str) -> Trace:
     }
 
 
-def _predicted(rows: list[_Row]) -> Trace:
+def _predicted(rows: list[_PhaseRow]) -> Trace:
     known = [row.predicted for row in rows if row.predicted]
     seconds = [each.seconds for each in known]
     return _bars(rows, "predicted", "--predicted") | {
@@ -138,7 +138,7 @@ def _predicted(rows: list[_Row]) -> Trace:
     }
 
 
-def _said(row: _Row) -> str:
+def _predicted_and_actual(row: _PhaseRow) -> str:
     parts = []
     if row.predicted:
         parts.append(f"{formatting.seconds(row.predicted.seconds)} predicted ({_between(row)})")
@@ -147,14 +147,14 @@ def _said(row: _Row) -> str:
     return f"{row.name} {', '.join(parts)}"
 
 
-def _between(row: _Row) -> str:
+def _between(row: _PhaseRow) -> str:
     each = row.predicted
     if each is None:
         return "–"
     return formatting.seconds_between(each.low_seconds, each.high_seconds)
 
 
-def _table(rows: list[_Row]) -> Html:
+def _table(rows: list[_PhaseRow]) -> Html:
     columns = [
         "Phase",
         "Predicted",
@@ -188,13 +188,13 @@ def _table(rows: list[_Row]) -> Html:
     )
 
 
-def _interval(row: _Row, seconds: Callable[[float], str]) -> str:
+def _interval(row: _PhaseRow, seconds: Callable[[float], str]) -> str:
     if row.predicted is None:
         return "–"
     return f"{seconds(row.predicted.low_seconds)} – {seconds(row.predicted.high_seconds)}"
 
 
-def _inside(row: _Row) -> str:
+def _inside(row: _PhaseRow) -> str:
     if row.predicted is None or row.actual is None:
         return "–"
     return "yes" if row.predicted.low_seconds <= row.actual <= row.predicted.high_seconds else "no"
@@ -235,7 +235,7 @@ def _sum(phase: PredictedPhase) -> str:
     )
 
 
-def _whole(predicted: Prediction) -> Html:
+def _sum_of_phases(predicted: Prediction) -> Html:
     """The sum of the phases."""
     seconds = formatting.seconds_like(predicted.seconds, more=1)
     parts = [
