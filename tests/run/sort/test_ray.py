@@ -21,6 +21,8 @@ from support.runs import RATES, disks, network, plan_of
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
 
+pytestmark = pytest.mark.slow
+
 NODES = ("beta", "gamma")
 ALL = ("beta", "gamma", "head")
 RECORDS = 600_000
@@ -65,6 +67,7 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.real
 def test_three_nodes_sort_together(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:
@@ -89,8 +92,8 @@ def test_nodes_sort_as_planned_or_not_at_all(
         return tonnage.run(*sort(cluster, shared, disk, *more), env=cluster.env)
 
     for nodes, said in (
-        (4, "is of 4 nodes, and the fleet has 3 machines: start more"),
-        (3, "is of lab/small, and head is labelled machine-type=large"),
+        (4, "needs 4 nodes, and the cluster has 3: start more"),
+        (3, "is for lab/small, and head is labelled machine-type=large"),
     ):
         refused = done(nodes)
         assert refused.returncode == 2 and said in refused.stderr
@@ -209,7 +212,9 @@ def test_an_interrupted_sort_goes_on(
     assert len(record["rounds"]) == 1 and all(node["lost"] is None for node in record["nodes"])
     other = [each if each != "16MiB" else "32MiB" for each in command]
     refused = tonnage.run(*other, env=cluster.env)
-    assert refused.returncode == 2 and "give the same --memory" in refused.stderr
+    assert (
+        refused.returncode == 2 and "was begun with memory 16777216, not 33554432" in refused.stderr
+    )
 
 
 def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without(
@@ -217,10 +222,10 @@ def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without
 ) -> None:
     own = ("--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("in", *own, "--cluster", "auto"), "input in: with --cluster give a path from / on"),
+        (("in", *own, "--cluster", "auto"), "input: in: give an absolute path"),
         (("/{nod}/in", *own, "--cluster", "auto"), "there is no {nod}, only {node}"),
-        (("/in", *own, "--connections", "2"), "--connections is for a fleet"),
-        (("/in", *own, "--capacities", "x"), "--capacities is for a fleet"),
+        (("/in", *own, "--connections", "2"), "--connections needs --cluster"),
+        (("/in", *own, "--capacities", "x"), "--capacities needs --cluster"),
     ):
         done = tonnage.run("run", "sort", *more, cwd=disk)
         assert done.returncode == 2 and said in done.stderr
