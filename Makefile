@@ -30,7 +30,7 @@ study: $(VENV)/.core ## Set up, then study this machine's disks and write the re
 test: setup-test lint ## Set up, then check everything and run the fast tests: ten minutes on a set-up machine.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest -m "not slow" --durations=15
+	@$(BIN)/python -m pytest -m "not slow or real" --durations=15
 
 test-all: setup-test lint ## Set up, then check everything and run every test: an hour at most.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace

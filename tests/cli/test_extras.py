@@ -11,6 +11,8 @@ import pytest
 from support.disk import ROOT
 from tonnage.cli.options.extras import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 
 def without(module: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """The command where one module is not installed."""

@@ -1,4 +1,4 @@
-"""`gensort` and `valsort`: the records that are made, and what is said of those that are read."""
+"""`gensort` and `valsort`: the records that are made, and the verdict on those that are read."""
 
 import itertools
 import json

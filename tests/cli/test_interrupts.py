@@ -122,7 +122,7 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
         assert scratch[0].st_blocks * 512 >= len(sort.before)
         assert list(sort.scratch.iterdir()) == []
 
-        # Another sort cannot write to the same place meanwhile, nor disturb this one.
+        # While it runs, another sort cannot write to the same place, nor disturb it.
         said = tonnage.run(*sort.args())
         assert said.returncode == 2
         assert re.fullmatch(r"tonnage: --output \S+ another job [^\n]+\n", said.stderr)
@@ -221,8 +221,8 @@ def small_device(place: Path, size: int) -> Iterator[bool]:
 
 @pytest.mark.parametrize("flag", ["scratch", "output"])
 def test_a_device_without_room_for_the_last_bytes(sort: Sort, tonnage: Tonnage, flag: str) -> None:
-    # Room for the data itself, which is all that can be foreseen, but not for what blocks and parts
-    # waste at their ends.
+    # Space for the data itself, which is all that can be predicted, but not for the unused ends of
+    # blocks and parts.
     place = getattr(sort, flag)
     page = os.sysconf("SC_PAGE_SIZE")
     with small_device(place, -(-len(sort.before) // page) * page) as real:

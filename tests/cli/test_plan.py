@@ -13,9 +13,12 @@ from support.offers import distribution, profile
 from tonnage.base.records.plan import Explanation, Plan
 from tonnage.model.jobs.mapreduce import sort_job
 
+pytestmark = pytest.mark.slow
+
 STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014")
 
 
+@pytest.mark.real
 def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
     done = tonnage.run("plan", "sort", *STUDY, "--deadline", "1h", "--json", check=True)
     found = json.loads(done.stdout)
@@ -34,6 +37,7 @@ def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
     )
 
 
+@pytest.mark.real
 def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
     told = tonnage.run("plan", "sort", *STUDY, "--placement", "--nodes", "178", check=True).stdout
     assert "i2.8xlarge (placed)" in told and "$324.52" in told and "network" in told
@@ -196,7 +200,10 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
             "i2.8xlarge is not a candidate: too slow: ",
         ),
-        (("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"), "too small: storing the job needs 47"),
+        (
+            ("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"),
+            "too small: storing the job needs 47",
+        ),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "--survey shows what to measure first"),

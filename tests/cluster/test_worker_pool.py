@@ -1,4 +1,4 @@
-"""Which workers a driver gives up, of workers that answer as they are told to here."""
+"""Which workers a driver gives up; these workers answer as the tests script them."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ from tonnage.base.records import ClusterMeasurement, ReductionRecord, RunRecord
 from tonnage.provision.lab.config import MachineType, parse
 from tonnage.provision.lab.nodes import lab_nodes
 
+pytestmark = pytest.mark.slow
+
 GUIDE = ROOT / "docs" / "guide"
 SCRIPT, LAB = GUIDE / "cluster-in-a-lab.sh", GUIDE / "cluster-in-a-lab.toml"
 OBJECTS, CLICKS = GUIDE / "data-in-objects.sh", GUIDE / "clicks.py"
@@ -61,7 +63,7 @@ WANTED: dict[str, dict[str, Callable[[MachineType], float]]] = {
 
 
 def ran(tonnage: Tonnage, out: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """The script of a fleet in a lab, done."""
+    """Run the guide's script for a cluster in a lab."""
     path = f"{tonnage.path.parent}:{os.environ['PATH']}"
     return subprocess.run(
         [SCRIPT, out],
@@ -78,6 +80,7 @@ def assert_held(shares: dict[tuple[str, str], float]) -> None:
     assert 1 - WITHIN < statistics.median(shares.values()) < 1 + WITHIN, shares
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("page", "shown"),
     [

@@ -1,4 +1,4 @@
-"""Tonnage beside Hadoop's TeraSort: each accepts what the other made, and the sums agree."""
+"""Tonnage and Hadoop's TeraSort: each accepts the other's output, and the checksums agree."""
 
 import hashlib
 import json
@@ -11,9 +11,10 @@ from support.command import Tonnage
 
 RECORDS = 50_000
 
-pytestmark = pytest.mark.hadoop
+pytestmark = [pytest.mark.slow, pytest.mark.hadoop]
 
 
+@pytest.mark.real
 def test_hadoop_accepts_our_output(disk: Path, tonnage: Tonnage) -> None:
     (disk / "in").mkdir(exist_ok=True)
     tonnage.run("gensort", str(RECORDS), disk / "in" / "part-0", check=True)

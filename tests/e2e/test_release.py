@@ -12,6 +12,8 @@ import pytest
 from support.disk import ROOT
 from tonnage.cli.options.extras import EXTRAS
 
+pytestmark = pytest.mark.slow
+
 PYPROJECT = '[project]\nversion = "1.2.0"\n'
 CARGO = '[workspace.package]\nversion = "1.2.0"\n'
 PACKAGE = '__version__ = "1.2.0"\n'

@@ -20,6 +20,8 @@ from support.command import Tonnage
 from support.s3 import BUCKET, KEYS
 from tonnage.run.sort.gensort import generate
 
+pytestmark = pytest.mark.slow
+
 Store = tuple[Any, dict[str, str]]
 
 

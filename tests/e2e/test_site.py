@@ -13,6 +13,8 @@ from support.browser import Browser
 from support.disk import ROOT
 from tonnage.cli.commands import COMMANDS, Family
 
+pytestmark = pytest.mark.slow
+
 TOOL = ROOT / "tools" / "site"
 
 

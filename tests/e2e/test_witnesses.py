@@ -1,4 +1,4 @@
-"""The witnesses bear witness: Hadoop and the browser find the faults they are asked to find."""
+"""The reference tools work: Hadoop and the browser find the faults that tests rely on them for."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ import pytest
 
 from support import hadoop
 from support.browser import Browser
+
+pytestmark = pytest.mark.slow
 
 RECORDS = 20_000
 

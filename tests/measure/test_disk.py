@@ -1,4 +1,4 @@
-"""Measuring: trials as the core reports them, what is said of them, and where they were done."""
+"""Measuring disks: trials as the core reports them, their summary, and their environment."""
 
 import os
 from pathlib import Path

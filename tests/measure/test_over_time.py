@@ -1,4 +1,4 @@
-"""Trials at fixed intervals: which come next, gaps, and going on after a kill."""
+"""Trials at fixed intervals: which come next, gaps, and resuming after a kill."""
 
 import json
 import signal

@@ -131,11 +131,11 @@ def test_a_law_of_one_kind_has_one_mode() -> None:
 
 def test_a_law_knows_what_fleets_have_in_common() -> None:
     generator = np.random.default_rng(2)
-    fleets = [
+    clusters = [
         list(3e8 * np.exp(0.2 * common + 0.05 * generator.standard_normal(20)))
         for common in generator.standard_normal(30)
     ]
-    found = fit.fit_distribution("x", fleets, evidence="measured", source="simulated")
+    found = fit.fit_distribution("x", clusters, evidence="measured", source="simulated")
     assert found.fleets == 30
     assert found.fleet_spread == pytest.approx(0.2, rel=0.3)
     assert found.modes[0].spread == pytest.approx(0.05, rel=0.1)

@@ -1,4 +1,4 @@
-"""What a plan costs and takes beside its demands: credits, spot prices, what is taken out."""
+"""A plan's costs and limits besides its demands: credits, spot prices, excluded offers."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_what_one_core_limits_is_no_faster_on_many() -> None:
 
 
 def test_what_a_watched_run_was_is_minded() -> None:
-    """Machines with less memory are refused; a far larger input, and waits, are told."""
+    """Machines with less memory are refused; a far larger input, and waits, cause warnings."""
     job = replace(
         READ,
         least_memory_bytes=128 << 30,

@@ -1,7 +1,8 @@
-"""Are intervals honest? On simulated fleets whose truth is known, and which are measured first.
+"""Coverage of intervals, on simulated clusters of known distributions.
 
-A run measures some nodes, makes a law of what it saw, plans with it, and then lets a new fleet of
-the same truth do the job. The 90 % interval has to hold what comes in 85 to 95 % of 1,000 runs.
+Each run measures some nodes, fits a distribution to them, plans with it, and then simulates the job
+on a new cluster of the true distribution. The 90 % interval has to contain the result in 85 to 95 %
+of 1,000 runs.
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ from tonnage.model.slowest_node import Draws
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits
 
+pytestmark = pytest.mark.slow
+
 RUNS = 1_000
 NODES = 200
 TB = 10**12
 DATA = 100 * TB
 
-Fleet = Callable[[np.random.Generator, int], tuple[Draws, Draws]]
+Truth = Callable[[np.random.Generator, int], tuple[Draws, Draws]]
 """Disks' and networks' rates of so many nodes."""
 
 
@@ -53,17 +56,20 @@ def two_modes(generator: np.random.Generator, nodes: int) -> tuple[Draws, Draws]
 
 
 def together(generator: np.random.Generator, nodes: int) -> tuple[Draws, Draws]:
-    """A day and a zone are common to all nodes of a fleet, and to all they have."""
+    """All rates of a cluster share a factor, that of its day and zone."""
     disks, networks = alike(generator, nodes)
     common = np.exp(0.1 * generator.standard_normal())
     return common * disks, common * networks
 
 
-def measured(fleets: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
+def measured(clusters: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
     names = ("local both", "network")
     return [
         fit.fit_distribution(
-            name, [list(fleet[at]) for fleet in fleets], evidence="measured", source="simulated"
+            name,
+            [list(cluster[at]) for cluster in clusters],
+            evidence="measured",
+            source="simulated",
         )
         for at, name in enumerate(names)
     ]
@@ -78,21 +84,21 @@ def planned(
     return plan(question, [catalog(offers)], index_profiles([profile(found)]))
 
 
-def seconds(fleet: tuple[Draws, Draws]) -> float:
+def seconds(cluster: tuple[Draws, Draws]) -> float:
     """What the sort takes: each phase ends with its last node (equations 2 and 4)."""
-    disks, networks = (DATA / len(each) / each for each in fleet)
+    disks, networks = (DATA / len(each) / each for each in cluster)
     return float(np.max(np.maximum(disks, networks)) + np.max(disks))
 
 
 @pytest.mark.parametrize(
-    ("truth", "fleets", "nodes"),
+    ("truth", "clusters", "nodes"),
     [(alike, 1, 20), (some_slow, 1, 150), (two_modes, 1, 150), (together, 6, 20)],
 )
-def test_intervals_hold_what_comes(truth: Fleet, fleets: int, nodes: int) -> None:
+def test_intervals_hold_what_comes(truth: Truth, clusters: int, nodes: int) -> None:
     held = 0
     for seed in range(RUNS):
-        generator = np.random.default_rng([seed, fleets, nodes])
-        seen = measured([truth(generator, nodes) for _ in range(fleets)])
+        generator = np.random.default_rng([seed, clusters, nodes])
+        seen = measured([truth(generator, nodes) for _ in range(clusters)])
         (told,) = planned({"some": seen}, {"some": 1.0}, NODES).candidates
         held += told.seconds.low <= seconds(truth(generator, NODES)) <= told.seconds.high
     assert 0.85 <= held / RUNS <= 0.95

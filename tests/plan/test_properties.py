@@ -1,5 +1,5 @@
-"""What must hold of every plan: more data never costs less, a faster disk is never slower, a looser
-deadline is never dearer; and units survive being written and read."""
+"""Properties of every plan: more data never costs less, a faster disk is never slower, a looser
+deadline never costs more; and units survive being written and read."""
 
 from __future__ import annotations
 
@@ -193,12 +193,12 @@ def test_times_and_money_survive_units(number: int) -> None:
 def test_volumes_are_as_the_catalog_has_them(kept: int, count: int, nodes: int) -> None:
     for kind in (STEADY, SIZED):
         volumes = BlockVolumes(kind, count, kept, 730)
-        fleet = np.array([float(nodes)])
+        cluster = np.array([float(nodes)])
         each = kept / nodes / count
         rate = kind.bytes_per_second(each)
-        bought = float(volumes.gib_each(fleet)[0]) * 2**30
+        bought = float(volumes.gib_each(cluster)[0]) * 2**30
         assert rate is not None and kind.usd_per_gib_month is not None
         usd = kind.usd_per_gib_month * bought / 2**30 / 730
         assert bought >= each
-        assert float(volumes.bucket(fleet).baseline[0]) == pytest.approx(count * rate)
-        assert float(volumes.usd_per_hour(fleet)[0]) == pytest.approx(count * usd)
+        assert float(volumes.bucket(cluster).baseline[0]) == pytest.approx(count * rate)
+        assert float(volumes.usd_per_hour(cluster)[0]) == pytest.approx(count * usd)

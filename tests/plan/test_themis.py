@@ -146,9 +146,9 @@ def test_the_order_is_the_studys() -> None:
 
 def spent(hourly: float, nodes: int, seconds: float) -> float:
     """What the planner says that so many seconds cost."""
-    fleet, took = np.array([float(nodes)]), np.array([nodes * seconds])
+    count, took = np.array([float(nodes)]), np.array([nodes * seconds])
     price = np.array([hourly])
-    return float(cost_usd(took, fleet, price, 0.0, 0.0, catalog().billing, "seconds")[0])
+    return float(cost_usd(took, count, price, 0.0, 0.0, catalog().billing, "seconds")[0])
 
 
 def third_records_hourly() -> float:
@@ -183,7 +183,7 @@ def test_first_record_is_within_its_interval_and_predicted_as_by_the_study() -> 
     assert found.cost_usd.low < 299.45 < found.cost_usd.high
     # The study's own prediction was so far off: $325 for $299.45.
     assert found.cost_usd.median / 299.45 == pytest.approx(325 / 299.45, rel=0.002)
-    # With what was measured on that fleet before the record: 14 % more than it took.
+    # With the rates measured on that cluster before the record: 14 % more than it took.
     measured = DATA / 178 * (1 / 879e6 + 1 / 1515e6)
     assert measured / 888 == pytest.approx(1.14, abs=0.005)
 
@@ -233,5 +233,5 @@ def test_no_number_is_from_nowhere() -> None:
     assert excluded["c3.8xlarge"] == DISKS_NOT_MEASURED
     assert excluded["t2.micro"] == "it has no local disks"
     assert len(excluded) + len({each.offer for each in found.candidates}) == len(catalog().offers)
-    # As JSON: what is there is told in full, and read again.
+    # JSON holds the whole plan, and is read again.
     assert Plan.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -31,6 +31,8 @@ from tonnage.cli.plan.emit import document_text
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.provision.export import EXPORTERS, ExportError, Rental, ray
 
+pytestmark = pytest.mark.slow
+
 STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
 NEW = ("plan", "sort", "--data", "1TB", "--catalog", "aws-us-east-1-2026")
 PYTHONS = {
@@ -116,7 +118,12 @@ def handed() -> dict[str, list[tuple[Rental, dict[str, Any]]]]:
 def judged(kind: str, texts: Sequence[str], home: Path) -> list[dict[str, Any]]:
     """What Ray or SkyPilot makes of documents."""
     done = subprocess.run(
-        [PYTHONS[kind], ROOT / "tests" / "support" / "export_validators" / "validate.py", kind, home / "judged.json"],
+        [
+            PYTHONS[kind],
+            ROOT / "tests" / "support" / "export_validators" / "validate.py",
+            kind,
+            home / "judged.json",
+        ],
         input=json.dumps(texts),
         capture_output=True,
         text=True,
@@ -177,6 +184,7 @@ def test_a_judge_refuses_what_is_wrong(tmp_path: Path) -> None:
             judged(kind, [document_text(kind, document)], home)
 
 
+@pytest.mark.real
 def test_botocore_takes_the_requests(
     handed: dict[str, list[tuple[Rental, dict[str, Any]]]],
 ) -> None:
@@ -290,10 +298,10 @@ def test_all_that_is_to_be_replaced_is_told(kind: str) -> None:
 
 
 class Node:
-    """A machine whose disks are made up: what is said of them, and what is done to them."""
+    """A machine whose disks are simulated: how tools list them, and what commands change."""
 
     def __init__(self, directory: Path, disks: Sequence[tuple[str, int, str]]) -> None:
-        """``disks``: name, bytes, and what more is said of one in use."""
+        """``disks``: name, bytes, and the rest of the entry of one in use."""
         self.directory = directory
         tools = directory / "tools"
         tools.mkdir(parents=True)
@@ -425,6 +433,7 @@ def test_the_wheel_is_installed(tmp_path: Path) -> None:
     assert ran.stdout == "carried\n"
 
 
+@pytest.mark.real
 def test_the_best_candidate_is_handed_over_or_another(tonnage: Tonnage, tmp_path: Path) -> None:
     plan = json.loads(tonnage.run(*NEW, "--json", check=True).stdout)["candidates"]
     done = tonnage.run(*NEW, "--emit", "ray", check=True)
@@ -459,7 +468,10 @@ def test_the_table_tells_which_candidate_is_the_nth(tonnage: Tonnage) -> None:
 def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
     # No catalog has what GCP's object storage costs: a job that pays for no requests.
     replace(reduce_job(1), requests=[]).write(tmp_path / "job.json")
-    known = profile({"n2-standard-8": [distribution("object get", 5e8), distribution("cpu", 1.0)]}, provider="gcp")
+    known = profile(
+        {"n2-standard-8": [distribution("object get", 5e8), distribution("cpu", 1.0)]},
+        provider="gcp",
+    )
     known.write(tmp_path / "known" / "p.json")
     arguments = ("plan", str(tmp_path / "job.json"), "--data", "1TB", "--catalog")
     arguments += ("gcp-us-central1-2026", "--profile", str(tmp_path / "known"))
@@ -484,7 +496,10 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
             (*NEW, "--emit", "ray", "--output", "/nowhere/at/all"),
             "--output /nowhere/at/all: No such",
         ),
-        ((*STUDY, "--placement", "--emit", "skypilot"), "plan without placement, or export for ray"),
+        (
+            (*STUDY, "--placement", "--emit", "skypilot"),
+            "plan without placement, or export for ray",
+        ),
         ((*STUDY, "--no-placement", "--emit", "skypilot"), "SkyPilot requests no local disks"),
         ((*STUDY, "--deadline", "1s", "--emit", "ray"), "nearest: 1000 x i2.8xlarge"),
     ],

@@ -1,4 +1,4 @@
-"""The report of a job on a fleet, as a reader sees it: in Chromium, offline, wide and narrow."""
+"""The report of a job on a cluster, as a reader sees it: in Chromium, offline, wide and narrow."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from tonnage.model.run_comparison.two_pass import compare
 from tonnage.report.cluster_run import render, write_run
 from tonnage.run.two_pass import job_dir
 
+pytestmark = pytest.mark.slow
+
 WIDE, NARROW = 1280, 390
 
 
@@ -31,8 +33,8 @@ def compared(nodes: int = 4) -> RunRecord:
     names = [*NODES[:nodes], *(f"m-{number}" for number in range(nodes - len(NODES)))]
     run = record({node: [pass_one(), pass_two()] for node in names})
     plan = plan_of()
-    beside = compare(run, cluster_capacity(lab(), names), plan, plan.candidates[0])
-    return replace(run, compared=beside)
+    compared = compare(run, cluster_capacity(lab(), names), plan, plan.candidates[0])
+    return replace(run, compared=compared)
 
 
 @contextmanager
@@ -80,6 +82,7 @@ def test_page_is_drawn_offline(browser: Browser, tmp_path: Path, width: int, sch
     assert set(links) <= set(identifiers) and len(identifiers) == len(set(identifiers))
 
 
+@pytest.mark.real
 @pytest.mark.browser
 def test_every_phase_node_and_resource_is_there(browser: Browser, tmp_path: Path) -> None:
     run = compared()

@@ -25,7 +25,7 @@ def plan() -> Plan:
 
 
 def of_types(count: int, times: float) -> Plan:
-    """A plan of as many types, each dearer than the one before."""
+    """A plan of as many types, each more expensive than the one before."""
     first = plan().candidates[0]
     candidates = []
     for number in range(1, count + 1):
@@ -65,8 +65,8 @@ def test_the_page_has_a_bar_for_each_type_and_plan(
 
 def test_a_type_has_its_best_candidate_only() -> None:
     one = of_types(1, 1.0)
-    dearer = replace(one.candidates[0], nodes=77)
-    twice = replace(one, candidates=[*one.candidates, dearer])
+    costlier = replace(one.candidates[0], nodes=77)
+    twice = replace(one, candidates=[*one.candidates, costlier])
     page = render(Plans(plans=[NamedPlan(name="one", plan=twice)]))
     (said,) = (line for line in page.splitlines() if 'id="chart-seconds"' in line)
     assert "one, 5 x type-1" in said and "one, 77 x" not in said
@@ -82,11 +82,11 @@ def test_names_are_text_and_a_plan_without_a_candidate_says_so() -> None:
 def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
     tonnage: Tonnage, tmp_path: Path
 ) -> None:
-    """Themis on EC2, figure 9: $218, $284 and $325 of the fleet that set the record."""
+    """Themis on EC2, figure 9: $218, $284 and $325 of the cluster that set the record."""
     for network in NETWORKS:
-        fleet = ("--placement", "--nodes", "178", "--network", network)
+        options = ("--placement", "--nodes", "178", "--network", network)
         made = tonnage.run(
-            "plan", "sort", "--data", "100TB", *CATALOG, *fleet, "--json", check=True
+            "plan", "sort", "--data", "100TB", *CATALOG, *options, "--json", check=True
         )
         (tmp_path / f"{network}.json").write_text(made.stdout)
     files = [tmp_path / f"{network}.json" for network in NETWORKS]

@@ -18,6 +18,8 @@ from tonnage.base.records import Measurement, RecordError, Study, read_table, wr
 from tonnage.report import html, write_report
 from tonnage.report.study import counters
 
+pytestmark = pytest.mark.slow
+
 STUDY = ROOT / "tests" / "support" / "recorded" / "study"
 WIDE, NARROW = 1280, 390
 
@@ -86,6 +88,7 @@ def states(figure: str, value: float) -> bool:
     return float(digits) == round(value, decimals) and (counting >= 2 or abs(value) < 10)
 
 
+@pytest.mark.real
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -148,6 +151,7 @@ def test_charts_over_time_share_an_axis(browser: Browser, directory: Path) -> No
         wait(zoomed_together)
 
 
+@pytest.mark.real
 @pytest.mark.browser
 def test_headline_is_the_record(browser: Browser, directory: Path, study: Study) -> None:
     run, predicted, limit, found = study.run, study.predicted, study.limit, study.validation
@@ -277,9 +281,9 @@ def test_text_of_a_study_is_only_text(browser: Browser, directory: Path, study: 
 def test_warnings_are_counted_and_shown_once(directory: Path) -> None:
     page = write_report(directory).read_text()
     assert "about these figures" not in page
-    change(directory, warnings=["The first doubt.", "The second doubt."])
+    change(directory, warnings=["The first warning.", "The second warning."])
     page = write_report(directory).read_text()
-    assert page.count("The first doubt.") == page.count("The second doubt.") == 1
+    assert page.count("The first warning.") == page.count("The second warning.") == 1
     assert "2 warnings about these figures" in page
 
 

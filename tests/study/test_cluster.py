@@ -29,6 +29,8 @@ from tonnage.model.run_comparison.two_pass import compare
 from tonnage.provision.lab import catalog as offers
 from tonnage.provision.lab.config import parse
 
+pytestmark = pytest.mark.slow
+
 NODES = ("beta", "gamma")
 OFFERS = """
 [lab]
@@ -212,7 +214,7 @@ def _inside(data: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("fleet", "flags", "said"),
+    ("address", "flags", "said"),
     [
         ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
         ("{}", (), "head has no labels for its provider and type"),
@@ -235,12 +237,12 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_done(
     data: Path,
     disk: Path,
     tonnage: Tonnage,
-    fleet: str,
+    address: str,
     flags: tuple[str, ...],
     said: str,
 ) -> None:
     out = disk / "study"
-    command = ["study", "--cluster", fleet.format(cluster.address), "--catalog", str(catalog)]
+    command = ["study", "--cluster", address.format(cluster.address), "--catalog", str(catalog)]
     command += [*flags] if "--dir" in flags else ["--dir", f"{data}/{{node}}", *flags]
     refused = tonnage.run(*command, "--output", out, env=cluster.env)
     assert refused.returncode == 2
@@ -248,21 +250,22 @@ def test_what_cannot_be_studied_is_refused_before_anything_is_done(
     assert not out.exists() and left(data) == []
 
 
+@pytest.mark.real
 def test_how_near_a_plan_came_is_told_with_what_missed_most() -> None:
     took = record({node: [pass_one(6.0), pass_two(4.0)] for node in RUN_ON}, 10.0)
-    near = plan_accuracy(beside(took, 10.5))
+    near = plan_accuracy(compared_with_plan(took, 10.5))
     assert near.inside and near.missed is None
     assert near.error_fraction == pytest.approx(0.05)
     assert (near.usd, near.planned_usd) == (pytest.approx(40 / 3600), pytest.approx(42 / 3600))
-    far = plan_accuracy(beside(took, 5.0))
+    far = plan_accuracy(compared_with_plan(took, 5.0))
     assert not far.inside and far.missed == "pass two (the disk, reading)"
     assert far.error_fraction == pytest.approx(0.5)
     late = replace(took, seconds=30.0)
-    assert plan_accuracy(beside(late, 5.0)).missed == "start and end"
+    assert plan_accuracy(compared_with_plan(late, 5.0)).missed == "start and end"
 
 
-def beside(took: RunRecord, seconds: float) -> RunRecord:
-    """The run beside a plan of so many seconds; pass two was to take next to none of them."""
+def compared_with_plan(took: RunRecord, seconds: float) -> RunRecord:
+    """The run, compared to a plan of so many seconds of which pass two takes next to none."""
     found = compare(took)
     span = Range(low=0.9 * seconds, median=seconds, high=1.1 * seconds)
     phases = [

@@ -20,6 +20,8 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
 from tonnage.study.local import LocalStudySettings, run_study, standalone_measure_command
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     *("study.json", "prediction.json", "run.json", "report.html", "measurements"),
     *("timeline.parquet", "devices.parquet", "host.parquet"),
@@ -56,6 +58,7 @@ def _sorting(running: RunningCommand, data: Path) -> Callable[[], bool]:
     return lambda: bool(list(data.glob(parts)))
 
 
+@pytest.mark.real
 def test_a_study_does_the_whole_loop(tonnage: Tonnage, disk: Path) -> None:
     data, out = _made(disk / "data"), disk / "study"
     args = ("study", "--data", "50MB", "--memory", "64MB", "--dir", data, "--output", out, "--json")
@@ -129,7 +132,7 @@ def _check_order(study: Study, out: Path) -> None:
     assert written == sorted(written) and len(set(written)) == 3
     began = datetime.fromisoformat(study.run.began_at)
     assert datetime.fromisoformat(study.predicted.made_at) <= began
-    assert written[0] / 1e9 < began.timestamp() + 1  # Which is told in whole seconds.
+    assert written[0] / 1e9 < began.timestamp() + 1  # Recorded in whole seconds.
 
 
 def _check_tables(study: Study, out: Path) -> None:
@@ -202,7 +205,9 @@ def test_an_earlier_study_is_kept_and_told_of(
 
 def test_a_directory_that_is_not_there_is_not_made(disk: Path) -> None:
     with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory"):
-        run_study(LocalStudySettings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"])
+        run_study(
+            LocalStudySettings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"]
+        )
     assert list(disk.iterdir()) == []
 
 
@@ -213,7 +218,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
 
     def ask(wanted: Iterable[tuple[Path, int]], what: str) -> None:
         asked.extend((path.parent.name, size) for path, size in wanted)
-        raise core.UsageError(f"{what} is not to go on")
+        raise core.UsageError(f"{what} is refused")
 
     monkeypatch.setattr(core, "refuse_full", ask)
     size = 6_000_000_000
@@ -226,7 +231,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
     ):
         asked.clear()
         directories = tuple(_made(disk / name) for name in names)
-        with pytest.raises(core.UsageError, match="the study is not to go on"):
+        with pytest.raises(core.UsageError, match="the study is refused"):
             run_study(LocalStudySettings(size, 1 << 30, directories, disk / "out"), ["test"])
         sums = {name: sum(each for at, each in asked if at == name) for name in names}
         assert sums == needed
@@ -269,7 +274,9 @@ def test_of_two_directories_one_holds_data_and_one_scratch(disk: Path) -> None:
     out = disk / "study"
     one, two = _made(disk / "one"), _made(disk / "two")
     args = ("study", *SIZE, "--dir", one, two, "--output", out, "--json")
-    done = subprocess.run(patched_command(QUICK, *args), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        patched_command(QUICK, *args), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     _check_figures(document)
@@ -351,7 +358,9 @@ def test_a_study_removes_what_killed_ones_left_and_no_other(disk: Path) -> None:
         running.process.send_signal(signal.SIGSTOP)  # It has all the time it needs.
         locked = f".tonnage-study-{running.pid}"
         assert sorted(os.listdir(data)) == [locked, "own"]
-        done = subprocess.run(patched_command(QUICK, *last), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            patched_command(QUICK, *last), capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         assert f"Report: {disk}/last/report.html\n" in done.stdout
         assert sorted(os.listdir(data)) == [locked, "own"]

@@ -1,4 +1,4 @@
-"""One case of the fault matrix, drawn from a seed: what befalls which machine, and when."""
+"""One case of the fault matrix, drawn from a seed: which fault, on which machine, and when."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class Case:
     def is_felt(self) -> bool:
         """Whether what is done next shows it.
 
-        A disk, or one link, may not be needed any more, and an agent without Ray's process goes on
-        for a while: it may have ended before.
+        A disk, or one link, may not be needed any more, and an agent without Ray's process runs for
+        a while: it may have ended before.
         """
         return self.fault in ENDS or (self.fault in ("cut link", "kill raylet") and self.is_whole)
 

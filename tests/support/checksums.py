@@ -1,4 +1,4 @@
-"""A reduction that proves that each row counted once, whoever had it, in whatever chunks."""
+"""A reduction that proves that each row counted once, on any node, in any chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tonnage.run.reduce.reduction import Reduction
 COLUMNS = 3
 FIRST, _, END = os.environ.get("TONNAGE_REDUCE_SEEDS", "0:10").partition(":")
 SEEDS = range(int(FIRST), int(END or int(FIRST) + 1))
-"""Of runs that something befalls: ten if ``TONNAGE_REDUCE_SEEDS`` does not say."""
+"""Seeds of the runs with faults: ten unless ``TONNAGE_REDUCE_SEEDS`` is set."""
 Rows = npt.NDArray[np.float64]
 
 

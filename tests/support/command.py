@@ -1,4 +1,4 @@
-"""The `tonnage` command, as installed beside the Python that runs the tests."""
+"""The `tonnage` command, as installed next to the Python that runs the tests."""
 
 import os
 import subprocess

@@ -99,7 +99,7 @@ def _prompted(lines: list[str]) -> Iterator[str]:
 
 
 def _joined(lines: Any) -> Iterator[str]:
-    """Lines as the shell reads them: those that end with a backslash go on."""
+    """Lines as the shell reads them: a backslash at the end continues the line."""
     begun = ""
     for line in lines:
         if line.endswith("\\"):

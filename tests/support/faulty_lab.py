@@ -230,8 +230,10 @@ def faulty_lab(room: Path) -> Iterator[FaultyLab]:
     """Run the lab with Ray; its files are in the caller's directory."""
     file, program = room / "lab.toml", room / "ray"
     file.write_text(FILE)
-    beside = str(Path(sys.executable).parent / "ray")
-    program.write_text(ALONE.replace("DISKS", str(STATE_DIR / LAB)).replace("PROGRAM", beside))
+    installed = str(Path(sys.executable).parent / "ray")
+    program.write_text(
+        ALONE.replace("DISKS", str(STATE_DIR / LAB)).replace("PROGRAM", installed)
+    )
     program.chmod(0o755)
     before = dict(os.environ)
     with untouched():

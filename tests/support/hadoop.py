@@ -1,4 +1,4 @@
-"""Hadoop's own TeraSort tools, run in one process without a cluster: an outside witness.
+"""Hadoop's own TeraSort tools, run in one process without a cluster: an independent reference.
 
 They read every file of a directory but those whose names begin with `_` or `.`, in the order of
 the names, and take each for a whole number of 100-byte records.
@@ -131,7 +131,7 @@ def _run(tool: str, *args: str | Path, properties: dict[str, int] | None = None)
 
 
 def _settings(scratch: Path, properties: dict[str, int] | None = None) -> list[str]:
-    """What each of those tools is told, whose temporary files go to a place of its own."""
+    """The settings of each of those tools, with a directory of its own for temporary files."""
     settings = {
         "mapreduce.framework.name": "local",
         "fs.defaultFS": "file:///",

@@ -81,7 +81,7 @@ class RunningCommand:
                 if os.readlink(entry).startswith(f"{directory}/"):
                     files.append(os.stat(entry))
             except FileNotFoundError:
-                continue  # Closed meanwhile.
+                continue  # Just closed.
         return files
 
 

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, over loopback, that lets in who has its token."""
+"""A Ray cluster of several nodes on this machine, over loopback, that requires its token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rays:
         self._cluster = cluster
         self._nodes: dict[str, Any] = {"head": cluster.head_node}
         self.env = env
-        """What a command needs to be let in."""
+        """The environment that a command needs to connect."""
         self.address: str = cluster.address
 
     def add(self, name: str, labels: dict[str, str], python_path: Path | None = None) -> None:

@@ -122,7 +122,7 @@ class ReduceMachines(Machines):
 def asked(
     reduction: Any, inputs: list[str], bucket: Bucket | None = None, **more: Any
 ) -> ReduceJob:
-    """A reduction of small chunks, of which each is told."""
+    """A reduction of small chunks that reports each of them."""
     usual: dict[str, Any] = {
         "named": ("test", {}),
         "memory_bytes": 1 << 18,

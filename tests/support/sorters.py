@@ -1,4 +1,4 @@
-"""Machines that sort, as threads of this process, and what befalls them when it is wanted."""
+"""Machines that sort, as threads of this process, and faults to inject into them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AFTER_BYTES = 50_000
 
 @dataclass
 class Trouble:
-    """What befalls a node once."""
+    """A fault that a node has once."""
 
     step: str
     what: str
@@ -195,7 +195,7 @@ class SorterActor(Actor):
         return self._unless_lost(super().start, lambda: StepWorker(spec, node))
 
     def due(self, step: str) -> Trouble | None:
-        """What befalls it now."""
+        """The fault of this step, if one is due."""
         for each in self._cluster.troubles.get(self._node, []):
             if each.step == step and not each.happened:
                 if each.skips:
@@ -262,7 +262,7 @@ class SorterActor(Actor):
 
 
 class SortMachines(Machines):
-    """The cluster: nodes of these names, and what befalls them."""
+    """The cluster: nodes of these names, and their faults."""
 
     def __init__(self, *names: str, troubles: Mapping[str, list[Trouble]] | None = None) -> None:
         super().__init__(*names)
@@ -286,8 +286,8 @@ def killed(*_: Any) -> Any:
 
 @contextmanager
 def driver(*, dies: int | str | None = None, before: bool = False) -> Iterator[list[str]]:
-    """The steps that drivers have crews do meanwhile; one dies after the step of this number or
-    this name, or before it."""
+    """The steps that drivers run in this block; one dies after the step of this number or this
+    name, or before it."""
     do = WorkerPool.run_step
     began: list[str] = []
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stands for ssh, and for the nodes: answers as nodes would, from a directory that $NODES names.
 #   deaf/ADDRESS    that node does not answer        fails/WORD   commands with that word fail
-#   kill            WORD SIGNAL: whoever called is sent that signal at a command with that word
+#   kill            WORD SIGNAL: the caller gets that signal at a command with that word
 #   screens/N.json  what the N-th screening says     done         what was asked: address, word
 set -eu
 command=${!#}

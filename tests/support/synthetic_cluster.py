@@ -41,7 +41,7 @@ class SyntheticCluster:
 
 
 def synthetic_cluster(seed: int, *, healthy: bool = False) -> SyntheticCluster:
-    """A fleet; the same seed gives the same one. A healthy one has no faults, whatever it says."""
+    """A cluster from a seed; a healthy one has no faults, and its fields name normal nodes."""
     generator = np.random.default_rng(seed)
     names = [f"node-{number:02}" for number in range(INSTANCES)]
     slow, slower, bimodal, cyclic = generator.permutation(names)[:4].tolist()

@@ -241,7 +241,7 @@ def assert_names_the_place(line: str, file: Path, mutation: Mutation) -> None:
 
 
 def assert_allowed(kind: Any, mutation: Mutation) -> None:
-    """What is read says what the file says; only what may be said so is."""
+    """Check that the mutated document is one that the format allows."""
     types = types_at(type_info(kind), mutation.path)
     if any(isinstance(each, inspect.AnyType) for each in types):
         return

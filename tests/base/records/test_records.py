@@ -1,4 +1,4 @@
-"""Records: what is written is read again, for ever, and what is no record is told from one."""
+"""Records: each that was ever written can be read, and other files are refused."""
 
 import json
 import os

@@ -15,6 +15,8 @@ from tonnage.base.stats.periodicity import strongest_cycle
 from tonnage.base.stats.quantiles import quantile_estimate
 from tonnage.base.stats.samples import Interval
 
+pytestmark = pytest.mark.slow
+
 CHANCE = 1e-6
 
 

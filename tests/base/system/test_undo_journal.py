@@ -240,10 +240,10 @@ def test_after_a_reboot_only_file_systems_made_by_us_are_wiped_from_files(
     tmp_path: Path,
 ) -> None:
     room, ours, theirs = tmp_path / "room", tmp_path / "ours", tmp_path / "theirs"
-    manner = Method("ext4", "lvm", "", None)
+    method = Method("ext4", "lvm", "", None)
     # Loop devices are gone after a reboot: these names do not exist.
     gone = {"/dev/tonnage-gone-1": ours, "/dev/tonnage-gone-2": theirs}
-    steps = plan_layout("separate", list(gone), manner, room, gone).changes
+    steps = plan_layout("separate", list(gone), method, room, gone).changes
     makes = [step.command for step in steps if step.command[0] == "mkfs.ext4"]
     for file in gone.values():
         file.touch()

@@ -1,4 +1,4 @@
-"""What a fleet's driver does with its machines; they are threads here (`support.machines`)."""
+"""A cluster's driver; its machines are threads here (`support.machines`)."""
 
 import os
 import platform
@@ -34,7 +34,7 @@ TRIALS = 2
 
 @pytest.fixture(autouse=True)
 def _rooms(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents' rooms are told apart by their processes' numbers, of which these have one."""
+    """Give each agent its own workspace: real ones differ by process id, these share one."""
     made = tmp_path_factory.mktemp
     monkeypatch.setattr(core, "workspace", lambda *_: nullcontext(made("agent")))
 
@@ -89,7 +89,7 @@ def measured(
     on_rows: OnStatus = lambda _: None,
     **more: Any,
 ) -> ClusterMeasurement:
-    """What the machines come to that do this work, or, if nothing is said, the usual."""
+    """Measure on these machines, which do this work, by default the usual one."""
     asked = MeasurementRequest(
         kind="ops",
         work=lambda node: (of or {}).get(node, works()),
@@ -123,7 +123,7 @@ def test_who_began_alone_is_called_so_among_others(tmp_path: Path) -> None:
         "fast": f"{HOST}/fast",
         "slow": HOST,
     }
-    # Who comes when all others are done is told from them too.
+    # A node that joins after all others are done is distinguished from them, too.
     assert hosts(measured(Machines("fast", "late", "slow"), tmp_path))["late"] == f"{HOST}/late"
 
 
@@ -231,7 +231,7 @@ def test_what_an_agent_refuses_is_told_of_the_directory_that_was_given(tmp_path:
     assert summary(whole, tmp_path)[-1] == f"Missing: a: {row.why}"
 
 
-def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
+def test_a_missing_node_is_a_failure(tmp_path: Path) -> None:
     well = measured(Machines("a", "b"), tmp_path / "well")
     fail_if_missing(well)
     some = measured(Machines("a", "b", "c"), tmp_path / "some", {"b": works(breaks)})
@@ -243,12 +243,12 @@ def test_a_fleet_of_which_one_is_missing_is_no_success(tmp_path: Path) -> None:
 
 
 def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
-    whole = measured(Machines("a", "b"), tmp_path / "fleet", {"b": works(breaks)})
-    (fleet,) = load_clusters([tmp_path, tmp_path / "fleet" / "fleet.json"])
-    assert [row.why for row in fleet.missing] == ["it broke"]
-    said = analyse(whole.measurements, clusters=[fleet]).warnings[0]
+    whole = measured(Machines("a", "b"), tmp_path / "out", {"b": works(breaks)})
+    (cluster,) = load_clusters([tmp_path, tmp_path / "out" / "fleet.json"])
+    assert [row.why for row in cluster.missing] == ["it broke"]
+    said = analyse(whole.measurements, clusters=[cluster]).warnings[0]
     assert said == f"Missing in {whole.id}: b: it broke. The figures include its 1 trial."
-    (tmp_path / "fleet" / "fleet.json").unlink()
+    (tmp_path / "out" / "fleet.json").unlink()
     (begun,) = load_clusters([tmp_path])
     assert analyse(whole.measurements, clusters=[begun]).warnings[0] == (
         f"{whole.id} was interrupted: its missing nodes are unknown."

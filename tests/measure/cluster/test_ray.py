@@ -1,4 +1,4 @@
-"""`tonnage measure ... --cluster`: a real Ray cluster on this machine, and what befalls its nodes."""
+"""`tonnage measure ... --cluster` on a real Ray cluster on this machine whose nodes fail."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_every_node_measures_with_the_others_and_in_its_own_order(
     took = [row["seconds"] for row in rows.values()]
     assert said["tail_seconds"] == pytest.approx(max(took) - min(took))
     assert len({row["settings"]["seed"] for row in rows.values()}) == 3
-    # On one host they are told apart.
+    # On one host their names still differ.
     hosts = {row["host"] for row in rows.values()}
     assert len(hosts) == 3 and all(re.search(r"/(beta|gamma|head)$", host) for host in hosts)
     assert left_behind(shared) == []
@@ -197,12 +197,12 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
         "gamma": False,
         "head": True,
     }
-    # What came is kept, and has no part in what all come to.
+    # Its trials are kept, but do not count in the cluster's figures.
     died = rows["beta"].measurement
     assert died and 2 <= len(died.trials) < 8 and rows["delta"].measurement is None
     assert {(each.nodes, each.slowest_node) for each in whole.across} == {(1, "head")}
 
-    # Back again, it goes on after its last trial; who was done is not asked.
+    # Back again, it resumes after its last trial; finished nodes are not measured again.
     cluster.add("beta", {"machine-type": "small"})
     done = tonnage.run(*command, "--json", env=cluster.env)
     assert (done.returncode, "1 of 4 nodes" in done.stderr) == (1, True)
@@ -574,14 +574,14 @@ def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing
     }
     assert rows["beta"]["error"]  # All that Ray knows of it.
     assert rows["beta"]["why"].startswith("died: ") and len(rows["beta"]["trials"]) >= 3
-    # The others went on without it, and what it did before is kept.
+    # The others continued without it, and its earlier trials are kept.
     others = ["gamma", "head"]
     two = [size for size in said["sizes"] if size["nodes"] == 2]
     assert [sorted(each["node"] for each in size["per_node"]) for size in two] == [others]
     assert {*others} <= {each["node"] for each in said["links"]}
     before = {path: path.read_bytes() for path in (out / "beta").glob("trial-*.json")}
 
-    # It is there again, and the same command goes on with all of them.
+    # It is there again, and the same command resumes with all of them.
     said = json.loads(tonnage.run(*command, env=cluster.env, check=True).stdout)
     assert [row["ok"] for row in said["nodes"]] == [True] * 3
     assert all(path.read_bytes() == content for path, content in before.items())

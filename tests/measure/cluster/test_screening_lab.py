@@ -66,7 +66,7 @@ def test_exactly_those_three_are_named_and_what_is_missing_is_said(
             run.wait_until(lambda: len(list((out / "disk" / DIES).glob("trial-*.json"))) >= 2)
             tonnage.run("lab", "fault", "--lab", LAB, DIES, "kill", check=True)
             stdout, stderr = run.process.communicate(timeout=300)
-    # The one that died is missing, whoever else is suspect.
+    # The node that died is missing, whichever others are suspect.
     assert run.process.returncode == 1
     said = json.loads(stdout)
     of_disk = {row["node"]: row for row in said["disk"]["nodes"]}

@@ -1,4 +1,4 @@
-"""A fleet's directory: what earlier commands left there, whole or not."""
+"""A cluster's directory: complete and incomplete results of earlier commands."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

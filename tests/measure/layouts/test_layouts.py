@@ -428,7 +428,7 @@ def test_layouts_are_measured_and_removed(
         at_once = 16 * len(each.environment.devices)
         assert depth == {"wo": at_once, "ro": at_once, "rw": 2 * at_once}
         moved = {trial.name: trial.beside for trial in each.trials}
-        assert all(beside and beside.device.startswith("loop") for beside in moved.values())
+        assert all(each and each.device.startswith("loop") for each in moved.values())
         assert len(each.scorecard) == 6
     separate = next(each for each in found if each.settings["layout"] == "separate")
     assert separate.environment and len(separate.environment.devices) == 2
@@ -443,6 +443,7 @@ def test_layouts_are_measured_and_removed(
     assert_nothing_is_left(disk, images)
 
 
+@pytest.mark.slow
 @needs_loops
 @needs_btrfs
 def test_btrfs_bypasses_the_page_cache(disk: Path, images: list[Path]) -> None:
@@ -452,6 +453,7 @@ def test_btrfs_bypasses_the_page_cache(disk: Path, images: list[Path]) -> None:
     assert done.environment and done.environment.devices[0].mount_options.count("nodatasum") == 1
 
 
+@pytest.mark.slow
 @needs_loops
 @pytest.mark.parametrize(
     ("layout", "file_system", "is_done"),
@@ -503,6 +505,7 @@ def test_when_a_command_fails_everything_is_undone(
     assert 9 <= failed < number
 
 
+@pytest.mark.slow
 @needs_loops
 @pytest.mark.parametrize(
     ("layout", "file_system"),
@@ -535,6 +538,7 @@ def test_after_a_kill_at_any_point_the_next_command_undoes_leftovers(
     assert_nothing_is_left(disk, images)
 
 
+@pytest.mark.slow
 @needs_loops
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_during_a_measurement_undoes_the_layout(
@@ -560,6 +564,7 @@ def test_a_signal_during_a_measurement_undoes_the_layout(
 # Recorded trials.
 
 
+@pytest.mark.slow
 @needs_loops
 def test_a_killed_measurement_resumes_and_keeps_its_trials(
     tonnage: Tonnage, disk: Path, images: list[Path], bystanders: Bystanders
@@ -592,6 +597,7 @@ def test_a_killed_measurement_resumes_and_keeps_its_trials(
     assert_nothing_is_left(disk, images)
 
 
+@pytest.mark.slow
 @needs_loops
 def test_only_missing_modes_are_measured(
     monkeypatch: pytest.MonkeyPatch, disk: Path, images: list[Path]
@@ -635,6 +641,7 @@ def test_an_output_directory_of_something_else_is_refused_before_any_command(
     assert sorted(disk.rglob("*")) == before
 
 
+@pytest.mark.slow
 @needs_loops
 def test_file_systems_made_by_others_since_are_not_wiped(disk: Path, images: list[Path]) -> None:
     room = disk / "room"
@@ -642,7 +649,7 @@ def test_file_systems_made_by_others_since_are_not_wiped(disk: Path, images: lis
     made = plan_layout("single", [str(images[0])], replace(JOINED, file_system="ext4"), room)
     stale = [undo for step in made.changes for undo in step.undos]
     with undo_journal.open_journal(room, COMMAND) as noted:
-        noted._write(stale)  # As if killed; then someone else made a file system there.
+        noted._write(stale)  # As if killed; then another user made a file system there.
         out("mkfs.ext4", "-q", images[0])
         before = sums(images[0])
     assert sums(images[0]) == before

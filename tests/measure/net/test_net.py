@@ -89,7 +89,7 @@ def endpoints_of(command: RunningCommand) -> list[int]:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             threads = [path.read_text() for path in entry.glob("task/*/comm")]
         except (OSError, IndexError, ValueError):
-            continue  # No process, or one that has ended meanwhile.
+            continue  # No process, or one that has just ended.
         if parent == command.pid and any(name.startswith("receive") for name in threads):
             found.append(int(entry.name))
     return found
@@ -166,6 +166,7 @@ def rounds_of(found: Measurement, slowest: list[float], other: float) -> list[li
     ]
 
 
+@pytest.mark.slow
 def test_rounds_end_when_the_slowest_rate_is_precise(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ("--endpoints=2", "--until-confidence=99%")
     found = measured(tonnage, tmp_path / "out", *args)
@@ -232,6 +233,7 @@ def test_costs_cover_all_endpoints_and_rounds(tonnage: Tonnage, tmp_path: Path) 
     assert network_cost(replace(whole, trials=[])) == NetworkCost({}, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_killed_measurement_resumes_with_complete_rounds(
     tonnage: Tonnage, tmp_path: Path
 ) -> None:
@@ -266,6 +268,7 @@ def test_an_endpoint_that_is_killed_is_named(running: RunningCommand) -> None:
     assert all(map(is_gone, processes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)]
 )
@@ -353,6 +356,7 @@ def test_a_link_is_limited_to_its_rate(tonnage: Tonnage, tmp_path: Path) -> None
     assert list(NAMESPACES.glob(LEFT)) == []
 
 
+@pytest.mark.slow
 @for_root
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.Signals) -> None:

@@ -1,4 +1,4 @@
-"""The network between machines: what is wanted of them in a round, and what it comes to."""
+"""The network between machines: requests of a round, and the figures computed from it."""
 
 import json
 from collections import Counter

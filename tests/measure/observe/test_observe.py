@@ -428,10 +428,10 @@ def test_a_signal_is_passed_on_and_the_observation_is_written(
 
 
 def test_running_processes_can_be_observed(tonnage: Tonnage, disk: Path) -> None:
-    go_on = disk / "go on"
-    go_on.touch()
+    marker = disk / "run while here"
+    marker.touch()
     writing = f"dd if=/dev/zero of={disk}/file bs=1M count=4 oflag=direct status=none"
-    command = f"while [ -e '{go_on}' ]; do {writing}; done"
+    command = f"while [ -e '{marker}' ]; do {writing}; done"
     with processes.started(["sh", "-c", command]) as job:
         job.wait_until((disk / "file").exists)
         before = read_process(job.pid)
@@ -445,7 +445,7 @@ def test_running_processes_can_be_observed(tonnage: Tonnage, disk: Path) -> None
             code, _, said = running.end(signal.SIGINT)
         assert code == 0, said
         assert job.process.poll() is None
-        go_on.unlink()
+        marker.unlink()
         job.process.wait()  # Its writer ends with it, before the directory is removed.
     seen = Observation.read(out / "observation.json")
     assert seen.exit_code is None and seen.pids == [job.pid]
@@ -501,10 +501,10 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
 
 
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
-    """Each pass's bytes; what limited it is told by a throttled disk, below.
+    """Each pass's bytes; a test below has the bottleneck, with a throttled disk.
 
-    Both read and write at the disk's speed: what tells them apart is operations and CPU. That the
-    sort looks at a sample of its input first is the first pass's beginning to whoever watches.
+    Both passes read and write at the disk's speed, so operations and CPU tell them apart. The sort
+    reads a sample of its input first, which an observer cannot tell from the first pass.
     """
     tonnage.run("gensort", "20000000", disk / "input", check=True)
     for _ in range(3):  # A host that stands still where they meet may hide the border.
@@ -645,7 +645,9 @@ def test_phases_of_a_pyspark_job(tonnage: Tonnage, disk: Path) -> None:
 
 
 def test_a_job_keeps_fixed_times_and_single_core_limits() -> None:
-    seen = Observation.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "observation-1.json")
+    seen = Observation.read(
+        ROOT / "tests" / "support" / "recorded" / "artifacts" / "observation-1.json"
+    )
     work = replace(
         seen.phases[0], name="work", grows=True, seconds=8.0, cpu_seconds=9.0, bottleneck="one core"
     )

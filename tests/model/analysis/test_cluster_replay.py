@@ -118,7 +118,9 @@ def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: 
     with open_page(browser, page, width) as opened:
         assert "Throughput of 45 machines" in opened.inner.locator("h1").inner_text()
         lead = opened.inner.locator(".lead").inner_text()
-        assert "2 slow outliers" in lead and "1 machine that alternates" in lead and "1 cycle" in lead
+        assert (
+            "2 slow outliers" in lead and "1 machine that alternates" in lead and "1 cycle" in lead
+        )
         rows = opened.inner.locator("[aria-label='Exceptional instances'] tbody tr")
         found = [tuple(row.locator("th, td").all_inner_texts()[:2]) for row in rows.all()]
         assert found == [

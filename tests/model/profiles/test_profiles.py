@@ -351,7 +351,9 @@ def test_recorded_measurements_match_the_study() -> None:
 
 
 def test_records_without_a_machine_type_are_read() -> None:
-    old = Measurement.read(ROOT / "tests" / "support" / "recorded" / "artifacts" / "measurement-1.json")
+    old = Measurement.read(
+        ROOT / "tests" / "support" / "recorded" / "artifacts" / "measurement-1.json"
+    )
     assert old.environment and old.environment.machine_type is None
     with_host = built([old])
     assert with_host.offers == []

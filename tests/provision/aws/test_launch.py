@@ -1,4 +1,4 @@
-"""`tonnage launch` and `fleet`, against moto: whatever befalls it, nothing is left, and it is told.
+"""`tonnage launch` and `cluster`, against moto: no failure leaves anything behind unreported.
 
 Nodes are answered for by a script (`support/ssh.sh`); `tests/provision/aws/test_launch_lab.py` has real ones.
 """
@@ -34,6 +34,8 @@ from tonnage.provision.aws.requests import Account, LaunchOrder, run_instances
 from tonnage.provision.aws.teardown import LaunchRecordFile, merge_nodes, now, tear_down
 from tonnage.provision.cost import cost_usd, node_usd
 from tonnage.provision.export import Rental
+
+pytestmark = pytest.mark.slow
 
 NODES = 2
 MUTATING = (
@@ -131,6 +133,7 @@ def world(server: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     return World(server, tmp_path)
 
 
+@pytest.mark.real
 def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     done = world.launch()
     assert done.code == 0, done.err
@@ -199,7 +202,7 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
         if "--instance-profile" in arguments:  # Of which the EC2 that is played knows none.
             at = arguments.index("--instance-profile")
             del arguments[at : at + 2]
-        if arguments[0] in ("launch", "fleet"):
+        if arguments[0] in ("launch", "cluster"):
             ended = world.run(*arguments, *(reached if "--image" in arguments else ()))
             assert ended.code == 0, ended.err
             if arguments[1] == "status":
@@ -211,7 +214,7 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
             (world.here / next(printed)).write_text(ran.stdout)
     assert done == [
         *("plan", "explore", "plan", "run", "plan", "plan"),
-        *("launch", "launch", "fleet", "fleet"),
+        *("launch", "launch", "cluster", "cluster"),
     ]
     assert (world.here / "explore.html").exists()
     rents = [asked for action, asked in world.cloud.asked if action == "RunInstances"]
@@ -629,13 +632,13 @@ def test_refuses_and_says_what_mends_it(world: World, flags: tuple[str, ...], sa
 
 
 def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World) -> None:
-    dearer = replace(candidate(NODES), usd_per_hour=9.0)
-    plan(world.here / "plan.json", dearer)
+    costlier = replace(candidate(NODES), usd_per_hour=9.0)
+    plan(world.here / "plan.json", costlier)
     assert "make the plan anew" in world.launch().err
-    longer = replace(candidate(NODES), seconds=replace(dearer.seconds, high=9000.0))
+    longer = replace(candidate(NODES), seconds=replace(costlier.seconds, high=9000.0))
     plan(world.here / "plan.json", longer)
     assert "the plan takes up to 2.5 h: give more" in world.launch().err
-    plan(world.here / "plan.json", replace(dearer, provider="gcp"))
+    plan(world.here / "plan.json", replace(costlier, provider="gcp"))
     assert "only aws: plan with --provider aws" in world.launch().err
     assert world.cloud.asked == []
 
@@ -651,6 +654,7 @@ PRICED = Tariff(
 """A tenth of a cent a second, and a tenth of that for the volumes."""
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("seconds", "usd"),
     [(0, 0.06), (10, 0.061), (59.2, 0.06592), (60, 0.066), (60.5, 0.061 + 0.00605), (3600, 3.96)],
@@ -659,6 +663,7 @@ def test_a_node_costs_begun_seconds_and_a_minute_at_least(seconds: float, usd: f
     assert node_usd(PRICED, seconds) == pytest.approx(usd, abs=1e-9)
 
 
+@pytest.mark.real
 def test_a_fleet_costs_what_each_node_was_there_for() -> None:
     def node(began: float, ended: float | None) -> RentedNode:
         at = [(BEGAN + timedelta(seconds=each)).isoformat() for each in (began, ended or 0)]

@@ -25,6 +25,8 @@ from support.launches import candidate, plan
 from tonnage.base.records.launch import Launch
 from tonnage.run.sort.gensort import generate
 
+pytestmark = pytest.mark.slow
+
 LAB = "test-launch"
 NODES, SPARES = 5, 4
 """It takes five to judge any."""

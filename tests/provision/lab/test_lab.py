@@ -116,7 +116,7 @@ def test_a_file_is_machines_with_defaults() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("[lab]", "[lab", r"lab.toml: .*line 2.*: mend the TOML"),
+        ("[lab]", "[lab", r"lab.toml: .*line 2.*: fix the TOML"),
         ('name = "test-lab"', "", r'lab.name: is missing: write name = "..."'),
         ('"test-lab"', '"a.b"', r"lab.name: 'a.b' is no name: use letters"),
         ('"test-lab"', '"ends-in-"', r"lab.name: 'ends-in-' is no name"),
@@ -283,7 +283,7 @@ def test_ray_tells_each_node_apart() -> None:
     assert not {each for each in head if "/ray" in each} & set(worker)
 
 
-# What is missing is said.
+# Missing requirements are reported.
 
 
 def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -528,7 +528,7 @@ def _assert_commands_run_there(tonnage: Tonnage, fast: dict[str, Any]) -> None:
 
 
 def _assert_as_fast_as_set(tonnage: Tonnage, fast: dict[str, Any], slow: dict[str, Any]) -> None:
-    # Whoever sends, the slower link counts.
+    # In either direction, the slower link counts.
     for source, to in ((fast, slow), (slow, fast)):
         ends = (source["node"], to["node"], to["address"])
         assert_about(partial(rate_between, tonnage, *ends), SLOW_LINK)
@@ -591,6 +591,7 @@ def _assert_faults_are_made_and_mended(
         assert done.returncode == 2 and why in done.stderr
 
 
+@pytest.mark.slow
 @needs_lab
 def test_killed_at_any_moment_nothing_stays_behind(
     tonnage: Tonnage, tmp_path: Path, untouched: None
@@ -624,6 +625,7 @@ def test_killed_at_any_moment_nothing_stays_behind(
             assert holder.wait(PATIENCE_SECONDS) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @needs_lab
 def test_interrupted_it_undoes_what_it_made(
     tonnage: Tonnage, tmp_path: Path, untouched: None
@@ -637,6 +639,7 @@ def test_interrupted_it_undoes_what_it_made(
     assert not STATE_DIR.exists()
 
 
+@pytest.mark.slow
 @needs_lab
 def test_two_labs_and_one_that_a_crash_has_cut_short(
     tonnage: Tonnage, tmp_path: Path, untouched: None
@@ -666,6 +669,7 @@ def test_two_labs_and_one_that_a_crash_has_cut_short(
             tonnage.run("lab", "down", "--lab", name, check=True)
 
 
+@pytest.mark.slow
 @needs_lab
 def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None) -> None:
     file = tmp_path / "lab.toml"
@@ -685,6 +689,7 @@ def test_ray_is_on_every_node(tonnage: Tonnage, tmp_path: Path, untouched: None)
         tonnage.run("lab", "down", check=True)
 
 
+@pytest.mark.slow
 def test_while_ray_starts_a_node_has_all_cores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -716,10 +721,10 @@ def test_while_ray_starts_a_node_has_all_cores(
     assert quota == {"a-0": "10000", "a-1": "10000"}
 
 
-def cut_and_mended(
+def cut_and_healed(
     monkeypatch: pytest.MonkeyPatch, room: Path, noted: record.LabRecord, cut_seconds: float
 ) -> tuple[list[str], float]:
-    """The nodes on which Ray is to be whole after a node is mended, and how long that waited."""
+    """The nodes on which Ray is to run after a node is healed, and how long that waited."""
     found: list[str] = []
     waited: list[float] = []
 
@@ -738,31 +743,32 @@ def cut_and_mended(
     def sleep(seconds: float) -> None:
         waited.append(seconds)
         with lifecycle.lab_lock(room):
-            pass  # Nobody else waits meanwhile.
+            pass  # The lock is free while this waits.
 
     clock = SimpleNamespace(monotonic=lambda: 1000.0 + cut_seconds, sleep=sleep)
     monkeypatch.setattr(faults, "time", clock)
-    mended = faults.heal_node(None, "a-1", lambda done, of: None, room)
-    assert "a-1" not in mended.faults and mended.cut_since == {}
+    healed = faults.heal_node(None, "a-1", lambda done, of: None, room)
+    assert "a-1" not in healed.faults and healed.cut_since == {}
     return found, sum(waited)
 
 
-def test_a_cluster_may_give_a_node_up_after_its_link_is_mended(
+@pytest.mark.slow
+def test_a_cluster_may_give_a_node_up_after_its_link_is_healed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    mended = partial(cut_and_mended, monkeypatch, tmp_path / "room")
+    healed = partial(cut_and_healed, monkeypatch, tmp_path / "room")
     there = record.LabRecord(
         TINY, 0, record.this_boot(), is_whole=True, ray_address="198.18.0.1:6379"
     )
     for cut_seconds, waited in ((5.0, 0.0), (40.0, 35.0), (90.0, 0.0)):
-        assert mended(there, cut_seconds) == (["a-0", "a-1"], waited)
+        assert healed(there, cut_seconds) == (["a-0", "a-1"], waited)
     # Without Ray there is nothing to wait for, nor while its head is gone.
-    assert mended(replace(there, ray_address=None), 40.0) == ([], 0.0)
-    assert mended(replace(there, faults={"a-0": {"kill": None}}), 40.0) == ([], 0.0)
+    assert healed(replace(there, ray_address=None), 40.0) == ([], 0.0)
+    assert healed(replace(there, faults={"a-0": {"kill": None}}), 40.0) == ([], 0.0)
     of_three = replace(
         there, text=TINY.replace("count = 2", "count = 3"), faults={"a-2": {"kill": None}}
     )
-    assert mended(of_three, 5.0) == (["a-0", "a-1"], 0.0)
+    assert healed(of_three, 5.0) == (["a-0", "a-1"], 0.0)
 
 
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

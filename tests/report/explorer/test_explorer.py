@@ -40,7 +40,7 @@ from tonnage.report.explorer import page_data, write_explorer
 
 FORMS = 200
 STUDY = "aws-us-east-1-2014"
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.slow, pytest.mark.browser]
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,11 @@ def test_it_answers_as_the_planner_does(browser: Browser, some: PlanPage) -> Non
             made = plan(to_request(fields), catalogs_of(some, fields["provider"]), some.known)
             assert_same_plan(page_plan(page, fields), made)
             kinds.add((bool(made.candidates), made.nearest is not None))
-        # Some questions have an answer, of some only what comes nearest is told.
+        # Some questions have an answer; for others the page shows only the nearest plan.
         assert {(True, False), (False, True)} <= kinds
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "fields",
     [
@@ -224,7 +225,7 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
     )
     with open_page(browser, page) as opened:
         assert not opened.inner.locator("#durability").is_visible()
-        # Four passes, which the same limits, are told as one; two of a sort each for itself.
+        # Four passes with one bottleneck are shown as one; a sort's two passes separately.
         assert "pass 1 to pass 4: " in opened.inner.locator("#told").inner_text()
         found = page_plan(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
         limits = Limits(max_nodes=40, deadline_seconds=3600)
@@ -233,6 +234,7 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
         )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_anyone_can_use_it(browser: Browser, some: PlanPage, width: int, scheme: Any) -> None:

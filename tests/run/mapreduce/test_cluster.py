@@ -35,6 +35,8 @@ from tonnage.run.mapreduce.worker import _classified_errors
 from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.job_state import STRAGGLER
 
+pytestmark = pytest.mark.slow
+
 NODES = ("a", "b", "c")
 LEAST = 16 << 20
 Rows = list[tuple[Any, ...]]
@@ -182,6 +184,7 @@ def ordered(room: Path) -> tuple[MapReduce, list[Input]]:
 JOBS = [word_count, sessions, inverted_index, join, ordered]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("made", JOBS, ids=lambda made: made.__name__)
 def test_a_fleet_makes_what_one_machine_makes(
     disk: Path, made: Callable[[Path], tuple[MapReduce, list[Input]]]
@@ -207,6 +210,7 @@ def test_a_fleet_makes_what_one_machine_makes(
     assert run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, job, inputs)) == record
 
 
+@pytest.mark.real
 def test_python_has_a_fleet_do_it(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, cluster = texts(disk), SortMachines(*NODES)
     monkeypatch.setattr(clusters, "connect", lambda _: nullcontext(cluster))

@@ -515,7 +515,9 @@ def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
     gate = core.HostInput(1 << 20)
     paths = {"scratch": [str(disk / "device")], "index": str(disk / "index")}
     config = {"owners": [0], "block_bytes": 1 << 20, "memory_bytes": 1 << 20} | paths
-    raises, why = (ValueError, "mine") if ends == "raises" else (core.UsageError, "cannot hold a block")
+    raises, why = (
+        (ValueError, "mine") if ends == "raises" else (core.UsageError, "cannot hold a block")
+    )
     with pytest.raises(raises, match=why), core.BackgroundJob("map_reduce_pass_one", config, gate):
         while ends == "shut":
             gate.put(0, b"until nothing passes any more")

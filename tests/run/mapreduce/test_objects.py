@@ -31,6 +31,8 @@ from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.driver import run_two_pass
 
+pytestmark = pytest.mark.slow
+
 NODES = ("a", "b", "c")
 MEMORY = 64 << 20
 IN, OUT = f"s3://{BUCKET}/in/", f"s3://{BUCKET}/out/"
@@ -106,6 +108,7 @@ def on_fleet(
     return record, rows_of(room, bucket, record)
 
 
+@pytest.mark.real
 def test_what_is_in_object_storage_is_reduced_by_all(disk: Path, s3: Bucket) -> None:
     count = texts(s3)
     record, found = on_fleet(disk, s3, SortMachines(*NODES))

@@ -19,6 +19,8 @@ from support.disk import ROOT, disk_dir
 from support.processes import started
 from support.rays import Rays, rays
 
+pytestmark = pytest.mark.slow
+
 NODES = ("beta", "gamma")
 ALL = ("beta", "gamma", "head")
 
@@ -69,6 +71,7 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
     return record
 
 
+@pytest.mark.real
 def test_three_nodes_count_words_by_a_file_that_only_one_has(
     tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
 ) -> None:

@@ -45,6 +45,8 @@ from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.splits import object_id
 
+pytestmark = pytest.mark.slow
+
 ROWS = 4096
 SECONDS = 60
 """Who has not ended then hangs."""

@@ -40,7 +40,9 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
         check=True,
     )
     other = tonnage.run(*run, "--capacities", disk / "d")
-    assert other.returncode == 2 and "no reading of objects was measured there" in other.stderr, other.stderr
+    assert other.returncode == 2 and "no reading of objects was measured there" in other.stderr, (
+        other.stderr
+    )
     (disk / "rows").write_bytes(np.arange(300.0).tobytes())
     local = ("run", "reduce", "histogram", disk / "rows", "--dtype", "3f8")
     refused = tonnage.run(*local, "--capacities", disk / "store")

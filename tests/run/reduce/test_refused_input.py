@@ -17,6 +17,8 @@ from support.s3 import BUCKET, Bucket
 from tonnage import Reduction
 from tonnage.api.testing import check_reduction
 
+pytestmark = pytest.mark.slow
+
 KMEANS = ("run", "reduce", "kmeans", "--k", "3")
 PAGERANK = ("run", "reduce", "pagerank", "--tolerance", "1e-13", "--json")
 

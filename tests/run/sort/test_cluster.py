@@ -1,4 +1,4 @@
-"""A sort on a fleet whose machines are threads here: whole whatever becomes of them, or no sort."""
+"""A sort on a cluster of threads: after any failure the output is complete or absent."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ from tonnage.run.two_pass.job_state import STRAGGLER, JobRun
 from tonnage.run.two_pass.output import commit
 from tonnage.run.two_pass.splits import file_id
 from tonnage.run.two_pass.worker import TwoPassWorker
+
+pytestmark = pytest.mark.slow
 
 LAYOUT = Layout()
 MEMORY = 16 << 20
@@ -105,6 +107,7 @@ def skewed(seed: int, count: int) -> bytes:
     return b"".join(b"S" * 10 + each[10:] if draw.random() < 0.5 else each for each in records)
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "data",
     [
@@ -609,6 +612,7 @@ def replicated(room: Path, data: bytes, cluster: SortMachines) -> RunRecord:
     return record
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("data", [keyed(1, 50_000), skewed(3, 20_000), keyed(5, 1), b""])
 def test_each_file_has_a_copy_elsewhere(disk: Path, data: bytes) -> None:
     record = replicated(disk, data, SortMachines(*NODES))

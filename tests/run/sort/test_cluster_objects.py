@@ -1,4 +1,4 @@
-"""A sort on a fleet from object storage to object storage, on machines that are threads here."""
+"""A sort on a cluster, from object storage to object storage; its machines are threads here."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.two_pass.driver import run_two_pass
 from tonnage.run.two_pass.messages import Clear
 from tonnage.run.two_pass.output.object_store import ObjectStoreSteps
+
+pytestmark = pytest.mark.slow
 
 LAYOUT = Layout()
 MEMORY = 64 << 20
@@ -291,7 +293,7 @@ def test_a_tenth_of_requests_may_fail(
     store = ObjectStoreOptions.store
 
     def faulty(self: ObjectStoreOptions, bucket: str) -> dict[str, Any]:
-        # Beside what the server does (500, 503, bodies that end early): resets, also of answers.
+        # In addition to the server's faults (500, 503, truncated bodies): resets, also of answers.
         effects = ["cut", "lost"]
         rules = [
             {"method": method, "probability": 0.05, "effect": effect}

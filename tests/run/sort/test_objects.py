@@ -65,9 +65,9 @@ def test_one_object_may_be_named_and_files_may_be_beside_it(
     one, other = blob(1, 100 * 1000), blob(2, 100 * 500)
     s3.put("in/one", one)
     s3.put("in/other", other)
-    (disk / "beside").write_bytes(other)
+    (disk / "local").write_bytes(other)
     args = s3.sort_command(disk, source="in/one")
-    args.insert(2, disk / "beside")
+    args.insert(2, disk / "local")
     tonnage.run(*args, check=True)
     check(s3, cut(one + other, 100))
 

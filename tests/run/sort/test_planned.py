@@ -1,4 +1,4 @@
-"""`run sort --cluster --plan`: done as planned, refused if it cannot be, and set beside the plan."""
+"""`run sort --cluster --plan`: run as planned, or refused; then compared to the plan."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     assert found.notes == []
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 3.00 MB in 42.0 s (40.0 – 51.0 s)." in said.err
-    assert "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown." in said.err
+    assert (
+        "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown."
+        in said.err
+    )
     one, whole = (
         next(line for line in said.out.splitlines() if line.startswith(begin))
         for begin in ("pass one: ", "all phases: ")
@@ -111,7 +114,7 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     assert "; limit 0." in one and "; planned 25.0 s by network, " in one and "limited by " in one
     assert "with start and end" in whole
     assert "planned: 42.0 s (40.0 – 51.0 s) on 3 x n; " in said.out
-    # The same command, when all is done: nothing is done again, and all is told again.
+    # The same command once the job is done: nothing runs again, and the record is printed again.
     assert sort(disk, plan=plan, capacities=[of_disks.parent, of_links.parent]) == record
 
 
@@ -163,22 +166,22 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     refused("--durability replicated: --plan .* has volumes", on_volumes, None, None, "replicated")
 
 
-def test_another_fleet_than_planned_is_refused(disk: Path) -> None:
+def test_another_cluster_than_planned_is_refused(disk: Path) -> None:
     plan = selected(kept(disk, plan_of(3)))
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
-    fleet = [(node, labels) for node in NODES]
-    assert refuse_other_cluster(plan, fleet) is None
+    cluster = [(node, labels) for node in NODES]
+    assert refuse_other_cluster(plan, cluster) is None
     with pytest.raises(core.UsageError, match="needs 3 nodes, and the cluster has 2: start more"):
-        refuse_other_cluster(plan, fleet[:2])
+        refuse_other_cluster(plan, cluster[:2])
     for wrong, said in (
         (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
         ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
     ):
         with pytest.raises(core.UsageError, match=said):
-            refuse_other_cluster(plan, [fleet[0], ("b", wrong), fleet[2]])
+            refuse_other_cluster(plan, [cluster[0], ("b", wrong), cluster[2]])
     # More than planned are not looked at.
-    assert refuse_other_cluster(plan, [*fleet, ("d", {PROVIDER: "aws"})]) is None
-    silent = [fleet[0], ("b", {}), fleet[2]]
+    assert refuse_other_cluster(plan, [*cluster, ("d", {PROVIDER: "aws"})]) is None
+    silent = [cluster[0], ("b", {}), cluster[2]]
     told = refuse_other_cluster(plan, silent)
     assert told and "b is not labelled with a machine type" in told
 

@@ -1,4 +1,4 @@
-"""`tonnage run sort --cluster` on a real Ray cluster on this machine, and what befalls its nodes."""
+"""`tonnage run sort --cluster` on a real Ray cluster on this machine whose nodes fail."""
 
 from __future__ import annotations
 

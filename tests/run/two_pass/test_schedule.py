@@ -1,4 +1,4 @@
-"""What a sort on a fleet does next, whatever is lost when: simulated, with every cell counted."""
+"""The schedule of a sort on a cluster under any losses: simulated, with every cell counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CELL_BYTES = 10
 
 
 class Simulation:
-    """A fleet without bytes: what lies in each node's index of each round, as the core keeps it."""
+    """A cluster without bytes: the contents of each node's index of each round, as in the core."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule

@@ -1,4 +1,4 @@
-"""Whose input is whose, how it is cut, and how much each node of a fleet is to sort."""
+"""Which node holds which input, how it is split, and how much each node of a cluster sorts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is given up for being slow: nobody for whom to wait costs less than to do it again."""
+"""Stragglers: no node is given up if waiting for it costs less than doing its work again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_who_is_given_up_needs_longer_than_others(
     if not pace.is_straggler("a", done, seconds):
         return
     rates = [sum(sizes) / took for sizes, took in ended.values() if sum(sizes)]
-    assert rates  # Somebody is done, and had something to do.
+    assert rates  # A node is done, and had something to do.
     left = sum(own) - done
     assert left > 0
     assert seconds > TIMES * again * 0.999 or done >= max(own)

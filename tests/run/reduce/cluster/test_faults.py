@@ -30,6 +30,8 @@ from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
 from tonnage.run.two_pass.job_dir import FatalJobError
 
+pytestmark = pytest.mark.slow
+
 OBJECTS, ROWS = 5, 2000
 FAULTS = ("-errors=.025", "-resets=.025", "-cuts=.025", "-stalls=.025", "-stall=200ms")
 

@@ -18,6 +18,8 @@ from support.processes import PATIENCE_SECONDS, started
 from support.rays import Rays, rays
 from support.s3 import BUCKET, KEYS, Bucket, server
 
+pytestmark = pytest.mark.slow
+
 ALL = ("beta", "gamma", "head")
 COLUMNS, OBJECTS, ROWS = 4, 6, 20_000
 
