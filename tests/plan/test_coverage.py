@@ -66,10 +66,7 @@ def measured(clusters: list[tuple[Draws, Draws]]) -> list[CapacityDistribution]:
     names = ("local both", "network")
     return [
         fit.fit_distribution(
-            name,
-            [list(cluster[at]) for cluster in clusters],
-            evidence="measured",
-            source="simulated",
+            name, [list(each[at]) for each in clusters], evidence="measured", source="simulated"
         )
         for at, name in enumerate(names)
     ]

@@ -231,9 +231,7 @@ def faulty_lab(room: Path) -> Iterator[FaultyLab]:
     file, program = room / "lab.toml", room / "ray"
     file.write_text(FILE)
     installed = str(Path(sys.executable).parent / "ray")
-    program.write_text(
-        ALONE.replace("DISKS", str(STATE_DIR / LAB)).replace("PROGRAM", installed)
-    )
+    program.write_text(ALONE.replace("DISKS", str(STATE_DIR / LAB)).replace("PROGRAM", installed))
     program.chmod(0o755)
     before = dict(os.environ)
     with untouched():

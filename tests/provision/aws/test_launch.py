@@ -1,4 +1,4 @@
-"""`tonnage launch` and `cluster`, against moto: no failure leaves anything behind unreported.
+"""`tonnage launch` and `cluster`, against moto: each failure is reported and leaves nothing behind.
 
 Nodes are answered for by a script (`support/ssh.sh`); `tests/provision/aws/test_launch_lab.py` has real ones.
 """
