@@ -111,7 +111,7 @@ class Trial(Record, frozen=True, kw_only=True):
     reading: Metric | None = None
     cpu_seconds_per_operation: Amount | None = None
     each_second: list[list[Count]] = field(default_factory=list)
-    beside: SystemActivity | None = None
+    activity: SystemActivity | None = field(default=None, name="beside")
 
 
 class Summary(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ DIRECTIONS = SEND, RECEIVE = "send", "receive"
 SLOWEST, ALL = "slowest endpoint", "all endpoints"  # A shuffle waits for its slowest endpoint
 PAIR, BOTH_WAYS, ALONE, ALL_TO_ALL = "pair", "both ways", "alone", "all to all"
 UNEVENLY = "unevenly, all at once"
-"""Patterns; after ``all to all`` comes the number of nodes. Unevenly: as much as each can receive."""
+"""Patterns; after ``all to all`` comes the number of nodes. Unevenly: as much as each takes."""
 
 NODES, LATE, ATTEMPT = "nodes", "began_late_seconds", "attempt"
 """Details of a trial that several nodes began at once; the attempt is the same for all."""
