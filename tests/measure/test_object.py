@@ -224,7 +224,7 @@ def test_each_trial_does_what_its_name_says(s3: Server, disk: Path) -> None:
         assert step and reading and reading.bins is not None and reading.series is not None
         gets = step.operation == "get"
         assert reading.details.get("object_bytes") == (SETTINGS.object_bytes if gets else None)
-        happened = trial.beside
+        happened = trial.activity
         assert happened and happened.foreign_cpu_seconds >= 0 <= happened.stolen_cpu_seconds
         assert happened.dirty_bytes_before is not None is not happened.dirty_bytes_after
         # A store has no device on this machine.

@@ -49,6 +49,7 @@ ALLOWED = (
     "How much a fleet can carry",
     "EC2 Fleet",
     "CreateFleet",
-    *("fleets=", "fleets:", ".fleets", '"fleet spread"', 'uniform("fleet")'),
+    *("fleets=", "fleets:", ".fleets", '"fleets")', '"fleet":', '("fleet"', '"fleet spread"'),
+    *('"heirs"', '"beside"', '"dearer"'),
 )
 """Text that may contain such a word: persisted names, seeds of draws, the motto, other products."""

@@ -42,7 +42,7 @@ class WorkerBarrier:
     Args:
         node: The node's name.
         on_wait: Called when the node begins to wait.
-        wait_until: Sleeps until a moment of the clock; raises if the worker is told to stop.
+        wait_until: Sleeps until a moment of the clock; raises if the worker has to stop.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class WorkerBarrier:
         self.waiting = BarrierWait(self._number, value)
         self._on_wait()
         while not self._released.wait(config.STOP_POLL_SECONDS):
-            self._wait_until(0.0)  # It may be told to stop.
+            self._wait_until(0.0)  # It raises if the worker has to stop.
         assert self._result is not None
         self._wait_until(self._result.at)
         return self._result

@@ -2,7 +2,7 @@
 
 Each node's clock is read some times, and the fastest answer counts: the clock stood so when half of
 its time was over, give or take the other half (Cristian 1989). That half is the clock's error,
-which is reported beside every skew.
+which is reported with every skew.
 """
 
 from __future__ import annotations
@@ -44,6 +44,6 @@ def compare_clock(
 
 
 def common_start(clocks: Iterable[Clock], read_own: Callable[[], float] = time.monotonic) -> float:
-    """A moment of this clock by which all nodes can have been told of it."""
+    """A moment of this clock that every node can know before it comes."""
     errors = sum(clock.error_seconds for clock in clocks)
     return read_own() + config.START_LEAD_SECONDS + 4 * errors

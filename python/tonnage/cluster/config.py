@@ -28,20 +28,20 @@ RETRY_PAUSE_SECONDS = 0.1
 STEP_ATTEMPTS = 3
 """How often a step is sent again to a worker that does not know of it."""
 SHUTDOWN_SECONDS = 10.0
-"""A worker that is told to stop has to clean up within this; then its process is killed."""
+"""A worker that has to stop must clean up within this; then its process is killed."""
 CLOSE_SECONDS = 1.0
 """Within this workers remove their files; the next command removes what is left."""
 
 CLOCK_READINGS = 8
 """How often a node's clock is read; the fastest answer counts."""
 START_LEAD_SECONDS = 0.25
-"""From sending a common start to the start itself, beside what sending takes."""
+"""From sending a common start to the start itself, in addition to the time to send."""
 LATE_START_SECONDS = 1.0
 """A node that starts so much later than agreed did not measure with the others."""
 WAKE_SECONDS = 0.02
 """Sleeping threads wake late: the last of a wait is spent looking at the clock."""
 STOP_POLL_SECONDS = 0.1
-"""How often a worker that waits looks whether it is told to stop."""
+"""How often a waiting worker checks whether it has to stop."""
 
 NETWORK_MEETING_SECONDS = 10.0
 """Endpoints of a network round have to connect within this."""

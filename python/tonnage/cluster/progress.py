@@ -1,4 +1,4 @@
-"""Progress of all nodes: a live table on a terminal, otherwise a line now and then.
+"""Progress of all nodes: a live table on a terminal, otherwise an occasional line.
 
 Rates are those of the last seconds, for display only.
 """

@@ -57,7 +57,7 @@ class Step(Generic[Q, R]):
         request: Type of what the driver sends.
         result: Type of what the worker returns.
         news: Type of what the worker reports while it is under way.
-        notice: Type of what the driver can tell it meanwhile (`Notify`).
+        notice: Type of what the driver can send it during the step (`Notify`).
         idle: When it hangs.
     """
 
@@ -93,10 +93,10 @@ class StepResult(Message, Generic[R], frozen=True):
     setting: str | None = None
     """The setting that was refused."""
     error: str | None = None
-    """The traceback of a failure that was not foreseen."""
+    """The traceback of an unexpected failure."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """CPU time of the worker's process meanwhile."""
+    """CPU time of the worker's process during the step."""
     peak_memory_bytes: int = 0
 
 

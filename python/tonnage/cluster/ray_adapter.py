@@ -201,7 +201,7 @@ def pickle_with_modules(thing: object, modules: Iterable[ModuleType]) -> bytes:
 
 @contextmanager
 def _sent_by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
-    """Pickles what is in these modules by value meanwhile: nodes need not have them."""
+    """Pickles objects of these modules by value in this block: nodes need not have them."""
     with ExitStack() as stack:
         for module in modules:
             ray.cloudpickle.register_pickle_by_value(module)

@@ -47,7 +47,7 @@ class RunningStep(Generic[R]):
         step: What they do.
         requests: What each node is asked.
         starts_at: When all start, on this node's clock; at once by default.
-        accuses: Whom a result accuses.
+        accuses: The nodes that a result accuses.
         idle_patience: Patience with nodes without progress, in seconds; by default the pool's.
     """
 

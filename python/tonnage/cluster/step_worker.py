@@ -1,7 +1,7 @@
-"""The worker on a node: it does one step after another, in a thread, and answers meanwhile.
+"""The worker on a node: it runs one step after another in a thread, and answers at the same time.
 
-What the steps are, a job says (`WorkerSteps`); this says how any of them is begun, watched, halted,
-and how its failure is told. A lost message costs nothing: it is sent again (`protocol`).
+A job defines the steps (`WorkerSteps`); this file begins, watches and halts them, and reports their
+failures. A lost message costs nothing: it is sent again (`protocol`).
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class StepWorker:
         try:
             news = self._steps.news(known)
         except OSError as why:
-            # What the step has finished cannot be told any more, however well it was done.
+            # The step's finished work cannot be reported any more, even if it succeeded.
             if result and result.failure is None:
                 failed = failure_of(why)
                 result = msgspec.structs.replace(
@@ -282,7 +282,7 @@ def failure_of(why: BaseException) -> StepResult[NoReturn]:
     error = "".join(traceback.format_exception(why))
     match why:
         case Stopped():
-            return StepResult(failure=Failure.STOPPED, reason="was told to end")
+            return StepResult(failure=Failure.STOPPED, reason="was stopped")
         case core.UsageError():
             return StepResult(failure=Failure.REFUSED, reason=why.why, setting=why.setting)
         case InputUnreadable():

@@ -55,7 +55,7 @@ class WorkerPool:
         machines: One worker for each of these.
         patience_seconds: How long a worker may be silent; see also `protocol.Idle`.
         title: What their processes are called.
-        on_wait: Called now and then while workers are waited for.
+        on_wait: Called periodically while it waits for workers.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class WorkerPool:
         Args:
             messages: What each is asked.
             bytes_: About how many a message or a reply carries.
-            attached: What goes along with each.
+            attached: An object to send with each.
         """
         calls = {
             node: self.workers[node].send(message, (attached or {}).get(node))
@@ -199,7 +199,7 @@ class WorkerPool:
             step: What they do.
             requests: What each node is asked.
             on_heartbeat: Called with how far a node is, and its news.
-            accuses: Whom a node's result accuses.
+            accuses: The nodes that a node's result accuses.
         """
         running = RunningStep(self, step, requests, accuses=accuses)
         while running.left:
@@ -266,10 +266,10 @@ class WorkerPool:
         *,
         kill: bool = True,
     ) -> float:
-        """Takes these workers' heartbeats, as soon as one is there, or none for a while.
+        """Take these workers' heartbeats as soon as one arrives, or none after a while.
 
-        Gives until when it waited: what is done with heartbeats takes its time, too, and a worker
-        that answers meanwhile is not silent.
+        Returns the time until which it waited. To process heartbeats takes time, too, and a worker
+        that answers during that time is not silent.
         """
         for worker in workers:
             if not worker.is_killed:

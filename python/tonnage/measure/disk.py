@@ -205,7 +205,7 @@ def _run_trials(
                     suite="disk",
                     until_confidence=settings.until_confidence,
                 ),
-                beside=activity,
+                activity=activity,
             )
         )
     return trials

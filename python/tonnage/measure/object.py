@@ -248,7 +248,7 @@ def build_trial(
         reading=metric,
         cpu_seconds_per_operation=cpu / moved.records if moved.records else 0.0,
         each_second=[worker["each_second"] for worker in outcome["workers"]],
-        beside=system_activity,
+        activity=system_activity,
     )
 
 

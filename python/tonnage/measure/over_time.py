@@ -80,7 +80,7 @@ def measure_over_time(
             stopping_rule=f"{settings.slots} slots, {settings.every_seconds:g} s apart; in each a "
             f"trial of each operation, {settings.seconds:g} s (the first "
             f"{warm_up(settings.seconds):g} s are not counted)",
-            page_cache="bypassed where a result says direct; the device's counters are beside it",
+            page_cache="bypassed where a result says direct; the device's counters are next to it",
         ) as session,
         ExitStack() as stack,
     ):
@@ -135,7 +135,7 @@ def next_trial(
 
 
 def _sleep_until(deadline: float, on_progress: Callable[[int], None] | None) -> None:
-    """Wait by the wall clock, which dates the trials and may be set meanwhile."""
+    """Wait by the wall clock, which dates the trials and may be set during the wait."""
     while (left := deadline - time.time()) > 0:
         time.sleep(min(left, LONGEST_SLEEP_SECONDS))
         if on_progress:

@@ -269,7 +269,7 @@ def _calibrated_parts(
     """Parts of one class as runs had it: the run's rate for the bottleneck, else no slower.
 
     ``None`` if the class was not the bottleneck and its known capacity would be slower than the
-    run: then it is as fast as the bottleneck in any cluster. That does not hold of a network beside
+    run: then it is as fast as the bottleneck in any cluster. That does not hold for a network among
     other classes, since more nodes use more of it, and one uses none.
     """
     phase = calibrated_phase(runs, place)

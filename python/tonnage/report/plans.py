@@ -40,7 +40,7 @@ TITLES: dict[Figure, str] = {"cost_usd": "Cost, USD", "seconds": "Time, s"}
 
 
 def write_plans(plans: Plans, path: Path) -> Path:
-    """Write the page to ``path`` and the plans as JSON beside it.
+    """Write the page to ``path`` and the plans as JSON next to it.
 
     Raises:
         OSError: A file cannot be written.

@@ -29,7 +29,7 @@ COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisati
 
 
 def write_sweep(sweep: ReductionSweep, path: Path) -> Path:
-    """Write the page to ``path`` and the sweep as JSON beside it.
+    """Write the page to ``path`` and the sweep as JSON next to it.
 
     Raises:
         OSError: A file cannot be written.

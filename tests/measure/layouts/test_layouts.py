@@ -271,7 +271,7 @@ def test_cpu_costs_are_those_of_our_threads_and_of_the_whole_machine() -> None:
         replace(
             trial,
             phase=replace(PHASE, stages=[WORK]),
-            beside=replace(happened, foreign_cpu_seconds=foreign),
+            activity=replace(happened, foreign_cpu_seconds=foreign),
         )
         for trial, foreign in zip(
             measurement("x", {"wo": [1.0] * 3}).trials, [0.1, 9.0, 0.3], strict=True
@@ -427,7 +427,7 @@ def test_layouts_are_measured_and_removed(
         depth = {trial.name: trial.step.outstanding for trial in each.trials if trial.step}
         at_once = 16 * len(each.environment.devices)
         assert depth == {"wo": at_once, "ro": at_once, "rw": 2 * at_once}
-        moved = {trial.name: trial.beside for trial in each.trials}
+        moved = {trial.name: trial.activity for trial in each.trials}
         assert all(each and each.device.startswith("loop") for each in moved.values())
         assert len(each.scorecard) == 6
     separate = next(each for each in found if each.settings["layout"] == "separate")

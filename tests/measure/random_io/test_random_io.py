@@ -277,7 +277,7 @@ def test_each_operation_does_what_its_name_says(disk: Path) -> None:
         # The series includes the warm-up, so it counts at least as many.
         counted = sum(value for _, value in reading.series) / operation.block_bytes
         assert counted >= latency.count
-    assert whole.trials[0].beside is not None
+    assert whole.trials[0].activity is not None
     assert len(whole.scorecard) == 6
     assert [path.name for path in disk.iterdir()] == ["out"]
 
@@ -344,11 +344,11 @@ def test_counters_of_all_btrfs_devices_are_read(disk: Path) -> None:
         assert block_devices.devices_of(mount) == sorted(names)
         whole = measured(mount, disk / "out", few)
     (only,) = whole.trials
-    assert only.beside and only.reading and only.beside.device == ", ".join(sorted(names))
+    assert only.activity and only.reading and only.activity.device == ", ".join(sorted(names))
     assert NOT_PROVED not in only.reading.details
-    assert only.beside.device_written_bytes is not None
+    assert only.activity.device_written_bytes is not None
     # With data checksums direct writes go through the page cache, and still reach the device.
-    assert only.beside.device_written_bytes >= only.phase.stages[0].bytes
+    assert only.activity.device_written_bytes >= only.phase.stages[0].bytes
     assert whole.environment and whole.environment.devices[0].size_bytes == 2 * IMAGE_BYTES
 
 

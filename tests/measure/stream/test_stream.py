@@ -70,9 +70,9 @@ def test_read_only_writes_files_first_without_measuring_it(disk: Path) -> None:
 
 def test_reads_after_a_buffered_write_come_from_the_device(disk: Path) -> None:
     for trial in measured(disk, settings(direct=False)).trials:
-        assert trial.beside is not None and trial.reading is not None
-        if trial.name == "read x2" and trial.beside.device_read_bytes is not None:
-            assert trial.beside.device_read_bytes >= 4 * MIB
+        assert trial.activity is not None and trial.reading is not None
+        if trial.name == "read x2" and trial.activity.device_read_bytes is not None:
+            assert trial.activity.device_read_bytes >= 4 * MIB
             assert trial.reading.cached is None
 
 

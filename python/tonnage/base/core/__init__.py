@@ -1,7 +1,7 @@
 """The compiled core as the rest of the package sees it; nothing else imports it.
 
-``run`` runs a job of the core to its end and ``Progress`` shows it. ``BackgroundJob`` is a job that
-runs meanwhile; its gate (``HostInput``, ``HostOutput``) passes blocks to and from this side.
+``run`` runs a job of the core to its end and ``Progress`` shows it. ``BackgroundJob`` runs in the
+background; its gate (``HostInput``, ``HostOutput``) passes blocks to and from Python.
 ``OutputFiles`` writes an output part by part, ``RangeReader`` reads ranges of objects, and
 ``Retrieval`` fetches chunks over a ``ConnectionPool``.
 """

@@ -36,7 +36,7 @@ workers = _core.workers
 POLL_SECONDS = 0.05
 
 OnProgress = Callable[[int], None]
-"""Called now and then with the bytes done so far."""
+"""Called periodically with the bytes done so far."""
 
 
 def offset_progress(done: int, on_progress: OnProgress | None) -> OnProgress | None:

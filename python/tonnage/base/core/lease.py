@@ -34,7 +34,7 @@ class Lease:
     def __init__(self, room: Path, holder: str) -> None:
         self._room, self._file = room, room / f"{PREFIX}{holder}"
         self.known_holders: set[str] | None = None
-        """The other holders that count; ``None`` counts whoever has a lease."""
+        """The other holders that count; ``None`` counts all that have a lease."""
         self._ended = threading.Event()
         self._renewing = threading.Thread(target=self._renew, daemon=True)
 
@@ -61,7 +61,7 @@ class Lease:
 def create_leased_dir(setting: str, parent: Path, prefix: str, on_wait: Callable[[], None]) -> Path:
     """Create a directory under ``parent`` that nobody holds yet; remove expired ones.
 
-    ``on_wait`` is called now and then while it is unclear whether another one has expired.
+    ``on_wait`` is called periodically while it is unclear whether another one has expired.
     ``setting`` names ``parent`` in errors: `UsageError` if it is not writable.
     """
     try:

@@ -12,7 +12,7 @@ PLAIN_EVERY_SECONDS = 5.0
 
 
 class Progress:
-    """A bar on a terminal, otherwise a line now and then, while a job runs::
+    """A bar on a terminal, otherwise an occasional line, while a job runs::
 
         with Progress("sorting", total_bytes) as progress:
             run("sort", config, progress)

@@ -81,7 +81,7 @@ def loop_devices() -> dict[Path, str]:
     """The loop device of each file that has one."""
     devices = {}
     for backing in DEVICES.glob("loop*/loop/backing_file"):
-        with suppress(OSError):  # Detached meanwhile.
+        with suppress(OSError):  # Just detached.
             file = Path(backing.read_text().removesuffix("\n"))
             devices[file] = f"/dev/{backing.parent.parent.name}"
     return devices

@@ -8,7 +8,7 @@ In cgroup v2 it has the controllers that the parent group delegates: CPU time an
 I/O if ``io`` is among them. In v1 it is two groups, of cpuacct and of blkio. blkio counts only
 devices with a limit, so each gets one that is never reached; and it charges writeback to nobody. So
 bytes are read from ``/proc`` in any case. So is memory, since a group counts the page cache as
-well. Where v2 is mounted beside v1, a third group there gives the pressure: how long its processes
+well. Where v2 is mounted alongside v1, a third group there gives the pressure: how long its processes
 waited for I/O (Documentation/accounting/psi).
 """
 
@@ -64,7 +64,7 @@ def processes_in(directories: Iterable[Path]) -> set[int]:
     pids: set[int] = set()
     for directory in directories:
         for file in directory.rglob("cgroup.procs"):
-            with suppress(OSError):  # Removed meanwhile.
+            with suppress(OSError):  # Just removed.
                 pids |= set(map(int, file.read_text().split()))
     return pids
 

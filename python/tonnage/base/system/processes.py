@@ -149,4 +149,4 @@ def _target(link: str) -> str:
     try:
         return os.readlink(link)
     except OSError:
-        return ""  # Closed meanwhile.
+        return ""  # Just closed.

@@ -1,6 +1,6 @@
 """Counters of the whole machine under /proc: disks, cores, memory pages, network interfaces.
 
-All are cumulative. A device's counters include whoever uses it; the network's are those of a
+All are cumulative. A device's counters include all its users; the network's are those of a
 network namespace, since the kernel does not count a process's traffic.
 """
 

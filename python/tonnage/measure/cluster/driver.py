@@ -121,7 +121,7 @@ def measure_cluster(
         cluster: Which.
         out: Where nodes' files are kept; what an earlier command left there is resumed.
         request: What to do.
-        on_status: Called now and then with how far all nodes are.
+        on_status: Called periodically with how far all nodes are.
 
     Raises:
         UsageError: There are fewer nodes than asked for, or ``out`` holds something else.
@@ -172,10 +172,10 @@ def measurement_run(
 
 
 def unique_host(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -> str:
-    """What a node's machine is called, by which machines are told apart wherever they are compared.
+    """Return a unique name for a node's machine, under which it is compared with others.
 
-    Its host's name; with the node's, if another machine's host is called so too. Once it has begun
-    it stays what it is, whoever else is there when a later command goes on.
+    Its host's name, with the node's name if another machine's host has the same one. Once the node
+    has begun, the name stays the same, whichever nodes a later command finds.
 
     Args:
         node: Which one.
@@ -265,7 +265,7 @@ class MeasurementRun:
     def close(
         self, node: MeasuringNode, why: str | None, result: StepResult[None] | None = None
     ) -> ClusterNode:
-        """Writes how it went on a node: all well, or why not; then it is to stop."""
+        """Writes a node's result, or why it failed; then the node is to stop."""
         worker = node.worker
         if why is not None:
             why = " ".join(why.split())

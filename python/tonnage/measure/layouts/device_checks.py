@@ -93,7 +93,8 @@ def _users(path: Path, is_file: bool, execute: Execute) -> Iterator[str]:
         return
     columns = ("--output", "PATH,TYPE,MOUNTPOINTS")
     trees = json.loads(execute(("lsblk", "--json", *columns, str(path))))["blockdevices"]
-    for tree in trees:  # Partitions of a loop device are listed beside it, others below their disk.
+    # Partitions of a loop device are listed next to it, others below their disk.
+    for tree in trees:
         yield from _users_in(tree)
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL))

@@ -196,7 +196,7 @@ def _run_round(
         activity = structs.replace(activity, foreign_cpu_seconds=max(foreign, 0.0))
     for endpoint, answer in enumerate(answers):
         for trial in endpoint_trials(endpoint, spec, answer, began_at):
-            yield structs.replace(trial, beside=activity)
+            yield structs.replace(trial, activity=activity)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ class Boundary:
     share: float
     """The first phase's share of this time, and of counters that are not in ``shares``."""
     shares: dict[str, float]
-    """The first phase's share of each counter's increase meanwhile."""
+    """The first phase's share of each counter's increase in this time."""
 
     @property
     def moment(self) -> float:

@@ -26,7 +26,7 @@ from tonnage.base import core
 PR_SET_CHILD_SUBREAPER = 36
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 WATCHED = {*FORWARDED, signal.SIGCHLD}
-"""Signals to wait for while a command runs; they are blocked meanwhile."""
+"""Signals to wait for while a command runs; they are blocked during that time."""
 
 
 class CommandNotStarted(core.UsageError):

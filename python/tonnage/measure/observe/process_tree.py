@@ -57,8 +57,8 @@ class ProcessTree:
 
     def sample(self, moment: float, members: Iterable[int] | None = None) -> TreeSample:
         """The tree now; ``members`` are its processes if a control group lists them."""
-        # Oldest first, so parents first: a child that its parent waits for meanwhile is in the next
-        # sample, and not twice in this one.
+        # Oldest first, so parents first: a child that its parent reaps during the scan is in the
+        # next sample, and not twice in this one.
         tree = sorted(self._members(members), key=lambda each: (each.started, each.pid))
         total = self._usage_of_reaped()
         known = {}

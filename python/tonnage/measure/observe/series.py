@@ -47,7 +47,7 @@ DEVICES = (
     "busy_seconds",
     "waited_seconds",
 )
-"""Each device's own cumulative counters, whoever used it."""
+"""Each device's own cumulative counters, which include all its users."""
 
 
 class Series:

@@ -104,7 +104,7 @@ def measure_random_io(
             command=command,
             environment=environment.capture([directory], labels),
             stopping_rule=stopping_rule(settings),
-            page_cache="bypassed where a result says direct; the device's counters are beside it",
+            page_cache="bypassed where a result says direct; the device's counters are next to it",
         ) as session,
         ExitStack() as stack,
     ):

@@ -147,7 +147,7 @@ def build_trial(
         reading=metric,
         cpu_seconds_per_operation=cpu,
         each_second=[worker["each_second"] for worker in outcome["workers"]],
-        beside=system_activity,
+        activity=system_activity,
     )
 
 

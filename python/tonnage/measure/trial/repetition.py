@@ -37,7 +37,7 @@ class RepetitionPlan:
 def trial_specs(
     suite: str, kinds: Sequence[TrialKind], plan: RepetitionPlan, completed: Sequence[Trial]
 ) -> Iterator[TrialSpec]:
-    """The trials in order; ``completed``, of any suite, grows meanwhile and decides the rest."""
+    """The trials in order; ``completed``, of any suite, grows as they run and decides the rest."""
     for number in range(plan.most):
         kinds_left = [
             kind
@@ -62,7 +62,7 @@ def node_seed(seed: int, node: str) -> int:
 def remaining(
     specs: Iterable[TrialSpec], completed: Sequence[Trial]
 ) -> Iterator[tuple[int, TrialSpec]]:
-    """The numbered trials that an earlier command has not done; ``completed`` grows meanwhile."""
+    """The numbered trials that no earlier command has done; ``completed`` grows as they run."""
     for number, spec in enumerate(specs):
         if number >= len(completed):
             yield number, spec

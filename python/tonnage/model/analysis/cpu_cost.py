@@ -41,10 +41,10 @@ def layout_costs(measurement: Measurement) -> dict[str, LayoutCost]:
 
 def _cost(trial: Trial) -> LayoutCost | None:
     moved = trial.phase.stages[-1].bytes if trial.phase.stages else 0
-    if not moved or trial.beside is None:
+    if not moved or trial.activity is None:
         return None
     own = sum(stage.cpu_seconds for stage in trial.phase.stages)
-    return LayoutCost(own / moved, (own + trial.beside.foreign_cpu_seconds) / moved)
+    return LayoutCost(own / moved, (own + trial.activity.foreign_cpu_seconds) / moved)
 
 
 @dataclass(frozen=True)

@@ -220,9 +220,9 @@ def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def _core_seconds(measurement: Measurement, environment: Environment) -> tuple[float, float, float]:
-    watched = [trial for trial in measurement.trials if trial.beside]
-    foreign = sum(trial.beside.foreign_cpu_seconds for trial in watched if trial.beside)
-    stolen = sum(trial.beside.stolen_cpu_seconds for trial in watched if trial.beside)
+    watched = [trial for trial in measurement.trials if trial.activity]
+    foreign = sum(trial.activity.foreign_cpu_seconds for trial in watched if trial.activity)
+    stolen = sum(trial.activity.stolen_cpu_seconds for trial in watched if trial.activity)
     return foreign, stolen, environment.cores * sum(trial.phase.seconds for trial in watched)
 
 

@@ -1,5 +1,5 @@
-# Ends the machine at the last whole minute before $ends_at (seconds since 1970), whoever is gone by
-# then, and if it boots anew.
+# Ends the machine at the last whole minute before $ends_at (seconds since 1970), even if the launching
+# command is gone by then, and after a reboot, too.
 set -eu
 boot=/var/lib/cloud/scripts/per-boot
 mkdir -p "$boot"

@@ -1,6 +1,6 @@
 # Mounts each blank disk of a node in a directory of its own: /tonnage/local-0, -1, ... those of the
 # machine, /tonnage/volume-0, ... network-attached ones, which are known by their size.
-# It is told how many there are ($local_disks, which may be "some", and $volumes) and $volume_bytes.
+# Its input: how many there are ($local_disks, which may be "some", and $volumes) and $volume_bytes.
 set -eu
 if [ ! -e /run/tonnage-disks ]; then
     own=0

@@ -173,11 +173,11 @@ def _program() -> str:
         if found is None:
             raise UsageError(f"{VARIABLE}={given}: there is no such program: give the path of ray")
         return os.path.abspath(found)
-    beside = Path(sys.executable).parent / "ray"
-    found = str(beside) if beside.exists() else shutil.which("ray")
+    next_to_python = Path(sys.executable).parent / "ray"
+    found = str(next_to_python) if next_to_python.exists() else shutil.which("ray")
     if found is None:
         raise UsageError(
-            "there is no ray: install it beside Tonnage (pip install 'tonnage[cluster]'), or name "
+            "there is no ray: install it next to Tonnage (pip install 'tonnage[cluster]'), or name "
             f"it with {VARIABLE}=.../bin/ray"
         )
     return os.path.abspath(found)
@@ -295,8 +295,8 @@ def _python(program: str) -> list[str]:
     named = shlex.split(first[2:]) if first.startswith("#!") else []
     if any("python" in Path(word).name for word in named):
         return named
-    beside = Path(program).parent / "python"
-    return [str(beside) if beside.exists() else sys.executable]
+    next_to_ray = Path(program).parent / "python"
+    return [str(next_to_ray) if next_to_ray.exists() else sys.executable]
 
 
 def _groups(nodes: Sequence[Node]) -> list[Path]:

@@ -5,8 +5,8 @@ Version 2 of a controller is used where it is (``cpu.max``, ``io.max``), version
 Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/blkio-controller.rst of Linux.
 
 In version 1 what the page cache writes back is charged to the top group alone. So a node's disks
-have their rates for writing there too: what is written through the page cache is held back as well,
-beside what its processes write past it. In version 2 it is charged to who wrote it where the group
+have their rates for writing there too: writes through the page cache are throttled as well, in
+addition to direct writes. In version 2 it is charged to who wrote it where the group
 has memory and io.
 """
 
@@ -25,7 +25,7 @@ from tonnage.provision.lab.nodes import Node
 
 MOUNTS = Path("/proc/self/mountinfo")
 PERIOD_MICROSECONDS = 20_000
-"""A node's share of cores is dealt out so often: short beside what a link's queue holds."""
+"""Period of a node's CPU quota: short compared to the time that a link's queue holds."""
 LEAST_QUOTA_MICROSECONDS = 1000
 """The kernel deals out no less."""
 FIRST = {"cpu": "cpu", "io": "blkio"}

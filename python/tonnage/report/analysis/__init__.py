@@ -19,7 +19,7 @@ __all__ = ["render", "write_analysis"]
 
 
 def write_analysis(analysis: Analysis, path: Path) -> Path:
-    """Write the page to ``path`` and the analysis as JSON beside it.
+    """Write the page to ``path`` and the analysis as JSON next to it.
 
     Raises:
         OSError: A file cannot be written.

@@ -52,8 +52,8 @@ def header(analysis: Analysis) -> Html:
         said = f"{formatting.several(warned, 'warning')} about these figures"
         notice = tag("p", tag("a", said, href="#warnings"), class_="notice", role="note")
     tiles = [
-        tag("div", tag("dt", name), tag("dd", tag("b", figure), tag("small", beside)))
-        for name, figure, beside in _tiles(analysis)
+        tag("div", tag("dt", name), tag("dd", tag("b", figure), tag("small", note)))
+        for name, figure, note in _tiles(analysis)
     ]
     return tag(
         "header",
@@ -87,19 +87,19 @@ def _lead(analysis: Analysis) -> str:
     outliers = {each.instance for subject in subjects for each in subject.bad_apples}
     alternating = {each.instance for subject in subjects for each in subject.alternating}
     cyclic = {each.instance or "the cluster" for subject in subjects for each in subject.cycles}
-    said = [
+    found = [
         f"{formatting.several(len(names), one)}"
         for names, one in ((outliers, "slow outlier"), (alternating, "machine"), (cyclic, "cycle"))
         if names
     ]
     if alternating:
         place = 1 if outliers else 0
-        said[place] += (
+        found[place] += (
             " that alternate" + ("s" if len(alternating) == 1 else "") + " between speeds"
         )
-    if not said:
+    if not found:
         return "No outliers, mode changes or cycles were found."
-    return f"Found: {formatting.listing(said)}."
+    return f"Found: {formatting.listing(found)}."
 
 
 def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:

@@ -94,6 +94,6 @@
     drawAll();
   });
   drawAll();
-  // For whoever waits for the charts.
+  // For programs that wait for the charts.
   document.documentElement.dataset.drawn = "";
 })();

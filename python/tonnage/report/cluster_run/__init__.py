@@ -17,7 +17,7 @@ __all__ = ["render", "write_run"]
 
 
 def write_run(record: RunRecord, path: Path) -> Path:
-    """Write the page to ``path`` and the record as JSON beside it.
+    """Write the page to ``path`` and the record as JSON next to it.
 
     Raises:
         OSError: A file cannot be written.
@@ -29,13 +29,13 @@ def write_run(record: RunRecord, path: Path) -> Path:
 
 def render(record: RunRecord) -> str:
     """The page."""
-    beside, phase_charts = phases_section(record)
+    phases, phase_charts = phases_section(record)
     each, node_charts = nodes_section(record)
     return render_page(
         title(record),
         header(record),
         [
-            PageSection("phases", "Phases", beside),
+            PageSection("phases", "Phases", phases),
             PageSection("nodes", "Node by node", each),
             PageSection("rounds", "Rounds and losses", rounds_section(record)),
             PageSection("circumstances", "Settings", _circumstances(record)),

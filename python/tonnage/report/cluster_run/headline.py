@@ -51,8 +51,8 @@ def _lead(record: RunRecord) -> str:
         limited = (
             f"{formatting.phase(phase.name)}: limited by {formatting.resource(phase.bottleneck)}"
         )
-        foreseen = {None: "", True: ", as predicted", False: ", not as predicted"}
-        sentences.append(formatting.sentence(limited + foreseen[phase.as_limited]))
+        verdict = {None: "", True: ", as predicted", False: ", not as predicted"}
+        sentences.append(formatting.sentence(limited + verdict[phase.as_limited]))
     return " ".join(sentences)
 
 
@@ -69,17 +69,17 @@ def _tiles(record: RunRecord) -> list[Tile]:
         found.append(Tile("All phases", formatting.seconds(compared.phase_seconds), outside))
     if compared and compared.limit and compared.phase_efficiency is not None:
         limit = compared.limit
-        beside = f"of the limit, {formatting.seconds(limit.seconds)}"
+        note = f"of the limit, {formatting.seconds(limit.seconds)}"
         if compared.other_seconds is not None:
-            beside += f"; {formatting.percent(limit.efficiency)} including start and end"
-        found.append(Tile("Efficiency", formatting.percent(compared.phase_efficiency), beside))
+            note += f"; {formatting.percent(limit.efficiency)} including start and end"
+        found.append(Tile("Efficiency", formatting.percent(compared.phase_efficiency), note))
     if compared and compared.planned:
         planned = compared.planned
         between = formatting.seconds_between(planned.seconds.low, planned.seconds.high)
         of = f"{planned.candidate.nodes} x {planned.candidate.offer}"
         inside = "inside" if planned.inside else "outside"
-        beside = f"{between} on {of}; the run is {inside}"
-        found.append(Tile("Planned", formatting.seconds(planned.seconds.median), beside))
+        note = f"{between} on {of}; the run is {inside}"
+        found.append(Tile("Planned", formatting.seconds(planned.seconds.median), note))
     per_gigabyte = "–"
     if record.bytes:
         per_gigabyte = formatting.significant(record.cpu_seconds / (record.bytes / 1e9))

@@ -108,14 +108,14 @@ def _table(compared: RunComparison) -> Html:
 
 def _row(phase: PhaseComparison) -> list[Child]:
     seconds = formatting.seconds_like(phase.seconds)
-    foreseen = f"{formatting.resource(phase.limit)} ({phase.limit_node})" if phase.limit else "–"
+    predicted = f"{formatting.resource(phase.limit)} ({phase.limit_node})" if phase.limit else "–"
     return [
         formatting.phase(phase.name),
         seconds(phase.seconds),
         phase.slowest_node,
         seconds(phase.median_seconds),
         seconds(phase.limit_seconds) if phase.limit_seconds is not None else "–",
-        foreseen,
+        predicted,
         formatting.percent(phase.efficiency) if phase.efficiency is not None else "–",
         f"{formatting.resource(phase.bottleneck)} ({phase.bottleneck_node})",
         YES_NO[phase.as_limited],

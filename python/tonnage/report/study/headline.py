@@ -27,7 +27,7 @@ class Tile:
 
     name: str
     figure: str
-    beside: Child
+    note: Child
 
 
 def title(study: Study) -> str:
@@ -60,9 +60,7 @@ def header(study: Study) -> Html:
 def tile_list(some: Sequence[Tile]) -> Html | None:
     """Key figures side by side."""
     found = [
-        tag(
-            "div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.beside))
-        )
+        tag("div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.note)))
         for tile in some
     ]
     return tag("dl", *found, class_="tiles") if found else None
@@ -92,11 +90,11 @@ def _lead(study: Study) -> list[str]:
         ]
         sentences += _limited("Limited by", met, study.actual.seconds)
     elif study.predicted:
-        foreseen = [
+        phases = [
             (phase.name, formatting.resource(phase.limit), phase.seconds)
             for phase in study.predicted.phases
         ]
-        sentences += _limited("Predicted bottleneck", foreseen, study.predicted.seconds)
+        sentences += _limited("Predicted bottleneck", phases, study.predicted.seconds)
     return sentences
 
 
@@ -123,17 +121,17 @@ def _tiles(study: Study) -> list[Tile]:
     if predicted:
         low, high = predicted.low_seconds, predicted.high_seconds
         between = formatting.seconds_between(low, high)
-        beside = f"{between} with {formatting.percent(predicted.confidence)} confidence"
-        found.append(Tile("Predicted", formatting.seconds(predicted.seconds), beside))
+        note = f"{between} with {formatting.percent(predicted.confidence)} confidence"
+        found.append(Tile("Predicted", formatting.seconds(predicted.seconds), note))
     if study.error_fraction is not None:
         size = formatting.percent(abs(study.error_fraction))
         found.append(Tile("Prediction error", size, _error(run, predicted)))
     if study.limit:
         least = formatting.seconds(study.limit.seconds)
-        beside = f"of the disks' limit, {least}"
+        note = f"of the disks' limit, {least}"
         if study.limit.efficiency > 1:
-            beside += f"; {formatting.ABOVE_LIMIT}"
-        found.append(Tile("Efficiency", formatting.percent(study.limit.efficiency), beside))
+            note += f"; {formatting.ABOVE_LIMIT}"
+        found.append(Tile("Efficiency", formatting.percent(study.limit.efficiency), note))
     if run:
         found += _resources(run)
         found += _verified(study, run)
@@ -150,14 +148,14 @@ def _error(run: RunRecord | None, predicted: Prediction | None) -> str | None:
 
 def _resources(run: RunRecord) -> list[Tile]:
     budget = run.settings.get("memory_bytes")
-    beside = "of the whole process"
+    note = "of the whole process"
     if budget:
-        beside += f"; budget of {formatting.memory(budget)} for buffers and indexes"
+        note += f"; budget of {formatting.memory(budget)} for buffers and indexes"
     per_gigabyte = (
         f"{formatting.significant(run.cpu_seconds / (run.bytes / 1e9))}" if run.bytes else "–"
     )
     return [
-        Tile("Peak memory", formatting.memory(run.peak_memory_bytes), beside),
+        Tile("Peak memory", formatting.memory(run.peak_memory_bytes), note),
         Tile(
             "CPU, core-seconds per GB",
             per_gigabyte,
@@ -174,10 +172,10 @@ def _verified(study: Study, run: RunRecord) -> list[Tile]:
             Tile("Checksum", "Not verified", checksum),
         ]
     order = f"{formatting.count(found.unordered)} out of order" if found.unordered else "in order"
-    beside = f"{order}, {formatting.count(found.duplicate_keys)} duplicate keys"
+    note = f"{order}, {formatting.count(found.duplicate_keys)} duplicate keys"
     verdict = "✓ Verified" if found.matches_input else "✗ Differs from the input"
     return [
-        Tile("Records", formatting.count(found.records), beside),
+        Tile("Records", formatting.count(found.records), note),
         Tile("Checksum", verdict, join([checksum, " of the output"])),
     ]
 

@@ -42,7 +42,7 @@ class _PhaseRow:
     name: str
     predicted: PredictedPhase | Prediction | None
     actual: float | None
-    limit_foreseen: str = "–"
+    predicted_limit: str = "–"
     limit_met: str = "–"
 
 
@@ -53,20 +53,20 @@ def _rows(study: Study) -> list[_PhaseRow]:
     happened = study.actual or study.run
     rows: list[_PhaseRow] = []
     for phase in happened.phases if happened else []:
-        foreseen = predicted.pop(phase.name, None)
+        prediction = predicted.pop(phase.name, None)
         known = [stage.name for stage in stages.get(phase.name, [])]
         rows.append(
             _PhaseRow(
                 _unlike(formatting.phase(phase.name), rows),
-                foreseen,
+                prediction,
                 phase.seconds,
-                formatting.resource(foreseen.limit) if foreseen else "–",
+                formatting.resource(prediction.limit) if prediction else "–",
                 formatting.bottleneck(phase.bottleneck, known),
             )
         )
     rows += [
-        _PhaseRow(formatting.phase(name), foreseen, None, formatting.resource(foreseen.limit))
-        for name, foreseen in predicted.items()
+        _PhaseRow(formatting.phase(name), prediction, None, formatting.resource(prediction.limit))
+        for name, prediction in predicted.items()
     ]
     return [*rows, _PhaseRow(WHOLE, study.predicted, happened.seconds if happened else None)]
 
@@ -80,19 +80,19 @@ def _unlike(name: str, rows: list[_PhaseRow]) -> str:
 
 def _chart(rows: list[_PhaseRow]) -> Chart:
     names = [row.name for row in rows]
-    foreseen = [row for row in rows if row.predicted]
+    predicted = [row for row in rows if row.predicted]
     happened = [row for row in rows if row.actual is not None]
     traces: list[Trace] = []
     legend = []
     layout = charts.grouped_bars_layout(names)
-    bars = [row.predicted.seconds for row in foreseen if row.predicted]
+    bars = [row.predicted.seconds for row in predicted if row.predicted]
     longest = max([*bars, *(row.actual or 0 for row in happened)])
-    highest = max((row.predicted.high_seconds for row in foreseen if row.predicted), default=0)
+    highest = max((row.predicted.high_seconds for row in predicted if row.predicted), default=0)
     is_cut = highest > WIDEST * longest
     if is_cut:
         layout["xaxis"]["range"] = [0, WIDEST * longest]
-    if foreseen:
-        traces.append(_predicted(foreseen))
+    if predicted:
+        traces.append(_predicted(predicted))
         legend.append(("--predicted", "predicted, with its interval"))
     if happened:
         traces.append(_bars(happened, "actual", "--actual"))
@@ -173,7 +173,7 @@ def _table(rows: list[_PhaseRow]) -> Html:
             _interval(row, seconds),
             seconds(row.actual) if row.actual is not None else "–",
             _inside(row),
-            row.limit_foreseen,
+            row.predicted_limit,
             row.limit_met,
         ]
         for row in rows

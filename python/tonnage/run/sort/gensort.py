@@ -24,7 +24,7 @@ def generate(
 ) -> dict[str, Any]:
     """Writes records ``start``, ``start + 1``, ... to ``files``, which share them evenly, in order.
 
-    Record N is the same bytes whoever makes it, for any 128-bit N.
+    Record N has the same bytes in every call, for any 128-bit N.
 
     Returns:
         ``records``, ``bytes``, ``seconds`` and how it went.

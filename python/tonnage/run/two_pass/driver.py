@@ -6,7 +6,7 @@ what happened.
     prepare, look    each node: what it has of the input, how much space
     sample           each node its share; boundaries here
     pass_one         round after round, until every record lies where its partition is owned
-    pass_two         all owners at once; what is lost meanwhile goes through rounds again; where
+    pass_two         all owners at once; what is lost in it goes through rounds again; where
                      copies are kept, they are sent as partitions are finished
     copy             of finished files that lack one: it was lost, or a MapReduce wrote them
     seal, leave      when the totals agree: manifests, then the rest is removed

@@ -240,7 +240,7 @@ def lost_event(
     reads: bool,
     joins: bool,
     keeps: Mapping[int, Sequence[Finished]],
-    heirs: Mapping[int, tuple[str, Sequence[Finished]]],
+    new_owners: Mapping[int, tuple[str, Sequence[Finished]]],
 ) -> Event:
     """The event of a node that was lost, or takes part again."""
     return {
@@ -250,7 +250,9 @@ def lost_event(
         "reads": reads,
         "joins": joins,
         "keeps": [[place, files_to_json(files)] for place, files in keeps.items()],
-        "heirs": [[place, heir, files_to_json(files)] for place, (heir, files) in heirs.items()],
+        "heirs": [
+            [place, owner, files_to_json(files)] for place, (owner, files) in new_owners.items()
+        ],
     }
 
 
@@ -266,7 +268,7 @@ def files_from_json(values: Sequence[Any]) -> list[Finished]:
 
 def new_owners_from_json(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
     """The new owners of a lost node's partitions."""
-    return {place: (heir, files_from_json(files)) for place, heir, files in event["heirs"]}
+    return {place: (owner, files_from_json(files)) for place, owner, files in event["heirs"]}
 
 
 def replay(schedule: Schedule, event: Event) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from tonnage.base.records import Phase, Stage
 from tonnage.base.records.base import Count, Level, PositiveCount, Seconds, StoredFile, Struct
@@ -131,7 +131,7 @@ class LostEvent(Struct, frozen=True, tag_field="event", tag="lost"):
     reads: bool
     joins: bool
     keeps: list[tuple[Count, list[_File]]]
-    heirs: list[tuple[Count, str, list[_File]]]
+    new_owners: list[tuple[Count, str, list[_File]]] = field(name="heirs")
 
 
 class CommandEvent(Struct, frozen=True, tag_field="event", tag="command"):

@@ -54,7 +54,7 @@ def check_node_paths(setting: str, paths: Iterable[str]) -> None:
 
 
 def durability_of(durability: str | None, output: Iterable[str]) -> Durability:
-    """The durability of an output there, if somebody asks for this one or for none in particular.
+    """The durability of an output there, if this one or none in particular is requested.
 
     Raises:
         UsageError: There is no such durability, or an output there cannot have it.
@@ -246,7 +246,7 @@ class TwoPassJob(ABC):
 
     @abstractmethod
     def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
-        """What the list of the output's files has of a partition, beside owner and sums."""
+        """A partition's fields in the list of the output's files, in addition to owner and sums."""
 
     @abstractmethod
     def is_complete(

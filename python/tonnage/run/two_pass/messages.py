@@ -1,7 +1,7 @@
 """What the driver of a two-pass job asks of its workers, and what they answer: its steps.
 
 Kinds of jobs add to `PassOne`, `PassOneResult` and `PassTwo`. Checksums are hexadecimal: sums of
-CRC-32s may have more than 64 bits. What the core is told and tells stays JSON within the worker.
+CRC-32s may have more than 64 bits. The core's requests and answers stay JSON within the worker.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class NodeInventory(Message, frozen=True):
 
 
 class SplitToRead(Message, frozen=True):
-    """A split, as a node is told of it."""
+    """A split, as it is sent to a node."""
 
     path: str
     offset: int
@@ -108,7 +108,7 @@ class SplitToRead(Message, frozen=True):
 
 
 class Mesh(Message, frozen=True):
-    """How nodes connect in a step: the endpoints in the order of nodes, and which is one's own."""
+    """How nodes connect in a step: the endpoints in the order of nodes, and the node's own number."""
 
     endpoints: list[str]
     connections: int
@@ -240,7 +240,7 @@ class AdoptedFile(Message, frozen=True):
 
 
 class AdoptCopies(Message, frozen=True):
-    """Make copies one's own output; those that are so already stay."""
+    """Make copies part of the node's own output; those that are so already stay."""
 
     files: list[AdoptedFile]
 
@@ -260,7 +260,7 @@ class FilesThere(Message, frozen=True):
 class Drop(Message, frozen=True):
     """Remove what a lost node had, but these finished partitions.
 
-    It is one's own, unless directories of the output are named.
+    It is the node's own output, unless directories are named.
     """
 
     keeps: list[int]
@@ -272,7 +272,7 @@ class Seal(Message, frozen=True):
 
     manifest: Manifest
     output: list[str]
-    """The directories that lack it, one's own and others'."""
+    """The directories that lack it, the node's own and others'."""
     copies: list[str]
     """Names of the copies that are kept here."""
 

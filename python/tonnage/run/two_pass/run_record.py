@@ -49,7 +49,7 @@ def build_run_record(
     """The record of a job that is whole.
 
     Args:
-        kept: What befell.
+        kept: The job's directory, with its events.
         schedule: Its end.
         command: How it can be repeated.
         done: Which job it was, and how much it did.

@@ -95,7 +95,7 @@ def _run_on_all(job: JobRun, step: Step[Q, R], request: Q) -> dict[str, StepResu
 
 
 def _look_at_store(job: JobRun, nodes: Sequence[str]) -> None:
-    """Has one node look at what is in object storage, and all show that they are let in there."""
+    """Has one node list what is in object storage, and all prove that they have access to it."""
     spec, plan = job.spec, job.dir.plan
     if plan is not None:
         job.holders = holders_from_json(plan)

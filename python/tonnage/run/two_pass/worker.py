@@ -202,7 +202,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     def _round_config(
         self, request: PassOne, devices: Sequence[Path], index: Path
     ) -> dict[str, Any]:
-        """What the core is told of a round, beside what the kind of job adds."""
+        """The core's settings for a round; kinds of jobs add theirs."""
         return {
             "mesh": self._mesh_config(request.mesh),
             "owners": request.owners,
@@ -263,7 +263,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 copies.rmdir()  # If it keeps none.
 
     def _remove_others(self, directory: str, parts: Collection[str]) -> None:
-        """Removes other parts, which count for nothing: whoever was to drop them may have died."""
+        """Removes other parts, which do not count: the node that was to drop them may have died."""
         for path in Path(directory).glob("part-*"):
             if is_part(path.name) and path.name not in parts:
                 path.unlink()

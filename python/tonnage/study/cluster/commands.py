@@ -1,4 +1,4 @@
-"""Runs the commands that one would type, and prints what the study does beside them."""
+"""Runs the commands that one would type, and prints the study's own steps between them."""
 
 from __future__ import annotations
 

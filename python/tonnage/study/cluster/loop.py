@@ -44,8 +44,8 @@ def study_cluster(settings: ClusterStudySettings, command: list[str], until: str
 
     Raises:
         UsageError: The cluster or its machines cannot be used, or ``out`` holds another study.
-        RunError: A step's command failed; the same command goes on from there.
-        KeyboardInterrupt: Ctrl-C; what is on machines is removed, and the same command goes on.
+        RunError: A step's command failed; the same command resumes there.
+        KeyboardInterrupt: Ctrl-C; files on machines are removed; the same command resumes.
     """
     with locked_dir(settings.out) as held:
         return _Loop(settings, command, held).run(until)
@@ -197,7 +197,7 @@ class _Loop:
         self._sort(*flags, kind=kind, nodes=REHEARSING, size=size, out=out)
 
     def _sort(self, *flags: str, kind: str, nodes: int, size: int, out: Path) -> None:
-        """Sorts on the first machines of a type, which have the input only meanwhile."""
+        """Sorts on the first machines of a type, which have the input only during the sort."""
         place = self._study.place
         inputs, output = (
             [str(each / place / name) for each in self._settings.data] for name in ("in", "out")

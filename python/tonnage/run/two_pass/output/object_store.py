@@ -126,7 +126,7 @@ class ObjectStoreSteps(WorkerSteps):
         for name, size in wanted.items():
             if listed.get(name) != size:
                 raise core.RunError(
-                    f"{self._url(name)} is not as it was put: somebody else writes there"
+                    f"{self._url(name)} is not as it was put: another program writes there"
                 )
         left = [name for name in listed if is_part(name) and name not in wanted]
         if left:
