@@ -1,7 +1,5 @@
 """Checks of what users pass to the Python API; messages name parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from tonnage.base import core

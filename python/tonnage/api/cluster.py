@@ -1,7 +1,5 @@
 """Where a job runs that does not run on this machine alone."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

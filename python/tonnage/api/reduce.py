@@ -1,7 +1,5 @@
 """`reduce`: a generalized reduction, run on this machine or on a cluster."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A test for users' reductions."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import pickle

@@ -7,8 +7,6 @@ or "unknown" (the measuring tool does not say). One measurement that falls short
 fall short. That is not a failure: it says what a figure cannot be used for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

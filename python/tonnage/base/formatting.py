@@ -4,8 +4,6 @@ Pages and terminal use the same functions.
 Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The tree of commands, and the line that each error ends with."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -4,8 +4,6 @@ One process does both: each start of Python costs seconds. Like `version_check`,
 to nodes as it is and imports nothing else of the package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

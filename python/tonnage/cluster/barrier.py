@@ -4,8 +4,6 @@ What a node says goes to the driver with its heartbeat. When all nodes wait, the
 what all said and the moment at which to continue. A node that is lost is not waited for.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol

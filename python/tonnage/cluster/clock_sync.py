@@ -5,8 +5,6 @@ its time was over, give or take the other half (Cristian 1989). That half is the
 which is reported with every skew.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Its modules are sent along unless they are installed; what they import has to be on the nodes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import sys
 import sysconfig

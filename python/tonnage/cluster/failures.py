@@ -1,7 +1,5 @@
 """How a step can fail: the driver tells these apart to decide what is done again, and where."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -14,8 +14,6 @@ with the types of its request, its news and its result. Messages can be lost and
 with a number that is known does nothing, and `Poll` says how many news the driver has.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache

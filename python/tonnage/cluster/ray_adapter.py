@@ -6,8 +6,6 @@ hold up all others without being named. It reserves no CPU, since a busy machine
 as it is.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

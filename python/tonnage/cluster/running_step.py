@@ -7,8 +7,6 @@ again. Ray takes its time to notice that a machine is gone, but its peers see at
 connections are broken: a silent node that peers accuse is not waited for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 

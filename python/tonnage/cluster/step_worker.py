@@ -4,8 +4,6 @@ A job defines the steps (`WorkerSteps`); this file begins, watches and halts the
 failures. A lost message costs nothing: it is sent again (`protocol`).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import re

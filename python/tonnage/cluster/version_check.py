@@ -3,8 +3,6 @@
 This module is sent to nodes as it is and imports nothing of the package, which they may not have.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import platform

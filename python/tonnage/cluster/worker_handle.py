@@ -1,7 +1,5 @@
 """A node's worker, as the driver knows it: what it was asked last, and what it said to that."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

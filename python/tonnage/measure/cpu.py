@@ -4,8 +4,6 @@ The graphs are the job's without their disks (``crates/graphs/src/cpu_bench.rs``
 partition -> discard, and generate -> sort -> discard.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.base import core

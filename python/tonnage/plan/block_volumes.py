@@ -5,8 +5,6 @@ some kinds are slower when smaller. Buckets start full. Provisioned rates are ne
 volume of the kind includes as much, since only size is billed.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

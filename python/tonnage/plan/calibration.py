@@ -12,8 +12,6 @@ A run matches a job of the same kind: the same durability, functions and number 
 shares of bytes within `ALIKE`. Others are skipped with a note.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Build the reported candidates: the best number of nodes of each offer and layout."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ computed for every size up to some dozens and for sizes a factor apart beyond, w
 interpolation between: the slowest of N falls ever more slowly.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ broadcast: in a search machines down and cluster sizes across, for candidates pa
 draws a row of those each.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 

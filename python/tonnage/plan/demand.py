@@ -12,8 +12,6 @@ Runs of the job override the model (`calibration`). A part's capacity is a distr
 rates or of shares of the advertised rate. All machines with the same demand are computed at once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

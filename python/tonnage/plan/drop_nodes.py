@@ -6,8 +6,6 @@ the rest are faster. CPU time counts where a catalog knows the number of cores. 
 minute gives no interval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

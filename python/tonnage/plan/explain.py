@@ -1,7 +1,5 @@
 """Explain one candidate: its arithmetic term by term, with each number's source."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -8,8 +8,6 @@ measured offers reached. No catalog has the rates of local disks, so an offer wh
 measured cannot be planned; `next_measurements` considers it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sample times and costs: machines with a number of nodes each, in every sampled cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ The chance that a disk is fast enough is the share of measured disks that are, c
 a budget is work in that order; what it buys is listed cheapest first.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ than the machine ever is and cheaper than it ever is (the bound of branch and bo
 take as long as a cheaper one. The rest are computed for every number of nodes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ The best number of nodes of every machine and layout is searched with every reso
 (`monte_carlo`), for the best number only.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import math

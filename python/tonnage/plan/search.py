@@ -5,8 +5,6 @@ is computed once for them and priced for each. The search is in single precision
 machines at once, so that arrays stay in a processor's cache; what is reported is in double.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A node receives Tonnage's wheel, installs it with Ray (`export.rental`), and sta
 the launch's token. Commands find both through ``~/tonnage/environment``.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from pathlib import Path

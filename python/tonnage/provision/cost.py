@@ -5,8 +5,6 @@ billed while they exist (`catalog.Billing`). Not included, since no catalog has 
 public addresses and egress.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from datetime import datetime

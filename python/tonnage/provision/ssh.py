@@ -4,8 +4,6 @@ The user may choose another program with ssh's arguments, as for git and rsync. 
 processes and kills those that remain when it ends, so that none outlives a Ctrl-C.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -4,8 +4,6 @@ Colours are CSS variables (``--read``), which the style sheet defines for the li
 the page's script fills them in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Render warnings, machine, devices, settings, versions and commands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.base import formatting

@@ -1,7 +1,5 @@
 """Build HTML that is escaped by construction: plain strings are escaped, `Html` is not."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Sequence

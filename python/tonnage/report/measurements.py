@@ -1,7 +1,5 @@
 """Render each measurement with its trials, raw rates and method."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting

@@ -4,8 +4,6 @@ Several plans appear side by side, like figure 9 of Themis on EC2: a sort's cost
 scaling and a measured network.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -4,8 +4,6 @@ Execution, retrieval, processing and synchronisation time by chunk size, a line 
 threads, with the automatically tuned choice among them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tonnage.base import formatting

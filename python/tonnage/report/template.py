@@ -1,7 +1,5 @@
 """The frame of all pages: one HTML file with style, script, Plotly and the charts' data."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ intermediate NumPy array consists of new pages that the kernel clears one by one
 freed blocks avoids that (docs/decisions/0025-blas-threads-and-heap.md).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import threading

@@ -3,8 +3,6 @@
 Threads, not processes: docs/decisions/0019-threads-for-functions.md.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Iterator

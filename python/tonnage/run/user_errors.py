@@ -1,7 +1,5 @@
 """Errors of users' functions and of their rows: where they occurred, and in which line of code."""
 
-from __future__ import annotations
-
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator

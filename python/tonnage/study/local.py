@@ -5,8 +5,6 @@ prediction is written before the sort starts. Data is in a locked directory unde
 is removed at the end, however the study ends; the next study removes a killed one's leftovers.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from contextlib import ExitStack

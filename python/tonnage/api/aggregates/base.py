@@ -1,7 +1,5 @@
 """What an aggregate is, and the values that it takes."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any, Self

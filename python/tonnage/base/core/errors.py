@@ -4,8 +4,6 @@ Messages name settings in words. ``setting`` is the name of the wrong one, which
 as its flag and the Python API as its parameter.
 """
 
-from __future__ import annotations
-
 
 class UsageError(Exception):
     """Arguments or input cannot be used; nothing was started (the command's exit code 2)."""

@@ -7,8 +7,6 @@ Times are the file system's own timestamps, and a file is opened before its stat
 makes a network file system ask its server instead of its cache (close-to-open consistency).
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -1,7 +1,5 @@
 """What this process has used of the machine."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Turn the core's report of a run into records: stages, phases, timelines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.base.records import Phase, Stage

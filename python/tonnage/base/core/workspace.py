@@ -1,7 +1,5 @@
 """A locked directory for data that a command needs only while it runs, and space for it."""
 
-from __future__ import annotations
-
 import fcntl
 import glob
 import os

@@ -3,8 +3,6 @@
 A file system over a network, in memory, or on top of another one has no block device here.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

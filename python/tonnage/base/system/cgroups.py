@@ -12,8 +12,6 @@ well. Where v2 is mounted alongside v1, a third group there gives the pressure: 
 waited for I/O (Documentation/accounting/psi).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

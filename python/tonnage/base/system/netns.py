@@ -9,8 +9,6 @@ what they send, so nothing must be held back on arrival. A bucket counts a packe
 header, and one that stands for many segments (GSO) with the headers of all of them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tonnage.base.system.undo_journal import Command

@@ -43,7 +43,9 @@ class ResourceUsage:
     def at_least(self, floor: ResourceUsage) -> ResourceUsage:
         return self._map_fields(floor, max)
 
-    def _map_fields(self, other: ResourceUsage, function: Callable[[Any, Any], Any]) -> ResourceUsage:
+    def _map_fields(
+        self, other: ResourceUsage, function: Callable[[Any, Any], Any]
+    ) -> ResourceUsage:
         return ResourceUsage(*map(function, astuple(self), astuple(other)))
 
 

@@ -1,7 +1,5 @@
 """Defer signals, so that a request to AWS or a clean-up is not cut short."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Iterator

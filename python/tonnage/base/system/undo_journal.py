@@ -13,8 +13,6 @@ The process and each command that it starts hold the room's lock. So a command t
 killed process delays the next one, and two processes never interfere.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

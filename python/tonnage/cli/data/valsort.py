@@ -1,7 +1,5 @@
 """``tonnage valsort``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

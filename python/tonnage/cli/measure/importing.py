@@ -1,7 +1,5 @@
 """``tonnage import``: results of other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``tonnage measure net``."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict
 from functools import partial

@@ -1,7 +1,5 @@
 """``tonnage measure ops``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Options that the commands of ``tonnage measure`` share."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

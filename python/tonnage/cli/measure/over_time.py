@@ -1,7 +1,5 @@
 """``tonnage measure over-time``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """How a measurement is run, here or on a cluster, and printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Options of commands that read data in chunks of whole rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated

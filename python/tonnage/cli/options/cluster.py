@@ -1,7 +1,5 @@
 """Options of commands that can run on a cluster, here or as a job of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

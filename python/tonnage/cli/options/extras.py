@@ -1,7 +1,5 @@
 """Optional dependencies: what each extra of the package brings, and who is refused without it."""
 
-from __future__ import annotations
-
 import importlib.util
 
 from tonnage.base import core

@@ -1,7 +1,5 @@
 """Files and directories of a command: those that it reads, and the one that it makes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

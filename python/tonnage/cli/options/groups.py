@@ -4,8 +4,6 @@ A command takes the group as one parameter. `flattened` gives the parser one par
 field, and the command the group.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Callable

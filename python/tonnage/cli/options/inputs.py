@@ -1,7 +1,5 @@
 """Measurements and records given to a command: found, and read with progress, each once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

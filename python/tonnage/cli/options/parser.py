@@ -4,8 +4,6 @@ A flag whose value is shown with dots takes several values (``--dir A B``). An o
 refused with its new one. Help shows required options in the usage line, and ends with examples.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A plan decides how many nodes of which machine type run the job, and its durabil
 memory stay the command's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

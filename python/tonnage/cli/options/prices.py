@@ -1,7 +1,5 @@
 """Prices of machines: those of ``--price``, and the on-demand prices of a catalog."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

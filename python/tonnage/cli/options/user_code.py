@@ -1,7 +1,5 @@
 """A user's own code, named as ``MODULE:NAME``."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Arguments that are refused: each with one line that says what is wrong and how to fix it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What commands print: one JSON document with ``--json``, otherwise lines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """A study of a cluster on the terminal."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

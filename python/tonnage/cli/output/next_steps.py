@@ -3,8 +3,6 @@
 A command that would be refused is not suggested.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """An observed command on the terminal: its phases and their bottlenecks."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import Observation, ObservedPhase
 

@@ -1,7 +1,5 @@
 """Offers and catalogs on the terminal: tables, one offer in full, differences."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A reduction's record on the terminal."""
 
-from __future__ import annotations
-
 import json
 
 from tonnage.base import formatting

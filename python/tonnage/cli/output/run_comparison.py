@@ -1,7 +1,5 @@
 """A job on a cluster compared with its limits and its plan, phase by phase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tonnage.base import formatting

@@ -1,7 +1,5 @@
 """Records of sorts and MapReduces on the terminal."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

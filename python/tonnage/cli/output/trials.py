@@ -1,7 +1,5 @@
 """Trials and measurements of one machine on the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
+from tonnage.base.records.base import to_builtins
 from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.options.validate import usage_errors
@@ -42,7 +42,7 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
         found = launch_statuses(ec2, name, record)
     lines = [line for each in found for line in _lines(each, which)]
     nothing = [f"Nothing is rented in {ec2.region}."]
-    print_result([dataclasses.asdict(each) for each in found], lines or nothing, as_json)
+    print_result(to_builtins(found), lines or nothing, as_json)
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:

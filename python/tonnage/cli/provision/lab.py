@@ -1,7 +1,5 @@
 """``tonnage lab``: a small cluster emulated on this machine."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any

@@ -3,8 +3,6 @@
 Each check looks without changing anything but a temporary file, and sends nothing anywhere.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import importlib.util

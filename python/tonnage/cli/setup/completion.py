@@ -1,7 +1,5 @@
 """``tonnage completion``: completion of commands and flags, for bash, zsh and fish."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typer import completion as typer_completion

@@ -1,7 +1,5 @@
 """``tonnage doctor``."""
 
-from __future__ import annotations
-
 import dataclasses
 import textwrap
 from collections.abc import Sequence

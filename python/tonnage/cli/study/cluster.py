@@ -1,7 +1,5 @@
 """``tonnage study --cluster``: the loop on a cluster, and how accurate its plan was."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

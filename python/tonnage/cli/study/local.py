@@ -1,7 +1,5 @@
 """``tonnage study``."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Annotated

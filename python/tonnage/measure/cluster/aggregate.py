@@ -3,8 +3,6 @@
 Nodes that did not measure everything are left out.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 

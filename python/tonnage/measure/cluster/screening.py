@@ -4,8 +4,6 @@ Each part is a cluster measurement with a directory of its own, and is resumed a
 disks could not be measured has no part in the network's: it would hold up the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path

@@ -4,8 +4,6 @@ See `tonnage.base.records.cluster_measurement` for what a directory holds. The s
 a killed one: nodes that were done are not asked again, others resume after their last trial.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The number of fields determines the layout. Plus signs mean that a test ended to
 it has no rate then. bonnie++'s text output ends with the same line.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

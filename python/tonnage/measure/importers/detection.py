@@ -4,8 +4,6 @@ Only fio's logs, which contain nothing but numbers, need their file names. An in
 a one-line error and no metrics.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Callable

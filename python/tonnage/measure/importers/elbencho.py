@@ -5,8 +5,6 @@ The rates are those when the slowest thread ended ("last done"); those when the 
 These files have no percentiles.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

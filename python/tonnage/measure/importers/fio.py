@@ -5,8 +5,6 @@ was not measured, the total latency (lat). Percentiles are fio's own, or compute
 fio does not list them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

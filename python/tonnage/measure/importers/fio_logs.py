@@ -9,8 +9,6 @@ Latencies are in nanoseconds (fio 3) or microseconds (fio 2). Only a priority, w
 write, tells which; without one, latencies are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath

@@ -5,8 +5,6 @@ for each direction. Bandwidth is in KiB/s, latency in microseconds. The line doe
 job's options: access pattern, block size, queue depth and direct I/O are not known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

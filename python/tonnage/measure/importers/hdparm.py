@@ -4,8 +4,6 @@ hdparm's megabytes have 1024 times 1024 bytes. Failed ioctls do not affect the s
 among the details.
 """
 
-from __future__ import annotations
-
 import re
 
 from tonnage.base.records import Metric, Source

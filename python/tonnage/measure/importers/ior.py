@@ -4,8 +4,6 @@ Bandwidth is that of the whole iteration, with opening and closing, in MiB/s. IO
 mean of the fastest task.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ a small file is read from the page cache. Columns of skipped tests are blank, so
 the column whose header ends nearest to its own end.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ The rate is that of the receiver. A result that contains an error is refused, al
 with success.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

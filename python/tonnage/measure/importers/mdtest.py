@@ -3,8 +3,6 @@
 The rate is the mean of all iterations. Skipped operations have a rate of zero, and are left out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Rates are in bytes per second (decimal), times in seconds. What a tool does not 
 a guess. An incomplete file raises `UnreadableFile` and gives nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Self

@@ -4,8 +4,6 @@ A metric is one direction of one device. These are the kernel's counters below t
 everything that the machine did. sysstat's kilobytes have 1024 bytes, its sectors 512.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime
 

@@ -5,8 +5,6 @@ for single operations in CSV the rates here cover the whole time. Latency is tha
 time to its first byte is among the details.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime

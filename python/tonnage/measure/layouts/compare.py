@@ -8,8 +8,6 @@ whole machine, since file systems and volumes do part of their work in kernel th
 written after each turn, in one directory per layout.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import random

@@ -5,8 +5,6 @@ namespace, of swap, and of whatever is built on a device. A signature of a file 
 member or a partition table is refused, too, unless the data may be destroyed.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -14,8 +14,6 @@ wipes only what was made here. After a reboot a file is not a loop device any mo
 wiped as a file, too.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

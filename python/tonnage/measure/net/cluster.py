@@ -11,8 +11,6 @@ nodes answer is tried again; then the node that most others blame is given up. I
 node, the test is left out, and recorded as missing for the nodes that took part.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import random

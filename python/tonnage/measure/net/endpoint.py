@@ -7,8 +7,6 @@ It prints the bytes moved so far, line by line, and finally its answer as JSON. 
 standard input is closed: then its parent is gone.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -4,8 +4,6 @@ A round is the same on loopback, in namespaces and on the nodes of a cluster: ea
 given others, all for the same time.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

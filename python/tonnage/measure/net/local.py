@@ -6,8 +6,6 @@ per pair. A shuffle ends with its slowest endpoint, so the result is its rate, n
 all (Themis' NetBench). A round is recorded when it is complete; an interrupted one is repeated.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import resource
 from collections.abc import Iterator, Mapping, Sequence

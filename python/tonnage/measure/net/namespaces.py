@@ -7,8 +7,6 @@ The next command removes namespaces of a killed one: its locked directory (see `
 shows whether a command is still running.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

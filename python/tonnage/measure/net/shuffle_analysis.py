@@ -5,8 +5,6 @@ is the slowest node's rate, also as a share of the slowest pair among the same n
 round. Results are medians over rounds; a node's rate in a round is the lower of its two directions.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -6,8 +6,6 @@ or a network may throttle them in front of an idle device. Waiting for a core co
 resource that the phase used itself explains its time.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

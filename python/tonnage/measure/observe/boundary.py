@@ -11,8 +11,6 @@ are the first phase's, after it the second's, and a sample that fits neither, ju
 split. Transfers at the end of a phase may be shorter than the others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -10,8 +10,6 @@ The command shares our standard input, output and error, and our process group: 
 terminal, including Ctrl-C, reaches it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

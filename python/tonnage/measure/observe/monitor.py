@@ -1,7 +1,5 @@
 """Sample a command, or running processes, at intervals until they have ended."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import signal

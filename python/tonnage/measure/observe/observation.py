@@ -1,7 +1,5 @@
 """Turn the samples into records: an `Observation`, and a `Job` if its input size is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -9,8 +9,6 @@
    matter.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

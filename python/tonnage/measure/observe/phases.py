@@ -4,8 +4,6 @@ Counters become rates on an even grid, `phase_detection` finds where demands cha
 apportions the counters there, and `bottleneck` finds what limited each phase.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

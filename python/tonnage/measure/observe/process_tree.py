@@ -6,8 +6,6 @@ included. Usage that would be lost is kept: that of a process whose parent is ou
 ignores its children.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 During the observation ``NAME.csv`` grows line by line; at the end ``NAME.parquet`` replaces it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

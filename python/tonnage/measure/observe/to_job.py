@@ -1,7 +1,5 @@
 """Turn an observation into a job: its phases' demands per byte of input; pure."""
 
-from __future__ import annotations
-
 from tonnage.base.records import Demand, Job, JobPhase, Observation, ObservedPhase, SpaceDemand
 from tonnage.base.records.job import Resource
 

@@ -5,8 +5,6 @@ The operations are those of "A Systematic Look at EC2 I/O": ``read4k``, ``read4m
 random, is durable).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest

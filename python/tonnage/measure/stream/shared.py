@@ -7,8 +7,6 @@ created, and when all are ready, so that they start together. Each node checks t
 first one created, so the directory really is shared.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager

@@ -6,8 +6,6 @@ blocking thread, where IOR has a process. On request, the time of writing includ
 a file is read through the page cache, the kernel drops its pages.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack

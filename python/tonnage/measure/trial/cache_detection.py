@@ -14,8 +14,6 @@ If a tool does not state the sizes, only the first rule applies. So a result tha
 cached may still have been served by a cache.
 """
 
-from __future__ import annotations
-
 from tonnage.base.credibility import NOT_PROVED
 from tonnage.base.records import SystemActivity
 

@@ -3,8 +3,6 @@
 Everything comes from the kernel's own files. What they do not state stays ``None`` or ``unknown``.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

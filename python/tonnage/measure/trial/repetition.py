@@ -5,8 +5,6 @@ itself. The decision depends only on the trials of earlier rounds, so a resumed 
 the killed one would have.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ after the last trial on file. Measurements that belong together, such as those o
 have a directory each in a parent directory that holds nothing else.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Turn the core's report of a run into a trial: the rate in each window after the warm-up."""
 
-from __future__ import annotations
-
 import datetime
 import secrets
 import statistics

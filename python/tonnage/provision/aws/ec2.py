@@ -4,8 +4,6 @@ The resources of a launch are found by its tag. Only the tag, and no record, dec
 and terminated.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

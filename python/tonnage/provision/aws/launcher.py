@@ -11,8 +11,6 @@ Each step is recorded before it starts. Whatever ends a launch before it is read
 tears everything down (`teardown`); if that fails, the error names the command that does it.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import sys

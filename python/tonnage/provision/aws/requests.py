@@ -4,8 +4,6 @@ To the nodes of `export.aws` they add what finds them again (tags), terminates t
 time), and bounds the bill (all or none; an idempotency token). Fields are those of EC2's API reference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime

@@ -3,8 +3,6 @@
 A record adds what AWS forgets: instances that terminated over an hour ago, and Ray's address.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Requests are repeated until nothing is left, since AWS releases an instance's re
 is gone. Only the launch's name is needed; a record, if any, receives the final cost.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Fields are those of EC2's API reference (RunInstances, CreatePlacementGroup).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental, placeholder

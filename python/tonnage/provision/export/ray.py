@@ -4,8 +4,6 @@ The head stores data like the workers: together they are the candidate's nodes, 
 fixed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.provision.export import aws

@@ -1,7 +1,5 @@
 """A rental, and what its exported documents share: names, set-up, placeholders."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import cache

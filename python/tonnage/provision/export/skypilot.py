@@ -4,8 +4,6 @@ SkyPilot chooses images and zones. It creates no volumes or placement groups, an
 disks from EC2.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tonnage.provision.export.aws import disks_to_request

@@ -1,7 +1,5 @@
 """Write a lab's machines as a catalog, so that plans can use them."""
 
-from __future__ import annotations
-
 import csv
 import datetime
 import io

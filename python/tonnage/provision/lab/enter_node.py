@@ -4,8 +4,6 @@ Only the network is the node's own; files, users and process ids are this machin
 the same files as here, and its exit code and signals are its own.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -10,8 +10,6 @@ Faults accumulate, and healing removes all of them. Ray is restarted where it wa
 during a long cut. A cluster does not survive its head: if that is lost, all nodes get a new cluster.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import time

@@ -5,8 +5,6 @@ The record and the undo of each step are written before the step: after a crash,
 which may wait for those devices, then undoes the journal.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil

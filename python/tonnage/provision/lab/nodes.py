@@ -9,8 +9,6 @@
 Lab names have no dots, so names of different labs never collide.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Check whether this machine can create a lab: root, programs, kernel features."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -7,8 +7,6 @@ only root may read. Ray takes all nodes for one host, since they share its proce
 files: a command that is to use the cluster runs on the head's node.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

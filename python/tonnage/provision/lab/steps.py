@@ -5,8 +5,6 @@ their files, so only those have to be undone. Files take their space at once: a 
 full later would be a fault that nobody asked for.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@ addition to direct writes. In version 2 it is charged to who wrote it where the 
 has memory and io.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

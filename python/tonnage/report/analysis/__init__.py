@@ -3,8 +3,6 @@
 The page lists charts that were left out for lack of data, with the reason.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tonnage.base.records import write_atomically

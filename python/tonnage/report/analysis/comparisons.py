@@ -1,7 +1,5 @@
 """Compare operations: per dollar, latency, layouts, labels, direct and buffered access."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tonnage.base import formatting

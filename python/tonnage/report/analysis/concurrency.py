@@ -1,7 +1,5 @@
 """Chart throughput and latency by queue depth."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Subject
 from tonnage.report.analysis.number_format import (

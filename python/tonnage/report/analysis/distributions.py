@@ -1,7 +1,5 @@
 """Chart how instances differ: percentiles from best to worst, histograms, latencies."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from tonnage.base import formatting

@@ -1,7 +1,5 @@
 """Compare measurements by the values of a label: densities in a chart, medians in a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

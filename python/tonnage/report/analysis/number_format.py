@@ -1,7 +1,5 @@
 """Shared by charts and tables of an analysis: units, estimates, citations, axes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

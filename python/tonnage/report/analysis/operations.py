@@ -1,7 +1,5 @@
 """Render each operation: by queue depth, by instance, over time, and its latency."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tonnage.base import formatting

@@ -1,7 +1,5 @@
 """Render the headline, the findings, and a row for each operation."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.report.analysis.number_format import (

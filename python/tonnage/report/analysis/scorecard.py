@@ -1,7 +1,5 @@
 """Render the credibility rules, omitted charts, machines and measurements."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, CitedMeasurement, Omission
 from tonnage.report.html import (

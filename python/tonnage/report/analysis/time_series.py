@@ -1,7 +1,5 @@
 """Chart throughput over time by instance; exceptional ones are coloured and on top."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, SteadyState, Subject, TimeSeries
 from tonnage.report.analysis.number_format import (

@@ -1,7 +1,5 @@
 """Render a job on a cluster: phases compared with plan and limits, and each node."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tonnage.base.records import RunRecord, write_atomically

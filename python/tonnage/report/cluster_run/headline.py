@@ -1,7 +1,5 @@
 """Render the headline and key figures of a job on a cluster."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.html import Html, tag

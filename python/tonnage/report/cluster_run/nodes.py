@@ -1,7 +1,5 @@
 """Render each node of a cluster: its phases with their limits, and the use of its resources."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

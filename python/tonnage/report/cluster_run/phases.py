@@ -1,7 +1,5 @@
 """Render the phases of a job on a cluster with their limits and plan."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import PhaseComparison, RunComparison, RunRecord
 from tonnage.report import charts

@@ -1,7 +1,5 @@
 """Render the rounds of pass one on a cluster, and lost nodes."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.html import Child, Html, missing_note, section, table, tag

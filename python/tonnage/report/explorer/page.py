@@ -4,8 +4,6 @@ The form comes first and is painted before the tables are parsed. No library is 
 `assets/chart.js` draws the only chart.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from importlib import resources

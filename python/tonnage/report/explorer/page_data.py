@@ -5,8 +5,6 @@ the number of bytes. So `layout_options` is called for one byte, for each durabi
 and the result is written as tables without repetition. The page is left with arithmetic.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence

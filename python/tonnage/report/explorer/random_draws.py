@@ -5,8 +5,6 @@ permutation. Gamma quantiles are taken at evenly spread numbers, so one sorted t
 is enough for every permutation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

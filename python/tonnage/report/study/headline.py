@@ -1,7 +1,5 @@
 """Render the headline and the key figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

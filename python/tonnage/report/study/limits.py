@@ -1,7 +1,5 @@
 """Render the bottleneck and the stages of each phase."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Render a study as one HTML file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tonnage.base.records import Study, read_table, write_atomically

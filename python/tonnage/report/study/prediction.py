@@ -1,7 +1,5 @@
 """Compare prediction and run, phase by phase, with the terms of the prediction."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -100,7 +98,9 @@ def _chart(rows: list[_PhaseRow]) -> Chart:
     return Chart(
         name="chart-prediction",
         title="Seconds, per phase",
-        description="Seconds predicted and actual: " + "; ".join(map(_predicted_and_actual, rows)) + ".",
+        description="Seconds predicted and actual: "
+        + "; ".join(map(_predicted_and_actual, rows))
+        + ".",
         height=44 + 54 * len(rows),
         traces=traces,
         layout=layout,

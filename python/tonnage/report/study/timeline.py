@@ -1,7 +1,5 @@
 """Chart the job over time: stages, devices, CPU, network and memory on one axis."""
 
-from __future__ import annotations
-
 from tonnage.base import formatting
 from tonnage.base.records import Phase, RunRecord, Study
 from tonnage.report import charts

@@ -6,8 +6,6 @@ list is parsed here, out of the one read that fetches the footer: it is a FlatBu
 hold offsets of their fields, and whose vectors are a count and as many structs.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

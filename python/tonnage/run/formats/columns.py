@@ -1,7 +1,5 @@
 """Rows of any format as numbers: as points, or one column."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

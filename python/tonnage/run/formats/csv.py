@@ -4,8 +4,6 @@ The beginning of a file tells the types of its columns, so that all its splits a
 another type further on is an error, which a schema or another format avoids.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

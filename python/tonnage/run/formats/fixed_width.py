@@ -1,7 +1,5 @@
 """Rows of a fixed width: files of nothing else, NumPy's own files, and records of MapReduce."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Sequence

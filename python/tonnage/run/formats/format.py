@@ -5,8 +5,6 @@ decode chunks (`ChunkFormat`). A split is a part of a file that its reader opens
 reads splits as record batches (`SplitFormat`) and writes parts (`OutputFormat`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from io import BufferedIOBase

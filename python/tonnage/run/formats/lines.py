@@ -3,8 +3,6 @@
 A line belongs to the split that it begins in, however long it is. Chunks end where lines end.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from abc import abstractmethod

@@ -4,8 +4,6 @@ Arrow must not read ahead (``pre_buffer``): its threads would only copy memory, 
 it while the interpreter exits, which aborts the process.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

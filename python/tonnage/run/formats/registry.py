@@ -1,7 +1,5 @@
 """All formats, by their names and by the ends of file names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath

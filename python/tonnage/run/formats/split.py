@@ -5,8 +5,6 @@ index, into chunks that are much smaller than a part; adjacent chunks make a par
 allow. The directory gets all parts, or does not appear.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parts of the output, durable before they get their names."""
 
-from __future__ import annotations
-
 import os
 import threading
 from contextlib import ExitStack

@@ -4,8 +4,6 @@ A partition is read as adjacent streams. A column that some of them lack is null
 maps of several inputs need not agree on more than the key.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any

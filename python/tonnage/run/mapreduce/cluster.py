@@ -7,8 +7,6 @@ owner compares that with what it reads back. A function that fails would fail on
 ends and leaves nothing.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A function gets a record batch and returns one. These work on whole columns, exc
 which calls Python for each record: convenient, and far slower.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any

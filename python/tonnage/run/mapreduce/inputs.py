@@ -1,7 +1,5 @@
 """The input: its files, and the splits in which threads read them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ comes before it, and -0.0 is 0.0. Hashes are of values, not of layouts: columns 
 agree.
 """
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The passes are the sort's, in the core; between them, functions over Arrow recor
 threads. The output is complete or absent, and scratch is removed however the job ends.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

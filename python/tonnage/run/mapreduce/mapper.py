@@ -1,7 +1,5 @@
 """Calls the user's functions: checks the rows that they return, and tells where they failed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

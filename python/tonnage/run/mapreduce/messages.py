@@ -1,7 +1,5 @@
 """What the driver of a MapReduce asks of its workers in addition to any two-pass job."""
 
-from __future__ import annotations
-
 from tonnage.cluster.protocol import Message
 from tonnage.run.two_pass.messages import (
     PassOne,

@@ -1,7 +1,5 @@
 """A reduction whose object consists of aggregates, which know how to begin and to merge."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

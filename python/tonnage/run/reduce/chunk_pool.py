@@ -9,8 +9,6 @@ be cut at any row, none is longer than a share of the rest (Polychronopoulos and
 Self-Scheduling", 1987).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable
 

@@ -6,8 +6,6 @@ file whose length and ETag or time of change are the same keeps its chunks; othe
 are objects whose store tells no ETag.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Sequence

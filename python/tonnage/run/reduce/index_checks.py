@@ -1,7 +1,5 @@
 """What has to be true of an index, so that no row of its files is left out or read twice."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 

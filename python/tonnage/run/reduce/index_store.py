@@ -4,8 +4,6 @@ The index of a single file is next to it, under the file's name. Files in it are
 their directory, so that the directory can be moved.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A reduction on this machine: rounds over all chunks until the reduction says it is done."""
 
-from __future__ import annotations
-
 import resource
 import time
 from collections.abc import Callable

@@ -11,8 +11,6 @@ take memory and leave the processor's cache. At the end of a round all workers w
 objects are merged, in the order of workers.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -18,8 +18,6 @@
             return whole["sum"] / whole["rows"]
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, Generic, TypeVar
 

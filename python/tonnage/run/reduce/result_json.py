@@ -1,7 +1,5 @@
 """Results as JSON, in which numbers that are not finite are ``null``."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime
 import math

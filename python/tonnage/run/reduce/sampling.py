@@ -1,7 +1,5 @@
 """Sample rows evenly from an input, for reductions that begin with a sample."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What to reduce and how: the same for one machine and for a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -20,8 +20,6 @@ still in the processor's cache when it is reduced. They are shorter if there is 
 data: each worker gets several, and none waits long for the last one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 INITIAL_REQUESTS = 8

@@ -1,7 +1,5 @@
 """The sort benchmark's records: made as ``gensort`` 1.5 does, judged as ``valsort`` does."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The two-pass sort on this machine (-> `RunRecord`). The job is ``crates/graphs/src/sort.rs``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

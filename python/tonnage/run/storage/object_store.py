@@ -1,7 +1,5 @@
 """Object storage as a job's input and output: urls, how stores are reached, folders, uploads."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

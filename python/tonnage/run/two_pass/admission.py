@@ -1,7 +1,5 @@
 """Who takes part in a job on a cluster, and what is refused before it begins."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -19,8 +19,6 @@ Data goes from node to node; here come keys of the sample, counts, and names of 
 is on file before anything relies on it (`job_dir`), so the same command resumes a killed one.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence

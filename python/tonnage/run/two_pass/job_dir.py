@@ -12,8 +12,6 @@
 Each is written whole or not at all. The secret of a round's network is nowhere among them.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

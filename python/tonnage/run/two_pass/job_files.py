@@ -1,7 +1,5 @@
 """What the files of a two-pass job's directory hold (`job_dir` says which there are)."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field

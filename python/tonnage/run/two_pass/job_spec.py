@@ -5,8 +5,6 @@ lost. Which splits a job reads, how keys are divided among partitions, what work
 which totals have to agree, is its kind's: `run.sort.cluster`, `run.mapreduce.cluster`.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,6 @@ finished partitions that another node sees on a file system that they share. Tha
 surviving reader, completes the directories for it. What is in object storage all nodes see.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Kinds of jobs add to `PassOne`, `PassOneResult` and `PassTwo`. Checksums are hex
 CRC-32s may have more than 64 bits. The core's requests and answers stay JSON within the worker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The run record of a two-pass job, built from the nodes' reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

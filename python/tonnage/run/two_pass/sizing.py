@@ -4,8 +4,6 @@ Memory is divided by the core's own plan, for the node with most threads. A bloc
 node with least memory for it can have, since each node has to take what any other sends.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ if path, inode, size, and the times of the last changes agree to the nanosecond:
 share a file system, and any of them can read it. Otherwise each node has a file of its own.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Nothing is decided before every node was looked at: a node that cannot take part
 that has a part of the input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar

@@ -20,8 +20,6 @@ share, with the input read again:
 It has no clock, and each answer costs the same however many nodes there are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 TIMES = 2.0

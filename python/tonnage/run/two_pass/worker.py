@@ -15,8 +15,6 @@
 What the core does is in ``crates/graphs/src/cluster``; which step is next, the driver says.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

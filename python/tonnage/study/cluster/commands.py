@@ -1,7 +1,5 @@
 """Runs the commands that one would type, and prints the study's own steps between them."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The steps of the loop on a cluster, one after another; see `tonnage.study.cluster`."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 import time

@@ -1,7 +1,5 @@
 """The settings of a study of a cluster."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The machines that take part in a study: of offers with a price, at least two of a type."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Sequence

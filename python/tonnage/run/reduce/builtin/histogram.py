@@ -1,7 +1,5 @@
 """A histogram of each column, with quantiles (`tonnage.api.aggregates.Hdr`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

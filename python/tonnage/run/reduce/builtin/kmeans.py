@@ -4,8 +4,6 @@ A worker's object has the sum and number of each centre's points, and the sum of
 The next centres are the means; a centre without points stays where it is.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ Node numbers are positions in arrays, so one edge with a large number would dema
 Arrays get half of the memory, and larger ones are refused before they are made.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass

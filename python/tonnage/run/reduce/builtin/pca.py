@@ -1,7 +1,5 @@
 """Principal components: the eigenvectors of the covariance matrix."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

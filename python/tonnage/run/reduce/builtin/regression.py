@@ -1,7 +1,5 @@
 """Linear regression of one column on the others, by least squares."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ no digits where the mean is large compared with the deviations, as sums of squar
 of MATE-EC2's PCA, the mean and then the covariance, are one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypedDict
 

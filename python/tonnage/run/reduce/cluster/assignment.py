@@ -9,8 +9,6 @@ list: messages that were lost are repeated, and repetitions are ignored. The nod
 chunks it returns, so each is reduced either there or elsewhere.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Sequence

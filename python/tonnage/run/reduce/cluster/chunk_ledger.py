@@ -7,8 +7,6 @@ nodes can read come first, so each node reduces what is near to it, and then hel
 Bursting", 2011).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 

@@ -13,8 +13,6 @@ takes part again if its machine is reachable. A round's result is in the job dir
 next round begins (`job_dir`), so the same command resumes from there.
 """
 
-from __future__ import annotations
-
 import pickle
 import time
 from collections.abc import Collection, Iterator

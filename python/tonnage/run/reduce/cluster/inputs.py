@@ -1,7 +1,5 @@
 """The input of all nodes of a cluster: its chunks, and which nodes can read them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

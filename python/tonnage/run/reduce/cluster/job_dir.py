@@ -12,8 +12,6 @@
 Each is written atomically. Nothing that is read back can run code (`round_state`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

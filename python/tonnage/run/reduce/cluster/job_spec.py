@@ -1,7 +1,5 @@
 """A reduction as a job of a cluster."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from dataclasses import dataclass

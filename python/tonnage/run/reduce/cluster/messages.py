@@ -3,8 +3,6 @@
 Indexes, reductions and their objects are bytes: an index as it is on file, the others pickled.
 """
 
-from __future__ import annotations
-
 from types import NoneType
 
 from tonnage.base.records import Phase

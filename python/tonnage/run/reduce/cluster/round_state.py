@@ -7,8 +7,6 @@ class is looked up among the loaded modules; no constructor runs. Anything else 
 job with such a result starts at its first round when it is resumed.
 """
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import io

@@ -1,7 +1,5 @@
 """Build the record of a reduction from its nodes' reports."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field

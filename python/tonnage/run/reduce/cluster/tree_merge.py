@@ -10,8 +10,6 @@ the round ends. So if a node is lost that had received other objects, only its o
 again, and merging starts again.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field

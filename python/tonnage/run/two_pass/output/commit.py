@@ -1,7 +1,5 @@
 """How a job on a cluster ends: manifests when the totals agree, the record, and nothing else stays."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

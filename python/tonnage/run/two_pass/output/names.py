@@ -1,7 +1,5 @@
 """Names in the output of a cluster, in directories and in folders of object storage."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection

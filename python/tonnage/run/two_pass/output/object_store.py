@@ -9,8 +9,6 @@
 All nodes see the same objects, so one of them does this for all. It takes keys from its environment.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

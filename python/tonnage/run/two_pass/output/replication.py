@@ -9,8 +9,6 @@ lacks one afterwards, since a node was lost, is read from disk once more; so is 
 writes. When an owner is lost, the node with the copy takes its place: it only renames the copy.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from abc import ABC, abstractmethod
