@@ -110,7 +110,7 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
         ((KEPT, KEPT), "a plan is given twice"),
         ((broken,), "broken.json: $.job: missing"),
         ((KEPT, "--price", "m=1"), "--price is for measurements"),
-        ((tmp_path / "page.json",), "is a plan, and would be written over"),
+        ((tmp_path / "page.json",), "is a plan and would be overwritten"),
     ):
         (tmp_path / "page.json").write_bytes(KEPT.read_bytes())
         done = tonnage.run("report", *given, "--output", page)

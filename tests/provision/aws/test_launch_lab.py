@@ -169,7 +169,7 @@ def test_a_fleet_is_launched_screened_used_and_ended(
     }
     whys = {on.get(each.inside or ""): each.why for each in record.nodes if each.why}
     # One was never there, one is slow.
-    assert (whys[None] or "").startswith("AWS ended it: ")
+    assert (whys[None] or "").startswith("AWS terminated it: ")
     assert (whys[SLOW] or "").endswith("of what its kind carries")
     first = json.loads((disk / "launch" / "screening-0.json").read_text())
     slow = {each["node"] for each in first["suspects"]}
