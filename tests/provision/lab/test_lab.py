@@ -118,27 +118,27 @@ def test_a_file_is_machines_with_defaults() -> None:
     [
         ("[lab]", "[lab", r"lab.toml: .*line 2.*: fix the TOML"),
         ('name = "test-lab"', "", r'lab.name: is missing: write name = "..."'),
-        ('"test-lab"', '"a.b"', r"lab.name: 'a.b' is no name: use letters"),
-        ('"test-lab"', '"ends-in-"', r"lab.name: 'ends-in-' is no name"),
-        ('"test-lab"', '"../../etc"', r"lab.name: .* is no name"),
-        ('"test-lab"', '"a-name-of-13l"', r"lab.name: .* is too long: use 12"),
+        ('"test-lab"', '"a.b"', r"lab.name: 'a.b' is not a name: use letters"),
+        ('"test-lab"', '"ends-in-"', r"lab.name: 'ends-in-' is not a name"),
+        ('"test-lab"', '"../../etc"', r"lab.name: .* is not a name"),
+        ('"test-lab"', '"a-name-of-13l"', r"lab.name: .* is too long: the limit is 12"),
         ("[lab]", "[lap]", r"lab: is missing: add a table \[lab\]"),
         ("price_usd_per_hour = 1.0", "", r"machine\[0\].price_usd_per_hour: is missing"),
-        ("price_usd_per_hour = 1.0", "price_usd_per_hour = 0", r"price_usd_per_hour: 0: give "),
-        (f"cpus = {CPUS}", 'cpus = "all"', r"machine\[0\].cpus: 'all' is no number"),
-        (f"cpus = {CPUS}", "cpus = nan", r"machine\[0\].cpus: nan is no number"),
-        (f"cpus = {CPUS}", "cpus = true", r"machine\[0\].cpus: True is no number"),
-        (f"cpus = {CPUS}", "cpu = 1", r"machine\[0\].cpu: there is no such key \(did .* cpus\?\)"),
-        ("count = 1", "count = 1.5", r"machine\[1\].count: 1.5 is no whole number"),
-        ("count = 1", "count = 0", r"machine\[1\].count: 0: give 1 to"),
-        ("count = 1", "count = 200", r"machine: 201 nodes in all"),
-        ("slow.2x", "fast", r"machine\[1\].type: fast is there twice"),
-        ("320MiB", "32MiB", r"machine\[0\].disks\[0\].size: xfs takes 300 MiB at least"),
-        ("320MiB", "lots", r"disks\[0\].size: 'lots' is no size: write it like"),
-        ('fs = "ext4"', 'fs = "fat"', r"disks\[0\].fs: 'fat' is not known: write one of xfs"),
-        ('fs = "none"', 'fs = "none", sizes = 1', r"sizes: there is no such key .*mean size\?"),
-        ('disks = [{ size = "320MiB"', 'disks = [3, { size = "1"', r"is no list of tables"),
-        ("write_iops = 200", "write_iops = -1", r"disks\[0\].write_iops: -1: give 1 to"),
+        ("price_usd_per_hour = 1.0", "price_usd_per_hour = 0", r"price_usd_per_hour: 0 is out of range"),
+        (f"cpus = {CPUS}", 'cpus = "all"', r"machine\[0\].cpus: 'all' is not a number"),
+        (f"cpus = {CPUS}", "cpus = nan", r"machine\[0\].cpus: nan is not a number"),
+        (f"cpus = {CPUS}", "cpus = true", r"machine\[0\].cpus: True is not a number"),
+        (f"cpus = {CPUS}", "cpu = 1", r"machine\[0\].cpu: unknown key \(did .* cpus\?\)"),
+        ("count = 1", "count = 1.5", r"machine\[1\].count: 1.5 is not a whole number"),
+        ("count = 1", "count = 0", r"machine\[1\].count: 0 is out of range: 1 to"),
+        ("count = 1", "count = 200", r"machine: 201 nodes in total"),
+        ("slow.2x", "fast", r"machine\[1\].type: fast appears twice"),
+        ("320MiB", "32MiB", r"machine\[0\].disks\[0\].size: xfs needs at least 300 MiB"),
+        ("320MiB", "lots", r"disks\[0\].size: 'lots' is not a size: write it like"),
+        ('fs = "ext4"', 'fs = "fat"', r"disks\[0\].fs: 'fat' is unknown: write one of xfs"),
+        ('fs = "none"', 'fs = "none", sizes = 1', r"sizes: unknown key .*mean size\?"),
+        ('disks = [{ size = "320MiB"', 'disks = [3, { size = "1"', r"is not a list of tables"),
+        ("write_iops = 200", "write_iops = -1", r"disks\[0\].write_iops: -1 is out of range: 1 to"),
     ],
 )
 def test_a_mistake_names_the_key_and_what_to_write(old: str, new: str, told: str) -> None:
@@ -303,7 +303,7 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     monkeypatch.setattr(preflight.shutil, "which", lambda name: str(tmp_path / name))
     with pytest.raises(core.UsageError) as why:
         preflight.check_machine(nodes(), {"cpu": SECOND["cpu"]})
-    for told in ("CONFIG_BRIDGE", "devices to a rate", "/dev/none is missing", "CONFIG_XFS_FS"):
+    for told in ("CONFIG_BRIDGE", "limits device rates", "/dev/none is missing", "CONFIG_XFS_FS"):
         assert told in str(why.value)
     for fine in ("CONFIG_VETH", "CFS_BANDWIDTH", "CONFIG_EXT4_FS"):
         assert fine not in str(why.value)
@@ -314,7 +314,7 @@ def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     with pytest.raises(core.UsageError, match="no control groups are mounted"):
         preflight.check_machine(nodes(), {})
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 1000)
-    with pytest.raises(core.UsageError, match="only root may make a lab"):
+    with pytest.raises(core.UsageError, match="only root may create a lab"):
         preflight.check_machine(nodes(), FIRST)
 
 
