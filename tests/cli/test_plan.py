@@ -133,7 +133,7 @@ def test_a_reduction_that_was_run_is_planned_for_other_data(
     best = plan["candidates"][0]
     assert [phase["name"] for phase in best["phases"]] == ["pass 1", "pass 2"]
     seconds = str(1e9 * record["cpu_seconds"] / (2 * record["bytes"]))
-    assert record["object_bytes"] == 0 and "at once" in record["tuning"]["why"]
+    assert record["object_bytes"] == 0 and "concurrent" in record["tuning"]["why"]
     assert "requests" not in record["tuning"]["why"], "it was of a file"
     assert {phase["bottleneck"] for phase in best["phases"]}.isdisjoint({"object storage"})
     given = ("reduce", "--passes", "2", "--local-share", "1", "--core-seconds", seconds)

@@ -74,7 +74,7 @@ class Job(Record, frozen=True, kw_only=True):
     taken_out_per_byte: Amount = 0.0  # Bytes to the internet for each byte of the job's input
     least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
-    settings: dict[str, Number | str] = field(default_factory=dict)
+    settings: dict[str, Number | str | bool] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability."""
 
     def __post_init__(self) -> None:
