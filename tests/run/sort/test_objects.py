@@ -137,7 +137,7 @@ def test_who_has_no_keys_is_told(
 
 REFUSALS = {
     "no url": ("s3://x", [], "s3://x: write s3://BUCKET or"),
-    "inside": (f"s3://{BUCKET}/", [], "--output s3://tests/out lies in s3://tests/ and would"),
+    "inside": (f"s3://{BUCKET}/", [], "--output: s3://tests/out is inside the input s3://tests/"),
     "no such bucket": ("s3://nowhere/in", [], "s3://nowhere: there is no such bucket"),
     "no address": (
         f"s3://{BUCKET}/in",
