@@ -89,9 +89,6 @@ FIRST = {
 SECOND = {name: Controller(name, 2, Path("/cg")) for name in ("cpu", "io")}
 
 
-# What a lab's file may say.
-
-
 def described(text: str = FILE) -> LabConfig:
     return parse(text, "lab.toml")
 
@@ -124,7 +121,11 @@ def test_a_file_is_machines_with_defaults() -> None:
         ('"test-lab"', '"a-name-of-13l"', r"lab.name: .* is too long: the limit is 12"),
         ("[lab]", "[lap]", r"lab: is missing: add a table \[lab\]"),
         ("price_usd_per_hour = 1.0", "", r"machine\[0\].price_usd_per_hour: is missing"),
-        ("price_usd_per_hour = 1.0", "price_usd_per_hour = 0", r"price_usd_per_hour: 0 is out of range"),
+        (
+            "price_usd_per_hour = 1.0",
+            "price_usd_per_hour = 0",
+            r"price_usd_per_hour: 0 is out of range",
+        ),
         (f"cpus = {CPUS}", 'cpus = "all"', r"machine\[0\].cpus: 'all' is not a number"),
         (f"cpus = {CPUS}", "cpus = nan", r"machine\[0\].cpus: nan is not a number"),
         (f"cpus = {CPUS}", "cpus = true", r"machine\[0\].cpus: True is not a number"),
@@ -151,9 +152,6 @@ def test_a_mistake_names_the_key_and_what_to_write(old: str, new: str, told: str
 def test_a_lab_has_machines() -> None:
     with pytest.raises(core.UsageError, match=r"machine: is missing: add a \[\[machine\]\]"):
         described('[lab]\nname = "empty"')
-
-
-# Names, addresses, rates.
 
 
 def test_labs_and_nodes_have_names_of_their_own() -> None:
@@ -283,9 +281,6 @@ def test_ray_tells_each_node_apart() -> None:
     assert not {each for each in head if "/ray" in each} & set(worker)
 
 
-# Missing requirements are reported.
-
-
 def test_all_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(preflight.os, "geteuid", lambda: 0)
     monkeypatch.setattr(preflight.shutil, "which", lambda name: None if "mkfs" in name else name)
@@ -336,9 +331,6 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
         record.require_up(tmp_path, "none")
 
 
-# What is not the lab's is not touched.
-
-
 def test_what_somebody_else_has_mounted_is_not_removed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -368,9 +360,6 @@ def test_who_is_on_a_node_changes_no_lab(monkeypatch: pytest.MonkeyPatch, tmp_pa
         lifecycle.down(None, room)
     (tmp_path / "cgroup").write_text("4:cpu:/\n0::/\n")
     assert lifecycle.down(None, room) is None and not room.exists()
-
-
-# Real ones.
 
 
 @pytest.fixture
@@ -728,7 +717,9 @@ def cut_and_healed(
     found: list[str] = []
     waited: list[float] = []
 
-    def whole(noted: record.LabRecord, nodes: Sequence[Node], *_: object) -> record.LabRecord:
+    def start_on_nodes(
+        noted: record.LabRecord, nodes: Sequence[Node], *_: object
+    ) -> record.LabRecord:
         found.extend(node.name for node in nodes)
         return noted
 
@@ -736,7 +727,7 @@ def cut_and_healed(
     monkeypatch.setattr(lifecycle.os, "geteuid", lambda: 0)
     monkeypatch.setattr(faults, "execute", lambda lock, command: "")
     monkeypatch.setattr(faults, "controllers", dict)
-    monkeypatch.setattr(faults.cluster, "whole", whole)
+    monkeypatch.setattr(ray_cluster, "start_on_nodes", start_on_nodes)
     monkeypatch.setattr(faults, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     faults.inject_fault(None, "a-1", "cut-link", None, room)
 
@@ -798,8 +789,8 @@ def test_a_cluster_that_does_not_answer_has_no_nodes(
 ) -> None:
     program = tmp_path / "ray"
     program.write_text("#!/bin/sh\n")
-    monkeypatch.setattr(ray_cluster, "inside", lambda node, command: ["sleep", "600"])
-    monkeypatch.setattr(ray_cluster, "enter", lambda groups: None)
+    monkeypatch.setattr(ray_cluster, "nsenter_command", lambda node, command: ["sleep", "600"])
+    monkeypatch.setattr(ray_cluster, "join_groups", lambda groups: None)
     monkeypatch.setattr(ray_cluster, "ANSWER_SECONDS", 0.1)
     there = record.LabRecord(TINY, 0, "", ray_address="198.18.0.1:6379", ray_program=str(program))
     assert ray_cluster._alive(there, nodes(TINY)[0], tmp_path) == []
