@@ -166,7 +166,7 @@ def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
     page = render(run)
     # Of each of four nodes, five stages of pass one and three of pass two took a second.
     assert "Core seconds of phases exclude functions: 32.0 of 36.0." in page
-    assert page.count("the CPU, without functions") == 2 * len(NODES)
+    assert page.count("the CPU, without user functions") == 2 * len(NODES)
 
 
 def test_what_an_older_record_lacks_is_said() -> None:

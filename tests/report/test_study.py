@@ -219,8 +219,8 @@ def test_phases_terms_and_measurements_are_there(
         (["predicted", "run"], "Sorted"),
         (["predicted"], "should take"),
         (["run"], "Sorted"),
-        ([], "Measured what this machine carries"),
-        (None, "only begun"),
+        ([], "Throughput of this machine"),
+        (None, "just started"),
     ],
 )
 def test_study_that_was_cut_short_is_shown(
@@ -232,7 +232,7 @@ def test_study_that_was_cut_short_is_shown(
     change(directory, **lost, **({} if kept is not None else {"measurements": [], "steps": []}))
     with shown(browser, directory, NARROW) as page:
         assert headline in plain(page.inner.locator("h1").inner_text())
-        assert "cut short" in page.inner.locator(".notice").first.inner_text()
+        assert "incomplete" in page.inner.locator(".notice").first.inner_text()
         was_run = "job was not run" not in page.inner.locator("main").inner_text().lower()
         assert was_run == ("run" in (kept or []))
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
@@ -370,7 +370,7 @@ def test_no_line_ends_between_a_figure_and_its_unit() -> None:
     )
     assert html.escape("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
     # What may be typed again is left as it is.
-    assert "--size 4 GB" in html.block("--size 4 GB", "a command")
+    assert "--size 4 GB" in html.code_block("--size 4 GB", "a command")
 
 
 def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -> None:
@@ -401,7 +401,7 @@ def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -
     )
     term, ramp, factor, product = map(float, figures(first))
     assert f"- {ramp:.3f} s of filling and draining" in first
-    assert factor == 1.236 and "rehearsals took longer" in first
+    assert factor == 1.236 and "slowdown in rehearsals" in first
     assert (term - ramp) * factor == pytest.approx(product, abs=0.002)
     term, factor, product = map(float, figures(second))
     assert term * factor == pytest.approx(product, abs=0.002)
@@ -424,9 +424,9 @@ def test_only_a_command_that_repeats_a_measurement_is_called_so(
     within = replace(disk, id="within", command=study.command)
     change(directory, measurements=[alone, within])
     page = write_report(directory).read_text()
-    repeats = re.findall(r"<h4>A command that repeats it</h4><pre[^>]*><code>(.*?)</code>", page)
+    repeats = re.findall(r"<h4>Command to repeat it</h4><pre[^>]*><code>(.*?)</code>", page)
     assert repeats == ["tonnage measure disk --dir &#x27;a b&#x27;"]
-    assert page.count("<h4>The study&#x27;s command; none repeats it alone</h4>") == 1
+    assert page.count("<h4>The study&#x27;s command, which includes it</h4>") == 1
 
 
 @pytest.mark.browser
@@ -451,5 +451,5 @@ def test_no_figure_of_an_axis_is_cut_off(
         )
         titles = page.inner.locator("figcaption span").all_inner_texts()
     assert cut == []
-    units = [title.split(",")[1].strip() for title in titles if "raw rate" in title]
+    units = [title.split(",")[1].strip() for title in titles if "Raw rates" in title]
     assert {"MB/s", "GB/s"} == set(units)
