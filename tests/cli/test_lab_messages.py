@@ -49,9 +49,9 @@ def test_a_node_or_a_command_that_is_not_there_is_named(
         lifecycle.find_node(there, "a0", tmp_path)
     monkeypatch.setenv("PATH", "/here:/there")
     for command, code, told in (
-        ("tonnage", 127, "tonnage: there is no such command in PATH, which is /here:/there here"),
-        (f"{tmp_path}/none", 127, f"{tmp_path}/none: there is no such file"),
-        (f"{tmp_path}/", 126, "it is no program that may be executed"),
+        ("tonnage", 127, r"tonnage: command not found in PATH=/here:/there"),
+        (f"{tmp_path}/none", 127, f"{tmp_path}/none: file not found"),
+        (f"{tmp_path}/", 126, "is not executable"),
     ):
         with pytest.raises(enter_node.NotStarted, match=told) as why:
             enter_node.check_program(command)

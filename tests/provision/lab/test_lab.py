@@ -573,7 +573,7 @@ def _assert_faults_are_made_and_mended(
     assert_about(between, SLOW_LINK)
     for args, why in (
         (("fast-0", "melt"), "there is no such fault"),
-        (("fast-0", "kill", "--factor=2"), "--factor is for slow-disk and slow-link"),
+        (("fast-0", "kill", "--factor=2"), "--factor: only slow-disk and slow-link have a factor"),
         (("none-0", "kill"), "has no node none-0"),
     ):
         done = tonnage.run("lab", "fault", *args)

@@ -30,7 +30,7 @@ def test_each_record_is_written_once_and_removed(
         found = validate(files, layout=Layout())
         assert (found["records"], found["duplicate_keys"]) == (1500, 0)
         assert set(generator.space([f"{disk}/{{node}}"])["b"]) == {f"{disk}/{{node}}"}
-        with pytest.raises(core.UsageError, match="^dir: .*: a: there is no such directory"):
+        with pytest.raises(core.UsageError, match=r"^dir: .*: a: there is no such directory"):
             generator.space([f"{disk}/nowhere"])
         assert generator.remove([f"{disk}/{{node}}"]) == {}
     assert list(disk.iterdir()) == []
@@ -39,6 +39,8 @@ def test_each_record_is_written_once_and_removed(
 def test_what_fails_on_a_node_is_told_of_it(disk: Path) -> None:
     cluster = Machines(*NODES)
     (disk / "b").write_text("no directory")
-    with data_generator(cluster, cluster.machines) as generator:
-        with pytest.raises(core.RunError, match=r"^b: .*/b/in: Not a directory"):
-            generator.generate({"a": 10, "b": 10}, [f"{disk}/{{node}}/in"])
+    with (
+        data_generator(cluster, cluster.machines) as generator,
+        pytest.raises(core.RunError, match=r"^b: .*/b/in: Not a directory"),
+    ):
+        generator.generate({"a": 10, "b": 10}, [f"{disk}/{{node}}/in"])

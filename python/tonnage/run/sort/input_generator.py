@@ -126,7 +126,7 @@ class DataGenerator:
         """
         self._refuse_lost()
         free: dict[str, dict[str, int]] = {}
-        for node, space in self._run(SPACE, self._on_all(directories)).items():
+        for node, space in sorted(self._run(SPACE, self._on_all(directories)).items()):
             for directory, size in zip(directories, space.bytes, strict=True):
                 if isinstance(size, str):
                     raise core.UsageError(f"{directory}: {node}: {size}", setting="dir")
