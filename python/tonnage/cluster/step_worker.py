@@ -83,7 +83,7 @@ class WorkerSteps(ABC):
 
     def notify(self, notice: Any) -> None:
         """Takes what the driver tells the step under way."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} takes no notices")
 
     @property
     def last_progress(self) -> float:
@@ -92,11 +92,11 @@ class WorkerSteps(ABC):
 
     def fetch_object(self, attempt: int) -> bytes:
         """The object of this attempt, for another worker."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} merges no objects")
 
     def store_object(self, attempt: int, content: bytes) -> None:
         """Takes another worker's object of this attempt."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} merges no objects")
 
     def close(self) -> None:  # noqa: B027
         """Removes the worker's own files."""

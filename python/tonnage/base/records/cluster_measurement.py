@@ -92,8 +92,8 @@ class NodeRates(Struct, frozen=True):
 class AllToAllResult(Struct, frozen=True):
     """A shuffle of this many nodes, with ``connections`` between each two.
 
-    ``slowest`` is of the middle round, of two the slower one; ``sum`` is the median over rounds of
-    what all received; ``fraction_of_baseline`` is of the slowest pair of the same nodes.
+    ``slowest`` comes from the median round (the slower one of two). ``sum`` is the median over rounds
+    of what all nodes received. ``fraction_of_baseline`` divides by the same nodes' slowest pair.
     """
 
     nodes: Count
