@@ -118,10 +118,11 @@ def render(cells: Sequence[Cell]) -> Iterator[str]:
             off = planned.median / accuracy.seconds - 1
             alone = unrehearsed_error(cell)
             over = f"{over_cheapest(row):.1%}" if cell.chosen else ""
+            unrehearsed = "-" if alone is None else f"{alone:+.1%}"
             yield (
                 f"| {cell.seed} | {cell.kind} | {cell.job} | {planned.median:.1f} ({between}) "
                 f"| {accuracy.seconds:.1f} | {off:+.1%} | {'yes' if accuracy.inside else 'no'} "
-                f"| {accuracy.missed or ''} | {'-' if alone is None else f'{alone:+.1%}'} | {over} |"
+                f"| {accuracy.missed or ''} | {unrehearsed} | {over} |"
             )
     yield ""
     alone = [abs(off) for cell in cells if (off := unrehearsed_error(cell)) is not None]

@@ -188,9 +188,8 @@ def main() -> int:
             neighbours = [statistics.mean(alone[place : place + 2]) for place in range(case.turns)]
             ratios = [each / of for each, of in zip(turns["with_ray"], neighbours, strict=True)]
             noise = [alone[place + 1] / alone[place] for place in range(case.turns)]
-            print(
-                f"{case.name}: {in_words('with Ray over without', ratios)}; {in_words('noise', noise)}"
-            )
+            overhead = in_words("with Ray over without", ratios)
+            print(f"{case.name}: {overhead}; {in_words('noise', noise)}")
             if abs(statistics.median(ratios) - 1) >= MOST_DIFFERENCE:
                 missed.append(case.name)
     print("missed: " + (", ".join(missed) or "nothing"))

@@ -32,7 +32,7 @@ ASKED = """() => {
 
 
 def opened(browser: Browser, page: Path) -> dict[str, float]:
-    """Return the seconds from opening the page to its first paint and answer, and of a next answer."""
+    """Return the seconds to the page's first paint and first answer, and for its next answer."""
     with browser.open(page, 1280, 900) as shown:
         shown.inner.wait_for_selector("html[data-planned]", state="attached", timeout=120_000)
         answered = shown.inner.evaluate("performance.now()")

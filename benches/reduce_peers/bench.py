@@ -2,7 +2,7 @@
 
     .venv/bin/python benches/reduce_peers/bench.py [--systems tonnage dask] [--jobs kmeans] [--json]
 
-README.md describes what is measured, and how. Needs the tests' S3 server (tools/setup-tests), and what
+README.md describes what is measured. Needs the tests' S3 server (tools/setup-tests), and what
 `make -C benches/reduce_peers` installs.
 """
 

@@ -191,8 +191,8 @@ class Data:
 
 
 def off(found: Array, expected: list[Array]) -> float:
-    """Return the error of an answer: the largest difference in a section, as a share of the section's
-    largest number; the largest of these. NaN means that the system does not return the value.
+    """Return the error of an answer: a section's largest difference as a share of its largest
+    number; the largest of all sections. NaN means that the system does not return the value.
     """
     if len(found) != sum(map(len, expected)):
         return np.inf

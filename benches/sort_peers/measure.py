@@ -31,7 +31,7 @@ class Sample:
 
 
 def start_cold(path: Path) -> None:
-    """Write back dirty pages, so that they do not slow the next run; drop the file's cached pages."""
+    """Write back dirty pages, so that they do not slow the next run; drop the file's cache."""
     os.sync()
     file = os.open(path, os.O_RDONLY)
     try:

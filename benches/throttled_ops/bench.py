@@ -137,9 +137,7 @@ def main() -> int:
         print(f"{case.name}: {middle:.4f} of the throttle ({min(found):.4f} to {max(found):.4f})")
         if abs(middle - 1) > MOST_DEVIATION:
             missed.append(case.name)
-    print(
-        f"others used {statistics.median(busy):.2f} cores at the same time (at most {max(busy):.2f})"
-    )
+    print(f"others used {statistics.median(busy):.2f} cores meanwhile (at most {max(busy):.2f})")
     print("missed: " + (", ".join(missed) or "nothing"))
     return 1 if missed else 0
 

@@ -4,8 +4,10 @@
 
 The kernel's blkio controller (cgroup v1) throttles a loop file with a file system of its own to the
 same rate for reading and for writing, so the true rate is known. Each run is a complete `tonnage
-study` in that control group, in a new process; its record is stored with the others. Claims, for every run: efficiency at least 0.95, error at most 0.05, resident memory of the
-whole process at most the budget plus 100 MiB, at most 2.0 core seconds a gigabyte.
+study` in that control group, in a new process; its record is stored with the others.
+
+Claims, for every run: efficiency at least 0.95, error at most 0.05, resident memory of the process
+at most the budget plus 100 MiB, at most 2.0 core seconds a gigabyte.
 
 Needs root, cgroup v1 with blkio, losetup and mkfs.
 """

@@ -1,7 +1,7 @@
 """DuckDB: ORDER BY over a stream of Arrow batches; the conversion both ways is timed.
 
-Half of the memory is DuckDB's limit; the rest is Arrow batches, memory that it does not account for,
-and page cache. Insertion order is preserved (the default): without it, a result's batches can come out
+Half of the memory is DuckDB's limit; the rest is for Arrow batches, page cache, and memory that
+DuckDB does not count. Insertion order is preserved (the default): without it, batches can come out
 of order.
 """
 
