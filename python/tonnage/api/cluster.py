@@ -20,7 +20,7 @@ class Cluster:
         address: HOST:PORT of the cluster, or ``auto`` for the one that this machine belongs to.
         nodes: How many nodes run the job; by default all.
         timeout_seconds: A node that does not answer for this long is lost (3 s suffice if its peers
-            report broken connections). So is a node that a MapReduce waits for twice as long without
+            report broken connections). So is a node that a MapReduce awaits twice as long without
             any progress: give more time than a function needs for one batch.
         connections: From each node to each other (MapReduce only).
         weights: Each node's share of the partitions; equal by default (MapReduce only).

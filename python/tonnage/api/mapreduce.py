@@ -56,7 +56,7 @@ class MapReduce(Functions):
 
         Raises:
             UsageError: Arguments or inputs cannot be used.
-            RunError: A function failed (its exception is the cause), or a device. No output is left.
+            RunError: A function (its exception is the cause) or a device failed. No output is left.
             KeyboardInterrupt: Ctrl-C. No output is left.
         """
         sources = [inputs] if isinstance(inputs, (Path, str, Input)) else inputs

@@ -50,8 +50,8 @@ def check_reduction(
         found = reduction.finish(_reduced(reduction, order, known), known)
         if differs := _difference(expected, found, rtol, "the result"):
             raise AssertionError(
-                f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers (try "
-                f"{number} of seed {seed}), {differs}: local or merge depends on the order"
+                f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers "
+                f"(try {number} of seed {seed}), {differs}: local or merge depends on the order"
             )
     return expected
 

@@ -16,8 +16,8 @@ from tonnage.base.records import Measurement, Metric, ScorecardItem
 PASS, SHORT, UNKNOWN = "pass", "short", "unknown"
 
 MANY_INSTANCES = 30
-"""With 30 machines, a fault of one machine in ten shows in 96 of 100 cases. The study that states the
-rules had 30, and 45."""
+"""With 30 machines, a fault of one machine in ten shows in 96 of 100 cases. The study that states
+the rules had 30, and 45."""
 SUBSTANTIAL_SECONDS = 24 * 3600.0
 """A day: load on a shared host follows the time of day. The study calls its own ten minutes too
 short."""

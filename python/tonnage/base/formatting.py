@@ -33,7 +33,10 @@ TRIALS = {
     "sort": "sort, without disks",
 }
 
-ABOVE_LIMIT = "it can exceed 100 %, since disks were measured before and after the sort, and their speed varies"
+ABOVE_LIMIT = (
+    "it can exceed 100 %, since disks were measured before and after the sort, and their speed "
+    "varies"
+)
 
 KINDS = {"disk": "Disk capacity", "cpu": "CPU capacity"}
 

@@ -3,8 +3,8 @@
 The driver's side is `worker_pool` (which workers there are), `running_step` (a step that they do
 together) and `worker_handle` (one of them). The workers' side is `actor` (the process) and
 `step_worker` (what it does). `protocol` has the messages between them, `config` every time limit.
-What the steps are, a job says: a measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the
-only importer of Ray, which carries files of some kilobytes, never data.
+A job defines its steps: a measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the only
+importer of Ray, which carries files of some kilobytes, never data.
 
 The design follows docs/concepts/cluster.md.
 """

@@ -80,7 +80,7 @@ class RemoteWorker:
         return self._handle.start.remote(make)
 
     def send(self, message: bytes, attached: Call | bytes | None = None) -> Call:
-        """Sends the worker a message; an attached `Call` is its reply, which goes from node to node."""
+        """Sends the worker a message; an attached `Call`'s reply goes from node to node."""
         return self._handle.handle.remote(message, *([] if attached is None else [attached]))
 
     def kill(self) -> None:
@@ -162,8 +162,8 @@ def connect(address: str) -> Iterator[Cluster]:
     kind, _, address = address.rpartition(TYPE_SEPARATOR)
     if address.startswith("ray://"):
         raise core.UsageError(
-            f"{address}: give the address of the cluster itself, HOST:PORT, on a machine that is in "
-            "it",
+            f"{address}: give the address of the cluster itself, HOST:PORT, on a machine that "
+            "is in it",
             setting="cluster",
         )
     where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address

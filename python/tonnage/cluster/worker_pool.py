@@ -109,7 +109,7 @@ class WorkerPool:
         self.start(spec)
 
     def restart(self, nodes: Iterable[str], spec: Callable[[str], WorkerSpec]) -> list[str]:
-        """Starts a new worker on each of these nodes, whose own is lost; gives those that have one."""
+        """Replaces the lost workers of these nodes; returns the nodes where that succeeded."""
         workers = [WorkerHandle(self.workers[node].machine) for node in nodes]
         self.workers |= {worker.node: worker for worker in workers}
         self._start(workers, spec)

@@ -100,8 +100,8 @@ class Concatenation(Aggregate):
 class Top(Concatenation):
     """The ``k`` largest rows in falling order: by their first column, equal ones by the next.
 
-    So ``np.column_stack([seconds, number])`` gives the numbers of the slowest rows. Rows whose first
-    value is NaN are ignored.
+    So ``np.column_stack([seconds, number])`` gives the numbers of the slowest rows. Rows that start
+    with NaN are ignored.
     """
 
     def __init__(self, k: int) -> None:

@@ -92,7 +92,7 @@ class NodeRates(Struct, frozen=True):
 class AllToAllResult(Struct, frozen=True):
     """A shuffle of this many nodes, with ``connections`` between each two.
 
-    ``slowest`` comes from the median round (the slower one of two). ``sum`` is the median over rounds
+    ``slowest`` is of the median round (the slower one of two). ``sum`` is the median over rounds
     of what all nodes received. ``fraction_of_baseline`` divides by the same nodes' slowest pair.
     """
 

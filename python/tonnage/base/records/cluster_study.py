@@ -24,7 +24,7 @@ class StudyStep(Struct, frozen=True, kw_only=True):
 
 
 class PlanAccuracy(Struct, frozen=True, kw_only=True):
-    """``error_fraction`` divides by the actual seconds; dollars ignore a provider's minimum time."""
+    """``error_fraction`` divides by the actual seconds; dollars ignore minimum billed time."""
 
     planned: Range
     seconds: Seconds

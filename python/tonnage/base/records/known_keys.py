@@ -1,6 +1,6 @@
 """Keys of free-form dictionaries in records that something reads again: these have types, too.
 
-A command's ``settings`` and a tool's ``details`` differ by command and tool, so other keys are allowed.
+Each command has its own ``settings``, each tool its own ``details``, so other keys are allowed.
 """
 
 from collections.abc import Mapping

@@ -117,7 +117,7 @@ class Trial(Record, frozen=True, kw_only=True):
 class Summary(Struct, frozen=True, kw_only=True):
     """Trials of one kind: their median, between the slowest and the fastest.
 
-    The 95 % interval is by order statistics, ``None`` of fewer than six trials. ``reached_share`` is
+    The 95 % interval is by order statistics, ``None`` below six trials. ``reached_share`` is
     its farther end's distance from the median, as a share; ``wanted_share`` is the target,
     and ``still_needed`` the estimated number of further trials, ``None`` above a million.
     """

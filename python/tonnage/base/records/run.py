@@ -40,9 +40,9 @@ class RoundRun(Struct, frozen=True, kw_only=True):
 class RunRecord(Record, frozen=True, kw_only=True):
     """A finished sort or MapReduce; ``durability`` is that of a cluster's output.
 
-    A MapReduce counts the ``records`` that it read, ``shuffled`` and ``written``; its ``checksum`` covers
-    the shuffled blocks that were used. ``requests`` to object storage include ``retries`` and
-    ``hedged`` ones (a duplicate of a slow request); ``errors`` are counted by kind.
+    A MapReduce counts the ``records`` that it read, ``shuffled`` and ``written``; its ``checksum``
+    covers the shuffled blocks that were used. ``requests`` to object storage include ``retries``
+    and ``hedged`` ones (a duplicate of a slow request); ``errors`` are counted by kind.
     """
 
     SCHEMA: ClassVar[str] = "tonnage.run/1"

@@ -65,7 +65,8 @@ def long_run_deviation(values: FloatArray) -> float:
     """The long-run standard deviation of the noise, ignoring steps.
 
     For independent noise this is its standard deviation, for AR(1) noise
-    ``sqrt((1 + r) / (1 - r))`` times that. Zero where nearly all neighbours are equal, or with fewer than four values.
+    ``sqrt((1 + r) / (1 - r))`` times that. Zero where nearly all neighbours are equal, or with
+    fewer than four values.
     """
     if values.size < 4:
         return 0.0

@@ -86,8 +86,8 @@ def quantile_estimate(
 ) -> QuantileEstimate:
     """The sample's quantile, and the order statistics that enclose the true one.
 
-    Autocorrelated values are worth ``effective_size`` independent ones (see `autocorrelation`): with
-    m the ranks are those of m values, as shares ``rank / (m + 1)`` of the sample, conservatively.
+    Autocorrelated values are worth m = ``effective_size`` independent ones (see `autocorrelation`):
+    the ranks are those of m values, as shares ``rank / (m + 1)`` of the sample, conservatively.
     """
     array = checked(values)
     size = array.size

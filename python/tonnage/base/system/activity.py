@@ -1,7 +1,8 @@
 """System activity during a trial: the device's counters, the host's cores, dirty pages.
 
-If a trial's bytes differ from the bytes that its device moved, a cache was in the way. Core seconds stolen by the hypervisor or used by other processes tell whether the trial had the machine
-to itself; the latency of a guest at queue depth 1 depends on how idle it is.
+If a trial's bytes differ from the bytes that its device moved, a cache was in the way. Core seconds
+stolen by the hypervisor or used by other processes show whether the trial had the machine to
+itself; the latency of a guest at queue depth 1 depends on how idle it is.
 """
 
 from __future__ import annotations

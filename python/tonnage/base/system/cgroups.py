@@ -8,8 +8,8 @@ In cgroup v2 it has the controllers that the parent group delegates: CPU time an
 I/O if ``io`` is among them. In v1 it is two groups, of cpuacct and of blkio. blkio counts only
 devices with a limit, so each gets one that is never reached; and it charges writeback to nobody. So
 bytes are read from ``/proc`` in any case. So is memory, since a group counts the page cache as
-well. Where v2 is mounted alongside v1, a third group there gives the pressure: how long its processes
-waited for I/O (Documentation/accounting/psi).
+well. Where v2 is mounted alongside v1, a third group gives the pressure: how long processes waited
+for I/O (Documentation/accounting/psi).
 """
 
 import dataclasses

@@ -72,7 +72,7 @@ class UndoJournal:
         self._undos = _read(file)
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make ``changes``, which stay in effect until undone, also if a later one fails (`RunError`).
+        """Make ``changes``, which last until undone, also if a later one fails (`RunError`).
 
         A change is requested after the one before it was made, so it may depend on it.
         """

@@ -161,7 +161,8 @@ def measurement_run(
             count = len(done) + len(left)
             if count < request.instances:
                 raise core.UsageError(
-                    f"{request.instances}: the cluster has {count} nodes: add some, or ask for fewer",
+                    f"{request.instances}: the cluster has {count} nodes: add some, "
+                    "or ask for fewer",
                     setting="nodes",
                 )
             left = left[: max(request.instances - len(done), 0)]

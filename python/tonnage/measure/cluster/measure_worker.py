@@ -1,4 +1,4 @@
-"""A node's part in a cluster measurement: it runs what ``tonnage measure`` runs, in its own directory.
+"""A node's part in a cluster measurement: it runs ``tonnage measure`` in its own directory.
 
 The files of that directory are its news. They come from the driver if an earlier command measured
 some of it, and the measurement is resumed.

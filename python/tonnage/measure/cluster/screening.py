@@ -31,7 +31,7 @@ def screen_cluster(
     network: net.ClusterNetSettings,
     on_status: OnStatus,
 ) -> MeasurementEvents:
-    """The same as `measure_cluster`, of both: the disks' measurement ends first, then the network's.
+    """Run `measure_cluster` for both: the disks' measurement ends first, then the network's.
 
     With fewer than two nodes left the network is not measured.
     """

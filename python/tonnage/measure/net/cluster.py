@@ -93,9 +93,10 @@ class ClusterNetSettings:
 
     @property
     def rule(self) -> str:
+        stop = repetition.stopping_rule(RepetitionPlan(self.rounds))
         return (
             f"rounds in which nodes send for {self.seconds:g} s (the first "
-            f"{warm_up(self.seconds):g} s are not counted): {repetition.stopping_rule(RepetitionPlan(self.rounds))}"
+            f"{warm_up(self.seconds):g} s are not counted): {stop}"
         )
 
     def sizes_of(self, nodes: int) -> list[int]:
@@ -163,7 +164,8 @@ def measure_cluster_net(
     available = min(request.instances or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > available:
         raise core.UsageError(
-            f"the cluster has {available} nodes, not {max(settings.sizes)}: give at most {available}",
+            f"the cluster has {available} nodes, not {max(settings.sizes)}: "
+            f"give at most {available}",
             setting="sizes",
         )
     with measurement_run(cluster, out, request, on_status) as run:
@@ -330,7 +332,7 @@ class _ShuffleRun:
         members: Mapping[str, MeasuringNode],
         said: Mapping[str, RoundResult],
     ) -> Iterator[ClusterNode]:
-        """Give up the node that most others blame; if there is none, note that all lack this test."""
+        """Give up the node that most others blame; without one, note that all lack this test."""
         whys = {node: each.why for node, each in said.items() if each.why is not None}
         peers = {node: PEER.search(why) for node, why in whys.items()}
         # A node that blames no peer has failed by itself, if it is the only such node.

@@ -77,8 +77,8 @@ def find_bottleneck(
         if needed[most] < LEAST:
             return (
                 "none: waits",
-                f"no resource was used for {_percent(LEAST)} of the time ({figures}): it waited for "
-                "one after the other, or for something that is not counted here",
+                f"no resource was used for {_percent(LEAST)} of the time ({figures}): it waited "
+                "for one after the other, or for something that is not counted here",
             )
         return most, f"its threads waited for cores that others used: {figures}"
     why = _reason(most, used)
