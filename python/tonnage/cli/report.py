@@ -31,8 +31,9 @@ def report(
         list[Path],
         Argument(
             "PATH...",
-            "Measurements, or directories of them at any depth; or one job on a cluster (its "
-            "--job-dir, or its run.json); or records of reductions; or plans (tonnage plan --json).",
+            "Measurements, or directories of them at any depth; or one job on a cluster "
+            "(its --job-dir, or its run.json); or records of reductions; "
+            "or plans (tonnage plan --json).",
         ),
     ],
     price: Annotated[
@@ -184,8 +185,8 @@ def _report_run(place: Path, out: Path) -> Report:
     record = RunRecord.read(place)
     if not record.nodes:
         raise core.UsageError(
-            f"{place}: a {record.job} on one machine: give a job on a cluster, or use tonnage study "
-            "for sorts on one machine"
+            f"{place}: a {record.job} on one machine: give a job on a cluster, or use tonnage "
+            "study for sorts on one machine"
         )
     compared = comparison_lines(record.compared, record.seconds) if record.compared else ()
     return Report(write_run(record, out), record, [*compared, *lost_lines(record)])

@@ -205,10 +205,11 @@ def refresh(
         raise core.RunError(str(error)) from None
     stored = "has prices" if done.objects_priced else "has no prices"
     line = (
-        f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with a price on "
-        f"demand, {formatting.count(done.spot_priced)} with a spot price. Of {done.volumes} kinds of "
-        f"volumes {done.volumes_priced} have a price; S3 {stored}. Other prices are unknown; limits of "
-        f"volumes come from {done.limits_from}. Catalog: {done.path}"
+        f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with "
+        f"a price on demand, {formatting.count(done.spot_priced)} with a spot price. "
+        f"Of {done.volumes} kinds of volumes {done.volumes_priced} have a price; S3 {stored}. "
+        f"Other prices are unknown; limits of volumes come from {done.limits_from}. "
+        f"Catalog: {done.path}"
     )
     print_result(asdict(done) | {"path": str(done.path)}, [line], as_json)
 

@@ -78,7 +78,7 @@ def split(
     }
     sizes = [each.bytes for each in written]
     line = (
-        f"{output}: {formatting.several(len(written), 'part')}, of {formatting.size(min(sizes))} to "
-        f"{formatting.size(max(sizes))}"
+        f"{output}: {formatting.several(len(written), 'part')}, of {formatting.size(min(sizes))} "
+        f"to {formatting.size(max(sizes))}"
     )
     print_result(values, [line], as_json)

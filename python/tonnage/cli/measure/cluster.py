@@ -24,7 +24,7 @@ def run_and_print(
     measure: Callable[..., MeasurementEvents],
     trial_line: Callable[[Metric], str] = metric_line,
 ) -> list[ClusterMeasurement]:
-    """Prints what a cluster measures as it arrives; ``measure`` takes a cluster and ``on_status``."""
+    """Prints a cluster's results as they arrive; ``measure`` takes a cluster and ``on_status``."""
     from tonnage.cluster.progress import ClusterProgress
     from tonnage.cluster.ray_adapter import connect
 

@@ -139,13 +139,13 @@ def _refuse_sizes(settings: ObjectSettings) -> None:
         raise core.UsageError("--chunk-size 0: give at least 1 byte")
     if "multipart" in settings.operations and smallest < LEAST_PART_BYTES:
         raise core.UsageError(
-            f"--chunk-size {smallest}: parts have at least 5MiB: give more, or leave out --operation "
-            "multipart"
+            f"--chunk-size {smallest}: parts have at least 5MiB: give more, or leave out "
+            "--operation multipart"
         )
     if "get" in settings.operations and settings.object_bytes < largest:
         raise core.UsageError(
-            f"--object-size {settings.object_bytes} is less than a chunk of {largest}: give more, or "
-            "a smaller --chunk-size"
+            f"--object-size {settings.object_bytes} is less than a chunk of {largest}: give more, "
+            "or a smaller --chunk-size"
         )
 
 

@@ -90,7 +90,8 @@ class ShuffleOptions(JobOptions):
     connections: Annotated[
         int | None,
         Count(
-            f"With --cluster: TCP connections from each node to each other. Default: {CONNECTIONS}.",
+            "With --cluster: TCP connections from each node to each other. "
+            f"Default: {CONNECTIONS}.",
             1,
             64,
         ),

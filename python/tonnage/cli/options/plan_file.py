@@ -1,4 +1,4 @@
-"""``--plan`` of ``tonnage run JOB --cluster``: what a plan decides, and whether the cluster fits it.
+"""``--plan`` of ``tonnage run JOB --cluster``: what a plan decides, and if the cluster fits it.
 
 A plan decides how many nodes of which machine type run the job, and its durability. Paths and
 memory stay the command's own.
@@ -107,8 +107,8 @@ def planned_durability(
         return durability
     if urls:
         raise core.UsageError(
-            f"--plan {selected.path}: it has durability {selected.durability}, but --output {urls[0]} "
-            "is in object storage: plan with --objects, or give --output directories"
+            f"--plan {selected.path}: it has durability {selected.durability}, but --output "
+            f"{urls[0]} is in object storage: plan with --objects, or give --output directories"
         )
     return selected.durability
 
@@ -116,7 +116,7 @@ def planned_durability(
 def refuse_other_cluster(
     selected: SelectedPlan, nodes: Sequence[tuple[str, Mapping[str, str]]]
 ) -> str | None:
-    """Refuses a cluster that is not the planned one; returns what cannot be checked, if anything."""
+    """Refuses a cluster that is not the planned one; returns a note of what it could not check."""
     candidate, flag = selected.candidate, f"--plan {selected.path}"
     if len(nodes) < candidate.nodes:
         raise core.UsageError(

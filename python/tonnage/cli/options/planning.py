@@ -172,8 +172,8 @@ def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
     refuse_unknown("--durability", [durability], DURABILITIES)
     if objects and durability != "volumes":
         raise core.UsageError(
-            f"--objects keeps the output in a store, and --durability {durability} on the nodes' own "
-            "disks: give one of the two"
+            f"--objects keeps the output in a store, and --durability {durability} on the nodes' "
+            "own disks: give one of the two"
         )
     if name == "sort":
         return sort_job(durability, objects=objects)

@@ -22,9 +22,9 @@ def study_lines(study: ClusterStudy) -> Iterator[str]:
         of = "inside" if came.inside else "outside"
         missed = f"; largest error: {came.missed}" if came.missed else ""
         yield (
-            f"Result: {formatting.seconds(came.seconds)}, {formatting.percent(came.error_fraction)} "
-            f"off the plan, {of} its interval{missed}; cost {formatting.usd(came.usd)}, "
-            f"{formatting.usd(came.planned_usd)} planned"
+            f"Result: {formatting.seconds(came.seconds)}, "
+            f"{formatting.percent(came.error_fraction)} off the plan, {of} its interval{missed}; "
+            f"cost {formatting.usd(came.usd)}, {formatting.usd(came.planned_usd)} planned"
         )
     if study.report:
         yield f"Report: {study.report}"

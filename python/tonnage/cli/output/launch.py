@@ -26,8 +26,8 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
     usual = "usually " if order.rental.spot else ""
     lines = [
         f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
-        f"{formatting.usd(round(candidate.nodes * hourly, 4))} an hour ({formatting.usd(round(hourly, 6))} "
-        "a node)",
+        f"{formatting.usd(round(candidate.nodes * hourly, 4))} an hour "
+        f"({formatting.usd(round(hourly, 6))} a node)",
         f"At most {formatting.cents(most_usd(order))}, without replacements, until all nodes end "
         f"themselves, "
         f"{_moment(order.ends_at)}",
@@ -68,7 +68,8 @@ def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) ->
         f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
         f"at {record.address}",
         f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} an hour, "
-        f"{formatting.cents(record.cost_usd)} so far; the nodes end themselves {_moment(order.ends_at)}",
+        f"{formatting.cents(record.cost_usd)} so far; "
+        f"the nodes end themselves {_moment(order.ends_at)}",
         f"Use it: {login}, and there: tonnage run ... --cluster auto",
         f"End it: tonnage cluster down {place}",
     ]

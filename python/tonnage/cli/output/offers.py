@@ -123,9 +123,11 @@ def difference_lines(found: Difference) -> Iterator[str]:
     half = sum(bool(each.known_in_one) for each in found.changed)
     yield (
         f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
-        f"{formatting.count(len(found.gone))} gone, {formatting.count(len(found.costlier))} costlier, "
-        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(len(others))} with other "
-        f"changes. {formatting.count(half)} have a figure that only one catalog knows."
+        f"{formatting.count(len(found.gone))} gone, "
+        f"{formatting.count(len(found.costlier))} costlier, "
+        f"{formatting.count(len(found.cheaper))} cheaper, "
+        f"{formatting.count(len(others))} with other changes. "
+        f"{formatting.count(half)} have a figure that only one catalog knows."
     )
 
 
@@ -272,9 +274,8 @@ def _volume(kind: VolumeKind) -> str:
         more = faster.usd_each_month * (1 << 20)
         parts.append(f"{formatting.usd(more)} a month for one MiB/s more")
     parts += _bursts(kind)
-    parts.append(
-        f"at most {_or_unknown(each.most, _operations)} and {_or_unknown(faster.most, formatting.rate)}"
-    )
+    most_rate = _or_unknown(faster.most, formatting.rate)
+    parts.append(f"at most {_or_unknown(each.most, _operations)} and {most_rate}")
     source = f"price {kind.date or 'of an unknown date'}: {kind.price_source}"
     return f"{', '.join(parts)} ({source}; limits: {kind.limit_source})"
 

@@ -141,8 +141,8 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     lines = [
         f"{_named(best)}, {formatting.size(explanation.bytes)}",
         "",
-        "Time: demand / nodes / capacity of the slowest node. Terms of one resource add up; a phase",
-        "takes as long as its slowest resource, plus fixed times",
+        "Time: demand / nodes / capacity of the slowest node. Terms of one resource add up;",
+        "a phase takes as long as its slowest resource, plus fixed times",
     ]
     for phase in best.phases:
         lines.append(f"  {phase.name}: {formatting.seconds(phase.seconds)}, by {phase.bottleneck}")

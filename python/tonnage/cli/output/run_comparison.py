@@ -34,13 +34,13 @@ def comparison_lines(compared: RunComparison, seconds: float) -> Iterator[str]:
 
 def _phase(phase: PhaseComparison) -> str:
     parts = [
-        f"{formatting.phase(phase.name)}: {formatting.seconds(phase.seconds)} on {phase.slowest_node}, the "
-        f"slowest (median {formatting.seconds(phase.median_seconds)})"
+        f"{formatting.phase(phase.name)}: {formatting.seconds(phase.seconds)} "
+        f"on {phase.slowest_node}, the slowest (median {formatting.seconds(phase.median_seconds)})"
     ]
     if phase.limit_seconds is not None and phase.limit and phase.efficiency is not None:
         parts.append(
-            f"limit {formatting.seconds(phase.limit_seconds)} ({formatting.resource(phase.limit)}), "
-            f"{formatting.percent(phase.efficiency)}"
+            f"limit {formatting.seconds(phase.limit_seconds)} "
+            f"({formatting.resource(phase.limit)}), {formatting.percent(phase.efficiency)}"
         )
     expected = {None: "", True: ", as expected", False: ", unexpectedly"}
     parts.append(f"limited by {formatting.resource(phase.bottleneck)}{expected[phase.as_limited]}")
@@ -49,6 +49,7 @@ def _phase(phase: PhaseComparison) -> str:
         if phase.came_seconds is not None and phase.came_seconds > phase.seconds:
             found += f", with copies {formatting.seconds(phase.came_seconds)}"
         parts.append(
-            f"planned {formatting.seconds(phase.planned_seconds)} by {phase.planned_bottleneck}, {found}"
+            f"planned {formatting.seconds(phase.planned_seconds)} "
+            f"by {phase.planned_bottleneck}, {found}"
         )
     return "; ".join(parts)

@@ -74,8 +74,8 @@ def _suspect(suspect: Suspect) -> str:
         return f"Suspect: {suspect.node} {suspect.what}"
     quantity = QUANTITIES.get(suspect.what) or formatting.trial(suspect.what)
     return (
-        f"Suspect: {suspect.node}, {quantity}: {formatting.percent(suspect.ratio_to_median)} of the "
-        f"median of its type, confidence {formatting.percent(suspect.confidence)}"
+        f"Suspect: {suspect.node}, {quantity}: {formatting.percent(suspect.ratio_to_median)} of "
+        f"the median of its type, confidence {formatting.percent(suspect.confidence)}"
     )
 
 

@@ -17,12 +17,12 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
     sort = result.undisturbed
     over = formatting.percent(sort.seconds / result.bound_seconds - 1)
     lines = [
-        f"{sort.nodes} nodes, {formatting.size(sort.bytes_in)}: {formatting.seconds(sort.seconds)}, "
-        f"{over} above the lower bound, the slowest node's share "
-        f"({formatting.seconds(result.bound_seconds)})",
-        f"{formatting.count(sort.splits)} splits, {formatting.count(sort.partitions)} partitions, blocks of "
-        f"{formatting.memory(sort.block_bytes)}, {formatting.significant(sort.keys_per_partition)} sampled "
-        "keys a partition",
+        f"{sort.nodes} nodes, {formatting.size(sort.bytes_in)}: "
+        f"{formatting.seconds(sort.seconds)}, {over} above the lower bound, "
+        f"the slowest node's share ({formatting.seconds(result.bound_seconds)})",
+        f"{formatting.count(sort.splits)} splits, {formatting.count(sort.partitions)} partitions, "
+        f"blocks of {formatting.memory(sort.block_bytes)}, "
+        f"{formatting.significant(sort.keys_per_partition)} sampled keys a partition",
         *_steps(sort),
     ]
     if sort.repartitioned_bytes:
@@ -66,7 +66,8 @@ def _loss_lines(result: ScenarioResult, sort: SimulatedSort) -> list[str]:
     more = sort.carried_bytes - undisturbed.carried_bytes
     return [
         f"With {formatting.several(len(died), 'node')} lost after {formatting.listing(died)}: "
-        f"{formatting.seconds(sort.seconds)}, {formatting.seconds(sort.seconds - undisturbed.seconds)} more; "
+        f"{formatting.seconds(sort.seconds)}, "
+        f"{formatting.seconds(sort.seconds - undisturbed.seconds)} more; "
         f"{formatting.size(more)} more read, sent and written",
         *_steps(sort),
     ]

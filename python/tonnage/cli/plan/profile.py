@@ -154,7 +154,8 @@ def _lines(made: Profile) -> list[str]:
 def _calibration(runs: Calibration) -> str:
     kept = "" if runs.durability == "none" else f" ({runs.durability})"
     phases = [
-        f"{formatting.phase(phase.name)} {formatting.rate(phase.pace)} of input per node, by {phase.limits[0]}"
+        f"{formatting.phase(phase.name)} {formatting.rate(phase.pace)} of input per node, "
+        f"by {phase.limits[0]}"
         for phase in runs.phases
     ]
     return (

@@ -118,8 +118,8 @@ def fault(
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
     """Repair all faults of a node; if its Ray is gone, start it again. Needs root.
 
-    If the node was Ray's head, all nodes join a new Ray cluster, and jobs of the old one end. If its
-    link was cut for more than 20 s, the command first waits until Ray has decided about the node.
+    If the node was Ray's head, all nodes join a new Ray cluster, and jobs of the old one end. If
+    its link was cut for more than 20 s, the command waits until Ray has decided about the node.
 
     Examples:
         sudo tonnage lab heal slow-1

@@ -87,8 +87,8 @@ def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
     if cap_usd is not None and most > cap_usd:
         raise core.UsageError(
             f"--budget {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
-            f"until the end of --lifetime could cost {formatting.cents(most)}: give more, or a shorter "
-            "--lifetime, or another --candidate"
+            f"until the end of --lifetime could cost {formatting.cents(most)}: give more, "
+            "or a shorter --lifetime, or another --candidate"
         )
 
 
@@ -99,8 +99,8 @@ def find_wheel(given: Path | None, arch: str | None) -> Path:
         if len(found) != 1:
             of = f" with {arch}" if arch else ""
             raise core.UsageError(
-                f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make build "
-                "on such a machine; or make wheels, and give --wheel FILE"
+                f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make "
+                "build on such a machine; or make wheels, and give --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():
