@@ -33,7 +33,6 @@ class WorkerThreads:
         self._done = threading.Semaphore(0)
 
     def check(self) -> None:
-        """Raise `Cancelled` if the work is cancelled."""
         if self._cancelled.is_set():
             raise Cancelled
 

@@ -27,16 +27,9 @@ LIBRARY_DIRECTORIES = [
 
 @contextmanager
 def user_code(stage: str, where: str, rows: Any = None) -> Iterator[None]:
-    """Tell exceptions of the user's function with where they occurred.
+    """Raise exceptions of the user's function ``stage`` as `RunError`s that say ``where``.
 
-    Args:
-        stage: The function, one of `USER_STAGES`.
-        where: What it was called for.
-        rows: Its argument.
-
-    Raises:
-        RunError: It failed.
-        UsageError: The rows do not have the columns that the settings name.
+    `UsageError` if ``rows`` do not have the columns that the settings name.
     """
     try:
         yield
@@ -54,16 +47,11 @@ def user_code(stage: str, where: str, rows: Any = None) -> Iterator[None]:
 
 
 def describe_chunk(file: InputFile, chunk: Chunk) -> str:
-    """Where rows are, in words."""
     return f"{file.name}, {chunk.bytes} bytes at offset {chunk.offset}"
 
 
 def call_reduction(function: Callable[[Any, Any], Any], one: Any, other: Any) -> Any:
-    """The value of ``local`` or ``merge``.
-
-    Raises:
-        TypeError: It returned nothing, although it was given an object.
-    """
+    """The value of ``local`` or ``merge``; `TypeError` if it returned nothing for an object."""
     value = function(one, other)
     # The first argument of `local` is rows, which there always are.
     had_object = other is not None or (function.__name__ == "merge" and one is not None)

@@ -46,19 +46,12 @@ class Block(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset after it."""
         return self.offset + self.metadata_bytes + self.body_bytes
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What a file's footer says.
-
-    Attributes:
-        schema: The columns.
-        batches: Where record batches are.
-        stream_head: The beginning of a stream of these batches, if there are dictionaries.
-    """
+    """A footer; ``stream_head`` begins a stream of its batches if there are dictionaries."""
 
     schema: pa.Schema
     batches: list[Block]
@@ -66,8 +59,6 @@ class Footer:
 
 
 class Arrow(ChunkFormat, UnitFormat, OutputFormat):
-    """Arrow IPC files."""
-
     NAME = "arrow"
     SUFFIXES = (".arrow", ".feather", ".ipc")
     OUTPUT_SUFFIX = ".arrow"
@@ -79,13 +70,11 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
-        """The columns."""
         return describe_columns(_checked_footer(file, sources).schema)
 
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cut where batches begin."""
         footer = _checked_footer(file, sources)
         self.check_row_type(file, describe_columns(footer.schema))
         first = 0
@@ -117,18 +106,15 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
                 on_progress(chunk.bytes)
 
     def check(self, file: InputFile, sources: Sources) -> int:
-        """Refuse a file without a valid footer."""
         _checked_footer(file, sources)
         return file.bytes
 
     def units(self, file: InputFile, sources: Sources) -> int:
-        """How many batches there are."""
         return len(sources.cached(file, _footer).batches)
 
     def batches(
         self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
     ) -> Iterator[pa.RecordBatch]:
-        """The batch of this number."""
         footer = sources.cached(file, _footer)
         block = footer.batches[begin]
         with sources.open(file) as opened:
@@ -137,12 +123,10 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
-        """Arrow's writer."""
         return pa.ipc.new_file(file, schema)
 
 
 def _decode(data: Any, footer: Footer) -> pa.RecordBatch:
-    """The rows of adjacent batches."""
     if footer.stream_head:
         stream = pa.BufferReader(footer.stream_head + bytes(data))
         return to_batch(pa.ipc.open_stream(stream).read_all())
@@ -162,11 +146,6 @@ def _checked_footer(file: InputFile, sources: Sources) -> Footer:
 
 
 def _footer(file: InputFile, sources: Sources) -> Footer:
-    """Read a file's footer, schema and dictionaries.
-
-    Raises:
-        ArrowException: It is not an Arrow file.
-    """
     try:
         with sources.open(file) as opened:
             begin = max(file.bytes - TAIL_BYTES, 0)
@@ -196,7 +175,6 @@ def _footer(file: InputFile, sources: Sources) -> Footer:
 
 
 def _blocks(footer: bytes, field: int) -> list[Block]:
-    """The blocks that a field of the footer lists."""
     (table,) = struct.unpack_from("<I", footer)
     fields = table - struct.unpack_from("<i", footer, table)[0]
     (fields_bytes,) = struct.unpack_from("<H", footer, fields)

@@ -19,15 +19,7 @@ class ColumnError(ValueError):
 def blocks_of_points(
     rows: Rows, columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
-    """Rows as points, block by block: the number of each block's first row, and its points.
-
-    Args:
-        rows: As `ChunkFormat.decode` gives them.
-        columns: The names of the columns to use; by default all.
-
-    Raises:
-        ColumnError: A column is missing, or does not hold numbers.
-    """
+    """The blocks of `as_points`: the number of each block's first row, and its points."""
     if isinstance(rows, np.ndarray) and rows.dtype == np.float64:
         step = max(len(rows), 1)
     elif isinstance(rows, np.ndarray) and rows.dtype.names is None:
@@ -67,17 +59,12 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
 
 
 def names_of(rows: Rows) -> Sequence[str]:
-    """The names of columns."""
     names: Sequence[str] = rows.dtype.names if isinstance(rows, np.ndarray) else rows.schema.names
     return names
 
 
 def column_of(rows: Rows, name: str) -> np.ndarray[Any, Any]:
-    """The column of this name.
-
-    Raises:
-        ColumnError: There is none.
-    """
+    """The column of this name; `ColumnError` if there is none."""
     if name not in names_of(rows):
         raise ColumnError(f"there is no column {name}, only {', '.join(names_of(rows))}")
     if isinstance(rows, np.ndarray):

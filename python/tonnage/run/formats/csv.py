@@ -35,8 +35,6 @@ LINE_OF_WHOLE_VALUES = re.compile(VALUE + rb"(?:," + VALUE + rb")*")
 
 
 class Csv(LineChunks, LineSplits, OutputFormat):
-    """Lines of comma-separated values."""
-
     NAME = "csv"
     SUFFIXES = (".csv",)
     OUTPUT_SUFFIX = ".csv"
@@ -47,23 +45,16 @@ class Csv(LineChunks, LineSplits, OutputFormat):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
-        """The header."""
         return sources.cached(file, _header).decode("utf-8-sig", "replace").strip()
 
     def header(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
-        """The names of the columns."""
         return sources.cached(file, _header)
 
     def first_row_offset(self, file: InputFile, sources: Sources) -> int:
-        """After the header."""
         return len(sources.cached(file, _header))
 
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Parse the lines.
-
-        Raises:
-            ValueError: A value is of another type than the beginning of the file tells.
-        """
+        """Parse the lines; `ValueError` if a value is not of the type that the file begins with."""
         try:
             schema = sources.cached(file, _schema)
         except pa.ArrowInvalid as why:
@@ -81,7 +72,6 @@ class Csv(LineChunks, LineSplits, OutputFormat):
     def splits(
         self, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
     ) -> list[tuple[int, int]]:
-        """Splits after the header."""
         begin = max(span[0], self.first_row_offset(file, sources))
         return super().splits(file, (begin, span[1]), split_bytes, sources)
 
@@ -95,12 +85,10 @@ class Csv(LineChunks, LineSplits, OutputFormat):
             raise beginning_error(file, why) from why
 
     def parse(self, text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-        """Lines as a batch."""
         return to_batch(_parse(text, schema))
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
-        """Arrow's writer."""
         return pcsv.CSVWriter(file, schema)
 
 
@@ -130,12 +118,7 @@ def _infer(text: bytes, given: pa.Schema | None) -> pa.Schema:
 
 
 def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
-    """Lines without the header.
-
-    Raises:
-        ArrowInvalid: They do not match the schema, or a value contains a line end: files are cut at
-            line ends, so rows would be wrong.
-    """
+    """Lines without the header; no value may contain a line end, since files are cut there."""
     rows = pcsv.read_csv(
         io.BytesIO(text),
         read_options=pcsv.ReadOptions(
@@ -151,7 +134,6 @@ def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def _lines(text: bytes, expected: int) -> int:
-    """How many lines are not empty."""
     count = text.count(b"\n") + (not text.endswith(b"\n"))
     if count == expected:  # The usual case: no line is empty.
         return count

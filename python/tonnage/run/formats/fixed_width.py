@@ -33,16 +33,13 @@ class FixedWidth(ChunkFormat):
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cut at multiples of a row."""
         return self._cut_from(number, file, 0, chunk_bytes)
 
     def first_rows(self, chunk: Chunk, rows: int) -> Chunk:
-        """The chunk up to this many rows."""
         length = min(chunk.bytes, rows * self.dtype.itemsize)
         return chunk._replace(bytes=length, rows=length // self.dtype.itemsize)
 
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """A view of the bytes."""
         return np.frombuffer(data, self.dtype)
 
     def _cut_from(
@@ -66,19 +63,16 @@ class Npy(FixedWidth):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
-        """The type in the header."""
         return dtype_text(npy_header(file, sources)[0])
 
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cut after the header."""
         dtype, begin = npy_header(file, sources)
         self.check_row_type(file, dtype_text(dtype))
         return self._cut_from(number, file, begin, chunk_bytes)
 
     def header(self, chunks: Sequence[Chunk], file: InputFile, sources: Sources) -> bytes:
-        """A header with the number of these chunks' rows."""
         count = sum(chunk.rows or 0 for chunk in chunks)
         base, shape = self.dtype.base, self.dtype.shape
         fields = {
@@ -100,14 +94,12 @@ class Records(SplitFormat):
         self.row_bytes = row_bytes
 
     def check(self, file: InputFile, sources: Sources) -> int:
-        """Refuse a file that ends within a record."""
         refuse_partial_row(file, 0, self.row_bytes)
         return file.bytes
 
     def batches(
         self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
     ) -> Iterator[pa.RecordBatch]:
-        """The records of a split: a view of its bytes."""
         with sources.open(file) as opened:
             opened.seek(begin)
             data = opened.read(end - begin)
@@ -118,11 +110,7 @@ class Records(SplitFormat):
 
 
 def refuse_partial_row(file: InputFile, begin: int, row_bytes: int) -> None:
-    """Refuse a file whose bytes from ``begin`` on are not whole rows.
-
-    Raises:
-        UsageError: It ends within a row.
-    """
+    """Refuse a file that does not consist of whole rows from ``begin`` on."""
     if rest := (file.bytes - begin) % row_bytes:
         raise core.UsageError(
             f"input {file.name}: its {file.bytes} bytes are not a multiple of the row's "
@@ -132,11 +120,7 @@ def refuse_partial_row(file: InputFile, begin: int, row_bytes: int) -> None:
 
 
 def parse_dtype(text: str) -> np.dtype[Any]:
-    """The type of a row, like ``8f8``, ``i4,i4`` or ``seconds:f8,user:i8``.
-
-    Raises:
-        UsageError: It is not a type, or its rows are objects.
-    """
+    """The type of a row, like ``8f8`` or ``seconds:f8,user:i8``; `UsageError` if it is none."""
     # A name begins a field; the field's type may contain commas.
     named = [each.split(":", 1) for each in FIELD_END.split(text)] if ":" in text else None
     try:
@@ -154,7 +138,7 @@ def parse_dtype(text: str) -> np.dtype[Any]:
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """What `dtype_of` makes the type of again."""
+    """The text that `parse_dtype` reads."""
     if dtype.names is not None:
         usual = dtype.names == tuple(f"f{place}" for place in range(len(dtype.names)))
         parts = [("" if usual else f"{name}:") + dtype_text(dtype[name]) for name in dtype.names]
@@ -164,11 +148,7 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
 
 
 def npy_header(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
-    """The type of a row of a NumPy file, and the offset of the first.
-
-    Raises:
-        UsageError: It is not such a file, or its rows are not contiguous.
-    """
+    """A row's type in a NumPy file, and the first one's offset; rows have to be contiguous."""
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,

@@ -36,19 +36,13 @@ class Chunk(NamedTuple):
 
 
 class Format(ABC):
-    """A file format."""
-
     NAME: ClassVar[str]
     SUFFIXES: ClassVar[tuple[str, ...]] = ()
     """Ends of file names, in lower case, that mean this format."""
 
 
 class ChunkFormat(Format):
-    """A format whose files can be cut into chunks.
-
-    Args:
-        row: A row's type in the format's own notation; ``None`` where files need not agree.
-    """
+    """A format of files cut into chunks; ``row`` is the rows' type, ``None`` if files may vary."""
 
     READS_TO_CUT: ClassVar[bool] = True
     """Whether cutting a file takes reading some of it."""
@@ -60,11 +54,7 @@ class ChunkFormat(Format):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str | None:
-        """The type of a file's rows, if the file states it.
-
-        Raises:
-            UsageError: The file is not of this format.
-        """
+        """The type of a file's rows if it states one; `UsageError` if it has another format."""
         return None
 
     def to_json(self) -> dict[str, Any]:
@@ -75,11 +65,7 @@ class ChunkFormat(Format):
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cut the file with this number into chunks of about ``chunk_bytes``.
-
-        Raises:
-            UsageError: The file is not of this format, or has rows of another type.
-        """
+        """Cut a file into chunks of about this size; refuse another format or type of rows."""
 
     @abstractmethod
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
@@ -97,13 +83,7 @@ class ChunkFormat(Format):
         output: BufferedIOBase,
         on_progress: Callable[[int], None],
     ) -> None:
-        """Write adjacent chunks of a file as a file of their own.
-
-        ``on_progress`` is called with the input bytes of each piece that was written.
-
-        Raises:
-            RunError: The file is shorter than it was.
-        """
+        """Write adjacent chunks as a file; ``on_progress`` gets the input bytes of each piece."""
         output.write(self.header(chunks, file, sources))
         at, end = chunks[0].offset, chunks[-1].offset + chunks[-1].bytes
         with sources.open(file) as opened:
@@ -167,11 +147,7 @@ class SplitFormat(Format):
         return min(begin + max(split_bytes // self.row_bytes, 1) * self.row_bytes, end)
 
     def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> Any:
-        """The columns of a text file, as given or as its beginning tells; else ``None``.
-
-        Raises:
-            RunError: Its beginning cannot be read.
-        """
+        """The columns of a text file, as given or by its beginning; ``None`` of other files."""
         return None
 
     @abstractmethod
@@ -213,21 +189,15 @@ class UnitFormat(SplitFormat):
 
 
 def invalid_file(file: InputFile, name: str, why: object) -> core.UsageError:
-    """The error of a file that is not of its format."""
     return core.UsageError(f"input {file.name} is not a valid {name} file: {why}")
 
 
 def describe_columns(schema: pa.Schema) -> str:
-    """The type of rows with named columns, in words."""
     return ", ".join(f"{field.name}: {field.type}" for field in schema)
 
 
 def to_batch(table: pa.Table, stage: str = "rows") -> pa.RecordBatch:
-    """A table as one record batch.
-
-    Raises:
-        RunError: A column of strings is too long for that.
-    """
+    """A table as one record batch; `RunError` if a column of strings is too long for that."""
     columns = [column.combine_chunks() for column in table.columns]
     if any(isinstance(column, pa.ChunkedArray) for column in columns):
         raise core.RunError(

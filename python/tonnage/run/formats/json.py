@@ -27,7 +27,6 @@ from tonnage.run.formats.lines import (
 from tonnage.run.storage.sources import InputFile, Sources
 
 ROWS_AT_ONCE = 1024
-"""Encoded and written together."""
 
 
 class Json(LineChunks, LineSplits, OutputFormat):
@@ -42,20 +41,14 @@ class Json(LineChunks, LineSplits, OutputFormat):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
-        """The names of the columns, as JSON."""
         return json.dumps(_told_schema(file, sources).names)
 
     def check_row_type(self, file: InputFile, row: str | None) -> None:
-        """Refuse a file with other keys."""
         if sorted(json.loads(row or "[]")) != sorted(self._names):
             super().check_row_type(file, row)
 
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Parse the lines.
-
-        Raises:
-            ValueError: An object has other keys than the beginning of the file.
-        """
+        """Parse the lines; `ValueError` if an object has not the keys that the file begins with."""
         rows = _parse(bytes(data), _told_schema(file, sources))
         if other := {*rows.schema.names} ^ {*self._names}:
             raise ValueError(
@@ -65,7 +58,6 @@ class Json(LineChunks, LineSplits, OutputFormat):
         return to_batch(rows.select(self._names))
 
     def schema(self, file: InputFile, given: pa.Schema | None, sources: Sources) -> pa.Schema:
-        """As given, or as the beginning tells."""
         if given is not None:
             return given
         try:
@@ -74,12 +66,10 @@ class Json(LineChunks, LineSplits, OutputFormat):
             raise beginning_error(file, why) from why
 
     def parse(self, text: bytes, schema: pa.Schema) -> pa.RecordBatch:
-        """Lines as a batch."""
         return to_batch(_parse(text, schema))
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
-        """Writes an object a line."""
         return _Writer(file)
 
     @property

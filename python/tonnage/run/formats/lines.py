@@ -33,7 +33,6 @@ class LineChunks(ChunkFormat):
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """Cut where lines end, after the header."""
         self.check_row_type(file, self.row_type(file, sources))
         begin = self.first_row_offset(file, sources)
         with sources.open(file) as opened:
@@ -46,7 +45,6 @@ class LineChunks(ChunkFormat):
                 begin = end
 
     def first_row_offset(self, file: InputFile, sources: Sources) -> int:
-        """Where the first row begins."""
         return 0
 
 
@@ -59,7 +57,6 @@ class LineSplits(SplitFormat):
     def batches(
         self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
     ) -> Iterator[pa.RecordBatch]:
-        """The lines that begin in a split, as one batch."""
         _, text = lines_in(file, begin, end, sources)
         if text:
             yield self.parse(text, schema)
@@ -69,7 +66,6 @@ class LineSplits(SplitFormat):
         """Lines as a batch."""
 
     def locate(self, error: str, file: InputFile, begin: int, end: int, sources: Sources) -> str:
-        """An error that names a row of a split, with the line of the file."""
         if begin > COUNTED_BYTES:
             return error
         offset, text = lines_in(file, begin, end, sources)
@@ -83,7 +79,6 @@ class Lines(LineSplits):
     SUFFIXES = (".log", ".text", ".txt")
 
     def parse(self, text: bytes, schema: Any) -> pa.RecordBatch:
-        """Lines as strings, without line ends."""
         ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
         if not text.endswith(b"\n"):
             ends = np.append(ends, len(text))
@@ -123,7 +118,6 @@ def lines_in(file: InputFile, begin: int, end: int, sources: Sources) -> tuple[i
 
 
 def lines_before(file: InputFile, offset: int, sources: Sources) -> int:
-    """How many lines end before an offset."""
     with sources.open(file) as opened:
         parts = range(0, offset, BEGINNING_BYTES)
         return sum(opened.read(min(BEGINNING_BYTES, offset - at)).count(b"\n") for at in parts)
@@ -132,11 +126,7 @@ def lines_before(file: InputFile, offset: int, sources: Sources) -> int:
 def beginning_schema(
     file: InputFile, sources: Sources, parse: Callable[[bytes], pa.Schema], first_row: int
 ) -> pa.Schema:
-    """The columns that the beginning of a file tells.
-
-    Raises:
-        ArrowInvalid: It cannot be parsed; the message names the line.
-    """
+    """The columns by the beginning of a file; `ArrowInvalid` names a line that cannot be parsed."""
     _, text = lines_in(file, 0, BEGINNING_BYTES, sources)
     try:
         return parse(text)

@@ -32,8 +32,6 @@ BATCH_ROWS = 1 << 16
 
 
 class Parquet(ChunkFormat, UnitFormat, OutputFormat):
-    """Parquet files."""
-
     NAME = "parquet"
     SUFFIXES = (".parquet",)
     OUTPUT_SUFFIX = ".parquet"
@@ -45,13 +43,11 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
-        """The columns."""
         return describe_columns(_checked_footer(file, sources).schema.to_arrow_schema())
 
     def chunks(
         self, number: int, file: InputFile, chunk_bytes: int, sources: Sources
     ) -> Iterator[Chunk]:
-        """A chunk for each row group."""
         self.check_row_type(file, self.row_type(file, sources))
         metadata = _checked_footer(file, sources)
         for group in range(metadata.num_row_groups):
@@ -59,7 +55,6 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
                 yield Chunk(number, *row_group_span(metadata, group), rows, group)
 
     def decode(self, data: Any, file: InputFile, chunk: Chunk, sources: Sources) -> Rows:
-        """Decode the row group."""
         metadata = _checked_footer(file, sources)
         with open_row_group(metadata, file.bytes, chunk.offset, data) as opened:
             return to_batch(opened.read_row_group(chunk.part, use_threads=False))
@@ -91,19 +86,16 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
                 on_progress(chunk.bytes)
 
     def check(self, file: InputFile, sources: Sources) -> int:
-        """Refuse a file without a valid footer."""
         metadata: Any = _checked_footer(file, sources)
         groups = map(metadata.row_group, range(metadata.num_row_groups))
         return sum(group.total_byte_size for group in groups)
 
     def units(self, file: InputFile, sources: Sources) -> int:
-        """How many row groups there are."""
         return int(footer(file, sources).num_row_groups)
 
     def batches(
         self, file: InputFile, begin: int, end: int, schema: Any, sources: Sources
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group, some at a time."""
         metadata = footer(file, sources)
         if not metadata.row_group(begin).num_rows:
             return  # It may have no pages.
@@ -116,12 +108,10 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
 
     @staticmethod
     def writer(file: Any, schema: pa.Schema) -> Any:
-        """Arrow's writer."""
         return pq.ParquetWriter(file, schema)
 
 
 def footer(file: InputFile, sources: Sources) -> pq.FileMetaData:
-    """The metadata of a file."""
     return sources.cached(file, _read_footer)
 
 

@@ -23,11 +23,7 @@ AUTO = "auto"
 
 
 def chunk_format(name: str, dtype: str | None = None) -> ChunkFormat:
-    """The format of this name for reductions, with the type of its rows.
-
-    Raises:
-        UsageError: There is none, or its rows need a type.
-    """
+    """The format of this name for reductions; `UsageError` if unknown, or in need of a dtype."""
     if name not in CHUNKS:
         raise core.UsageError(f"{name} is not one of {', '.join(CHUNKS)}", setting="input_format")
     return CHUNKS[name](dtype)
@@ -36,11 +32,7 @@ def chunk_format(name: str, dtype: str | None = None) -> ChunkFormat:
 def detect_chunk_format(
     files: Sequence[InputFile], name: str | None, dtype: str | None, sources: Sources
 ) -> ChunkFormat:
-    """The format of files: as given, or as their names end; the first file tells the rows' type.
-
-    Raises:
-        UsageError: They are of several formats, or their rows' type is not known.
-    """
+    """The format of files, given or by their names; `UsageError` if they differ or do not tell."""
     names = {_by_suffix(file.name, CHUNKS) or FixedWidth.NAME for file in files}
     if name is None and len(names) > 1:
         raise core.UsageError(
@@ -53,11 +45,7 @@ def detect_chunk_format(
 
 
 def split_format(name: str, file_name: str) -> SplitFormat:
-    """The format for MapReduce to read a file in: as given, or as its name ends.
-
-    Raises:
-        UsageError: There is none of this name, or the file's name does not tell.
-    """
+    """The format of a MapReduce's input, given or by its name; `UsageError` if neither tells."""
     choices = ", ".join(SPLIT_NAMES)
     if found := re.fullmatch(r"records:([1-9]\d{0,8})", name):
         return Records(int(found[1]))
@@ -77,11 +65,7 @@ def split_format(name: str, file_name: str) -> SplitFormat:
 
 
 def output_suffix(name: str) -> str:
-    """How the names of parts end.
-
-    Raises:
-        UsageError: There is no such format.
-    """
+    """How the names of parts end; `UsageError` if there is no such format."""
     if name not in OUTPUTS:
         raise core.UsageError(f"{name} is not one of {', '.join(OUTPUTS)}", setting="output_format")
     return OUTPUTS[name].OUTPUT_SUFFIX

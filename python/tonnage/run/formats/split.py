@@ -43,11 +43,7 @@ def parts_for(workers: int, total: int) -> int:
 
 
 def group_chunks(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
-    """Group adjacent chunks into parts of about the same size, none of them empty.
-
-    Raises:
-        ValueError: There are fewer chunks than parts.
-    """
+    """Group adjacent chunks into parts of about the same size, each of one chunk at least."""
     if not 0 < parts <= len(chunks):
         raise ValueError(f"{len(chunks)} chunks cannot make {parts} parts")
     total, moved, begin = sum(chunk.bytes for chunk in chunks), 0, 0
@@ -75,19 +71,9 @@ def split(
 ) -> tuple[ChunkFormat, list[Part]]:
     """Write a file as several; gives its format and the parts.
 
-    Args:
-        file: The file, which is not changed.
-        output: A directory that does not exist yet, or is empty.
-        parts: How many.
-        sources: Opens the file.
-        format: Its format; by default by its name.
-        dtype: The type of a row, if rows have a fixed width.
-        on_progress: Called with the bytes of each piece that was written.
-
-    Raises:
-        UsageError: The file is not of its format or cannot be cut into so many parts; or the
-            directory is in use, or its device is full.
-        RunError: The file cannot be read or written, or has changed at the same time.
+    ``output`` is a new or empty directory; ``on_progress`` gets the bytes of each written piece.
+    `UsageError` if the file cannot be cut into so many parts, or the directory is in use or its
+    device full; `RunError` if the file changes, or cannot be read or written.
     """
     of = detect_chunk_format([file], format, dtype, sources)
     chunks = list(of.chunks(0, file, max(file.bytes // (parts * PIECES), 1), sources))

@@ -20,11 +20,7 @@ class OutputSchema:
         self._lock = threading.Lock()
 
     def cast(self, rows: pa.RecordBatch, where: str) -> pa.RecordBatch:
-        """The rows with the output's columns; ``where`` is for errors.
-
-        Raises:
-            RunError: They have other columns, or values that these cannot hold.
-        """
+        """The rows in the output's columns; `RunError` names ``where`` these cannot hold them."""
         with self._lock:
             self._schema = self._schema or rows.schema.remove_metadata()
         if rows.schema.equals(self._schema):
@@ -49,7 +45,6 @@ class PartWriter:
         self._writer: Any = None
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Add rows."""
         if not rows.num_rows:
             return
         if self._writer is None:

@@ -25,11 +25,7 @@ class ObservedSchemas:
         self._lock = threading.Lock()
 
     def note(self, schema: pa.Schema, where: object) -> None:
-        """Add the schema of some rows.
-
-        Raises:
-            RunError: It contradicts an earlier one.
-        """
+        """Add the schema of some rows; `RunError` if it contradicts an earlier one."""
         with self._lock:
             if schema not in self._seen:
                 self._seen[schema] = str(where)
@@ -38,12 +34,10 @@ class ObservedSchemas:
 
     @property
     def first_seen(self) -> list[tuple[pa.Schema, str]]:
-        """The schemas, each with its place."""
         with self._lock:
             return list(self._seen.items())
 
     def unified(self) -> pa.Schema:
-        """All columns; none if there were no rows."""
         with self._lock:
             return self._unify() if self._seen else pa.schema([])
 
@@ -74,19 +68,15 @@ def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def encode(rows: pa.RecordBatch, key: Sequence[str], max_bytes: int) -> Iterator[memoryview]:
-    """The rows as few blocks of at most ``max_bytes``.
-
-    Raises:
-        RunError: A row is longer than a block; the message names its key.
-    """
+    """The rows as few blocks; `RunError` names the key of a row longer than ``max_bytes``."""
     block = _stream(rows)
     if block.size <= max_bytes:
         yield memoryview(block).cast("B")
         return
     if rows.num_rows == 1:
         raise core.RunError(
-            f"the row of key {keys.format_key(rows, key, 0)} takes {block.size} bytes, a block holds "
-            f"{max_bytes}: make it shorter in map, or give more memory",
+            f"the row of key {keys.format_key(rows, key, 0)} takes {block.size} bytes, a block "
+            f"holds {max_bytes}: make it shorter in map, or give more memory",
             "map",
         )
     middle = rows.num_rows // 2
@@ -115,7 +105,6 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def batches(data: bytes) -> Iterator[pa.RecordBatch]:
-    """The rows of adjacent streams."""
     source = pa.BufferReader(data)
     while source.tell() < len(data):
         with pa.ipc.open_stream(source) as stream:

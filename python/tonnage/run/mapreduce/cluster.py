@@ -51,12 +51,9 @@ class MapReduceJob(TwoPassJob):
     """A MapReduce for a cluster; `map_reduce_job` makes it.
 
     Attributes:
-        functions: The functions.
         given: The inputs, whose paths are `inputs`.
         job: Functions and inputs, pickled for the nodes.
         code: A digest of the functions' files; with other code it is another job.
-        format: Of the output.
-        workers: Threads on each node.
     """
 
     JOB = "mapreduce"
@@ -73,7 +70,6 @@ class MapReduceJob(TwoPassJob):
 
     @property
     def kind_settings(self) -> dict[str, Any]:
-        """The functions and the formats."""
         functions = self.functions
         return {
             "code": self.code,
@@ -84,7 +80,6 @@ class MapReduceJob(TwoPassJob):
         }
 
     def worker_config(self, job: str, node: str) -> MapReduceConfig:
-        """A node's configuration."""
         return MapReduceConfig(
             **self.worker_fields(job, node),
             packed=self.job,
@@ -200,7 +195,6 @@ class MapReduceJob(TwoPassJob):
     def pass_two(
         self, requests: Mapping[str, PassTwo], events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
-        """All columns that map gave anywhere."""
         schemas = blocks.ObservedSchemas()
         try:
             for event in events:
@@ -219,28 +213,23 @@ class MapReduceJob(TwoPassJob):
         return False
 
     def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
-        """Nothing."""
         return {}
 
     def is_complete(
         self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
     ) -> bool:
-        """When all files are there, and all that came was read for them.
-
-        Lines of adopted copies do not say so: their partition was complete before.
-        """
+        """When all files are there, and all that came was read; adopted copies were complete."""
         return (len(files), received_bytes) == (last.files, last.taken)
 
     def check_totals(self, schedule: Schedule) -> None:
         """Check that all splits were read: nodes report the bytes of splits, not of reads."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(
-                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read, so the output is "
-                "not published: start again with another job directory"
+                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read, so the output "
+                "is not published: start again with another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
-        """What was read, shuffled (including what was sent again), and written."""
         return {
             "records": schedule.read.records,
             "bytes": schedule.read.bytes,
@@ -266,11 +255,8 @@ def map_reduce_job(
     Args:
         functions: The functions. Their modules are sent along unless they are installed; what those
             import has to be installed on the nodes.
-        inputs: What to read; paths on the nodes.
         format: ``parquet``, ``arrow``, ``csv`` or ``json``.
-        workers: Threads on each node; by default one for each core.
         durability: What protects the output; by default by its place.
-        fields: Of any `TwoPassJob`.
 
     Raises:
         UsageError: No node could run it.

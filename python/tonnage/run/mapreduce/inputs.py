@@ -36,7 +36,7 @@ class Input:
     schema: pa.Schema | None = None
 
     def format_of(self, file_name: str) -> SplitFormat:
-        """The format of one of its files."""
+        """Return the format of one of its files."""
         return split_format(self.format, file_name)
 
 
@@ -71,11 +71,7 @@ class InputSplits:
 
 
 def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> InputSplits:
-    """The splits of all files.
-
-    Raises:
-        UsageError: An input does not exist, has no files, or is not of its format.
-    """
+    """The splits of all files; `UsageError` if an input is missing, empty, or of another format."""
     files = [(each, file) for each in inputs for file in sources.find(str(each.path))]
 
     def split_file(pair: tuple[Input, InputFile]) -> tuple[list[Split], int]:
@@ -92,19 +88,16 @@ def find_splits(inputs: Sequence[Input], split_bytes: int, sources: Sources) -> 
 
 
 def input_of(inputs: Sequence[Input], name: str) -> Input:
-    """The input that contains a file."""
     return inputs[containing_input([str(each.path) for each in inputs], name)]
 
 
 def check_file(given: Input, file: InputFile, sources: Sources) -> int:
-    """Refuse a file that is not of its format; gives its approximate size in memory."""
     return given.format_of(file.name).check(file, sources)
 
 
 def splits_in(
     given: Input, file: InputFile, span: tuple[int, int], split_bytes: int, sources: Sources
 ) -> list[Split]:
-    """The splits that begin in a span of a file's bytes."""
     format = given.format_of(file.name)
     ranges = format.splits(file, span, split_bytes, sources)
     return [Split(given, file, format, begin, end) for begin, end in ranges]
@@ -118,11 +111,7 @@ class SplitReader:
         self._schemas: dict[InputFile, Any] = {}
 
     def batches(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """The batches of a split that are not empty.
-
-        Raises:
-            RunError: It cannot be read; the message names the file and the line.
-        """
+        """The non-empty batches of a split; `RunError` names the file and the line of an error."""
         file, format, span = split.file, split.format, (split.begin, split.end)
         try:
             for batch in format.batches(file, *span, self._schema(split), self._sources):

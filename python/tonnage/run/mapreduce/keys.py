@@ -35,19 +35,15 @@ def normalize(rows: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
 
 
 def check_key_types(rows: pa.RecordBatch, key: Sequence[str]) -> None:
-    """Refuse keys without an order.
-
-    Raises:
-        RunError: Columns of a key's type cannot be sorted.
-    """
+    """Refuse keys without an order; `RunError` if columns of a key's type cannot be sorted."""
     types = pa.types
     for name in key:
         kind = rows.schema.field(name).type
         nested = types.is_nested(kind) or types.is_interval(kind) or types.is_float16(kind)
         if nested or not (types.is_primitive(kind) or _is_bytes(kind) or types.is_null(kind)):
             raise core.RunError(
-                f"the key's column {name} has type {kind}, which cannot be sorted: make it numbers, "
-                "strings, bytes or timestamps in map",
+                f"the key's column {name} has type {kind}, which cannot be sorted: make it "
+                "numbers, strings, bytes or timestamps in map",
                 "map",
             )
 
@@ -69,7 +65,6 @@ def sort_by_key(batch: pa.RecordBatch, key: Sequence[str]) -> pa.RecordBatch:
 
 
 def group_starts(batch: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[Any]:
-    """Where groups begin in sorted rows."""
     if not batch.num_rows:
         return np.empty(0, np.int64)
     changes = np.zeros(batch.num_rows - 1, bool)
@@ -85,7 +80,6 @@ def comparable_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> tuple
 
 
 def format_key(batch: pa.RecordBatch, key: Sequence[str], row: int) -> str:
-    """A row's key for a message."""
     values = [repr(batch.column(name)[row].as_py()) for name in key]
     text = values[0] if len(values) == 1 else f"({', '.join(values)})"
     return text if len(text) <= 80 else f"{text[:80]}..."

@@ -71,7 +71,6 @@ class Functions:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key's columns."""
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
 
@@ -90,14 +89,10 @@ def run_map_reduce(
     """Run a MapReduce: write ``part-00000`` and so on, and a manifest, to ``output``.
 
     Args:
-        functions: The functions.
-        inputs: What to read.
         output: A new or empty directory.
         scratch: Directories, one on each device.
         memory_bytes: For all buffers and gathered rows, not for what functions use themselves.
         workers: Threads; by default one for each core.
-        format: ``parquet``, ``arrow``, ``csv`` or ``json`` (an object a line).
-        object_store: How to reach object storage.
         on_progress: Called with the bytes done and the total, as far as it is known.
 
     Raises:
@@ -157,8 +152,6 @@ def run_map_reduce(
 
 
 class _LocalJob:
-    """The two passes."""
-
     def __init__(
         self,
         functions: Functions,
@@ -175,7 +168,6 @@ class _LocalJob:
         self._rounds = 0
 
     def pass_one(self) -> tuple[ShuffleOutput, RowCounts]:
-        """Read, map, combine and partition into scratch."""
         counts = RowCounts()
         done = 0
 
@@ -198,7 +190,6 @@ class _LocalJob:
         return shuffled, counts
 
     def pass_two(self, shuffled: ShuffleOutput, output: core.OutputFiles, format: str) -> PassTwo:
-        """Pass two, ready to be run."""
         shuffled_bytes, total = shuffled.bytes, self._splits.bytes
 
         def on_progress(done: int) -> None:

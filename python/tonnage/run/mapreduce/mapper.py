@@ -89,7 +89,8 @@ def _refuse_keyless(source: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> 
     missing = [name for name in key if name not in names]
     if missing:
         raise core.RunError(
-            f"{source} has no column {missing[0]}, which is part of the key, only {', '.join(names)}",
+            f"{source} has no column {missing[0]}, which is part of the key, "
+            f"only {', '.join(names)}",
             "map",
         )
     if len(set(names)) < len(names):

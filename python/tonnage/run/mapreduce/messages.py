@@ -11,8 +11,6 @@ from tonnage.run.two_pass.messages import (
 
 
 class MapReducePassOne(PassOne, frozen=True, kw_only=True):
-    """A round of a MapReduce."""
-
     partitions: int
     first_rows: str | None
     """The first row of each partition but the first, as an Arrow stream in base64; None: hashed."""
@@ -29,8 +27,6 @@ class Blocks(Message, frozen=True):
 
 
 class MapReducePassOneResult(PassOneResult, frozen=True, kw_only=True):
-    """What came of a round on a node."""
-
     rows: int
     """Rows that it sent."""
     given: list[Blocks]
@@ -42,8 +38,6 @@ class MapReducePassOneResult(PassOneResult, frozen=True, kw_only=True):
 
 
 class MapReducePassTwo(PassTwo, frozen=True, kw_only=True):
-    """Reduce partitions."""
-
     schema: str
     """All columns, in base64."""
 

@@ -43,9 +43,9 @@ WrappedFunction = Callable[[pa.RecordBatch, str], pa.RecordBatch]
 class Leaf:
     """A partition that needs no further division.
 
-    ``place`` is the path to it: the number of the partition, and those of its divisions below. Parts
-    are in the order of places. An ``unordered`` leaf has a single key and does not fit into memory,
-    but its rows need no order, and there is no reduce that needs them together.
+    ``place`` is the path to it: the number of the partition, and those of its divisions below. The
+    output's parts are in this order. An ``unordered`` leaf has a single key and does not fit into
+    memory, but its rows need no order, and there is no reduce that needs them together.
     """
 
     shuffled: ShuffleOutput
@@ -63,16 +63,11 @@ class PassTwo:
     """Pass two of a job.
 
     Args:
-        key: The key's columns.
-        schema: All columns that map returned.
         ordered: Whether partitions are ranges of keys.
-        budget: How the memory is divided.
         combine: Makes fewer rows of those with the same key.
         reduce: Sorted groups -> rows of the output; ``None`` leaves rows as they are.
         new_scratch: Names new files in scratch, one on each device.
         part_path: The path of an unfinished part, by its leaf's place.
-        format: Of the parts.
-        on_progress: Called with the bytes done.
     """
 
     key: tuple[str, ...]
@@ -96,7 +91,6 @@ class PassTwo:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def report_progress(self) -> None:
-        """Note progress that no bytes show."""
         with self._lock:
             self.steps += 1
         self.on_progress(self._done_bytes)
@@ -104,9 +98,8 @@ class PassTwo:
     def write_all(self, shuffled: ShuffleOutput, rows: int) -> list[PartWriter]:
         """Write all parts, in the order of their partitions.
 
-        Raises:
-            RunError: A function or a device failed, ``rows`` are not those that pass one wrote, or
-                a group does not fit into memory.
+        `RunError` if a function or a device failed, ``rows`` are not those that pass one wrote, or
+        a group does not fit into memory.
         """
         leaves, written = self._leaves(shuffled, (), range(len(shuffled.spans)), rows)
         self._reduce_all(leaves)
@@ -126,8 +119,6 @@ class PassTwo:
         """Write the parts of each of these partitions.
 
         Args:
-            shuffled: What pass one has written.
-            wanted: The partitions' numbers.
             on_done: Called by any thread when a partition is done, with its number, its parts in
                 order, and a function that raises an exception if another thread has failed.
 
@@ -227,7 +218,6 @@ class PassTwo:
         leaves: list[Leaf],
         on_done: Callable[[Leaf, Callable[[], None]], None] = lambda *_: None,
     ) -> None:
-        """Reduce leaves, and report each that is done."""
         rounds = {id(leaf.shuffled): leaf.shuffled for leaf in leaves}
         for shuffled in rounds.values():
             own = [leaf for leaf in leaves if leaf.shuffled is shuffled]
@@ -281,7 +271,6 @@ class PassTwo:
             at = end
 
     def _copy(self, leaf: Leaf) -> None:
-        """Write an unordered leaf in one thread."""
         part = self._part(leaf)
         with self._read_partitions(leaf.shuffled, [leaf.partition], workers=1) as (
             threads,
@@ -351,7 +340,8 @@ class _PartitionReader:
         if read != self._shuffled.blocks[number]:
             raise core.RunError(
                 f"pass two read {read.bytes} bytes of a partition, pass one wrote "
-                f"{self._shuffled.blocks[number].bytes}, or their checksums differ: {blocks.CORRUPT}",
+                f"{self._shuffled.blocks[number].bytes}, or their checksums differ: "
+                f"{blocks.CORRUPT}",
                 "taken",
             )
 
@@ -364,7 +354,6 @@ class _PartitionReader:
 
 
 def sample_keys(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.RecordBatch:
-    """The keys of some rows, evenly spread."""
     every = max(rows.num_rows // SAMPLED_ROWS, 1)
     return rows.select(list(key)).take(np.arange(every // 2, rows.num_rows, every))
 

@@ -38,7 +38,6 @@ class BlockStats(NamedTuple):
     checksum: int = 0
 
     def plus(self, other: BlockStats) -> BlockStats:
-        """The sum."""
         return BlockStats(*(one + two for one, two in zip(self, other, strict=True)))
 
 
@@ -54,8 +53,6 @@ class MemoryBudget:
     core reads into at most the other half.
 
     Attributes:
-        memory_bytes: All.
-        workers: Threads.
         devices: Of scratch.
         links: Connections and devices that hold a block at the same time.
     """
@@ -140,7 +137,6 @@ class ShuffleOutput:
         spilled: Where they are, as the core takes it: ``scratch`` and ``index`` of each pass one.
         blocks: The blocks of each partition.
         spans: The memory that reading each partition whole takes.
-        phases: The core's reports.
         single_key: The key, for messages, if all rows have the same.
     """
 
@@ -152,12 +148,10 @@ class ShuffleOutput:
 
     @property
     def bytes(self) -> int:
-        """Of all partitions."""
         return sum(each.bytes for each in self.blocks)
 
     @property
     def checksum(self) -> int:
-        """Of all partitions."""
         return sum(each.checksum for each in self.blocks)
 
 
@@ -173,13 +167,11 @@ class RowCounts:
         self._several = False
 
     def add(self, read: int = 0, shuffled: int = 0) -> None:
-        """Count rows."""
         with self._lock:
             self.read += read
             self.shuffled += shuffled
 
     def note_keys(self, rows: pa.RecordBatch, key: Sequence[str]) -> None:
-        """Note whether keys differ."""
         if self._several or not rows.num_rows:
             return
         alike = len(keys.group_starts(rows, key)) == 1
@@ -216,7 +208,6 @@ class ShuffleBuffer:
         self._bytes = 0
 
     def add(self, rows: pa.RecordBatch, where: object) -> None:
-        """Add rows; flush the buffer when it is full."""
         if rows.num_rows:
             self._rows.append(rows)
             self._bytes += rows.nbytes
@@ -224,7 +215,6 @@ class ShuffleBuffer:
             self.flush(where)
 
     def flush(self, where: object) -> None:
-        """Send the buffered rows as blocks."""
         if not self._rows:
             return
         rows = blocks.concat(self._rows)
@@ -262,7 +252,7 @@ def send_to_owners(
         partitioner: Assigns rows to partitions.
         budget: How the memory is divided.
         combine: Makes fewer rows of those with the same key.
-        config: ``owners``, ``scratch``, ``index``, and on a cluster ``mesh``, as the core takes them.
+        config: ``owners``, ``scratch``, ``index``, and on a cluster ``mesh``, for the core.
         counts: Of rows.
         on_progress: Called with the bytes written.
     """

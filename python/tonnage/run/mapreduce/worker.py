@@ -68,14 +68,7 @@ USER_STAGES = ("map", "combine", "reduce")
 
 @dataclass(frozen=True, kw_only=True)
 class MapReduceConfig(WorkerConfig):
-    """The configuration of one node.
-
-    Attributes:
-        packed: `Functions` and `Input`s, pickled.
-        places: Where the inputs are on this node.
-        format: Of the output.
-        workers: Threads.
-    """
+    """The configuration of one node; ``packed`` has functions and `Input`s, pickled."""
 
     packed: bytes
     places: tuple[str, ...]
@@ -83,13 +76,10 @@ class MapReduceConfig(WorkerConfig):
     workers: int | None
 
     def steps(self) -> MapReduceWorker:
-        """The node's worker."""
         return MapReduceWorker(self)
 
 
 class MapReduceWorker(TwoPassWorker):
-    """A node's part in a MapReduce."""
-
     PASS_ONE, PASS_TWO = messages.PASS_ONE, messages.PASS_TWO
     _config: MapReduceConfig
 
@@ -173,7 +163,6 @@ class MapReduceWorker(TwoPassWorker):
         )
 
     def pass_two(self, request: messages.MapReducePassTwo, on_progress: OnProgress) -> WorkReport:
-        """Reduce partitions, and list their files."""
         numbers = [each.number for each in request.partitions]
         self._forget(only={*numbers})
         self._note_listed()
@@ -268,7 +257,6 @@ class MapReduceWorker(TwoPassWorker):
         return lines or [nothing], requests
 
     def _names(self, number: int, parts: Sequence[PartWriter]) -> Iterator[tuple[str, PartWriter]]:
-        """The names of a partition's parts."""
         for place, part in enumerate(parts):
             more = f"-{place:05}" if len(parts) > 1 else ""
             yield f"part-{number:05}{more}{output_suffix(self._config.format)}", part
@@ -406,7 +394,6 @@ def _classified_errors() -> Iterator[None]:
 
 
 def to_ipc(rows: pa.RecordBatch) -> bytes:
-    """Rows as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_batch(rows)
@@ -415,15 +402,12 @@ def to_ipc(rows: pa.RecordBatch) -> bytes:
 
 
 def rows_from_base64(text: str) -> pa.RecordBatch:
-    """The rows of a stream in Base64."""
     return next(blocks.batches(base64.b64decode(text)))
 
 
 def schema_from_base64(text: str) -> pa.Schema:
-    """A serialized schema in Base64."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def to_base64(data: bytes) -> str:
-    """Bytes as text, for JSON."""
     return base64.b64encode(data).decode()

@@ -34,12 +34,11 @@ class AggregateReduction(Reduction[SimpleNamespace]):
         return one
 
     def finish(self, whole: SimpleNamespace, known: Any) -> Any:
-        """The values by name."""
+        """Return the values by name."""
         return {name: getattr(whole, name).value for name in self._aggregates}
 
     @property
     def _aggregates(self) -> dict[str, Aggregate]:
-        """Those of the class, its bases, and the instance."""
         held = {
             name: each for of in reversed(type(self).__mro__) for name, each in vars(of).items()
         }

@@ -28,9 +28,7 @@ class ChunkPool:
     Files are on levels by their number of chunks in flight, and take turns on each level.
 
     Args:
-        chunks: All of them, by number.
         assignment: ``selective`` or ``sequential``.
-        workers: How many reduce chunks.
         first_rows: Cuts a chunk after some rows (`ChunkFormat.first_rows`).
     """
 
@@ -68,21 +66,17 @@ class ChunkPool:
 
     @property
     def has_more(self) -> bool:
-        """Whether any chunk waits."""
         return any(self._levels)
 
     @property
     def left_bytes(self) -> int:
-        """The bytes of chunks that wait."""
         return self._left_bytes
 
     @property
     def left(self) -> list[Chunk]:
-        """The chunks that wait."""
         return [self.chunks[number] for left in self._left.values() for number in left]
 
     def note_done(self, number: int) -> None:
-        """Note that a chunk is not in flight any more."""
         if self._climbs:
             self._move(self.chunks[number].file, -1)
 

@@ -58,7 +58,6 @@ class Index:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all chunks."""
         return sum(chunk.bytes for chunk in self.chunks)
 
     @property
@@ -84,9 +83,7 @@ def build_index(
     """Cut files into chunks of about ``chunk_bytes``, except those in the index ``before``.
 
     ``on_progress`` is called with the number of files that were cut, and of their chunks.
-
-    Raises:
-        UsageError: A file is not of the format.
+    `UsageError` if a file is not of the format.
     """
     reused: dict[InputFile, list[Chunk]] = {}
     if before is not None and before.format == format:
@@ -158,11 +155,7 @@ def to_bytes(index: Index) -> bytes:
 
 
 def from_bytes(content: bytes, where: str) -> Index:
-    """The index that `to_bytes` wrote.
-
-    Raises:
-        UsageError: It is not an index, or it is damaged.
-    """
+    """The index that `to_bytes` wrote; `UsageError` if it is not an index, or it is damaged."""
     try:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         table.validate(full=True)

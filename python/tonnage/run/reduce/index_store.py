@@ -33,11 +33,7 @@ def index_path(given: str, files: list[InputFile]) -> str:
 
 
 def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -> Index | None:
-    """The index at a path or url; ``None`` if there is none.
-
-    Raises:
-        UsageError: It is not an index.
-    """
+    """The index at a path or url; ``None`` if there is none; `UsageError` if it is not an index."""
     if not is_url(place):
         path = Path(place)
         if not path.is_file():
@@ -54,11 +50,7 @@ def read_index(place: str, sources: Sources, object_store: ObjectStoreOptions) -
 
 
 def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> None:
-    """Write an index atomically.
-
-    Raises:
-        RunError: It cannot be written there.
-    """
+    """Write an index atomically; `RunError` if it cannot be written there."""
     if not is_url(place):
         files = [replace(each, name=os.path.basename(each.name)) for each in index.files]
         try:
@@ -80,11 +72,7 @@ def choose_format(
     dtype: str | None,
     sources: Sources,
 ) -> ChunkFormat:
-    """The format of files: as given, else as their index tells, else as they tell.
-
-    Raises:
-        UsageError: They are of several formats, or their rows' type is not known.
-    """
+    """The format of files: given, else as their index tells, else as they do; or `UsageError`."""
     if before is None or format is not None or dtype is not None:
         return detect_chunk_format(files, format, dtype, sources)
     if files and files[0] in before.files:
@@ -104,11 +92,8 @@ def find_chunks(
     """The chunks of inputs: from the index next to them, as far as it is up to date.
 
     Args:
-        places: Files, directories, objects, folders.
-        object_store: How to reach object storage.
         chunk_bytes: Approximate size of chunks; if given, the index's chunks are not used.
         format: Of the files; by default as the index or their names tell.
-        dtype: Of rows of a fixed width.
         default_chunk_bytes: The size of chunks that are in no index, by the bytes of all files.
         on_progress: Called with the numbers of files and chunks that were not in an index.
 

@@ -51,11 +51,7 @@ class LocalReduction:
         self._on_round = on_round
 
     def run(self) -> LocalResult:
-        """Run rounds until the reduction's ``until`` says that it is done.
-
-        Raises:
-            RunError: Input could not be retrieved, or changed while it was read.
-        """
+        """Run rounds until the reduction is done; `RunError` if its input is lost or changes."""
         reduction, known, rounds = self.reducer.reduction, None, 0
         began = time.monotonic()
         while True:
@@ -103,9 +99,8 @@ class _PoolSupply:
 def reduce_locally(spec: ReduceSpec, on_round: OnRound) -> tuple[Any, ReductionRecord]:
     """Find the chunks, reduce them, and record the run; gives the result and the record.
 
-    Raises:
-        UsageError: Arguments or inputs cannot be used.
-        RunError: Input could not be retrieved, or changed while it was read.
+    `UsageError` if arguments or inputs cannot be used; `RunError` if input could not be retrieved,
+    or changed while it was read.
     """
     began_at = utc_now()
     workers = spec.workers or core.workers()

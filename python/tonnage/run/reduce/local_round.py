@@ -42,9 +42,7 @@ class ReduceSettings:
 
     Attributes:
         chunk_bytes: The largest chunk.
-        range_bytes: The size of a request.
         memory_bytes: For chunks, and for what the reduction reserves for its objects.
-        workers: Threads that reduce.
         assignment: ``selective`` or ``sequential``.
         object_store: How to reach object storage. Its number of requests is the number of
             retrieval threads; without one it is tuned while the round runs.
@@ -61,7 +59,6 @@ class ReduceSettings:
 
     @property
     def max_ahead(self) -> int:
-        """Chunks that fit into memory."""
         return max(self.memory_bytes // self.buffer_bytes, 2)
 
     @property
@@ -97,7 +94,6 @@ class ComputeFlag:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Set the flag in this context."""
         with self._lock:
             self._count += 1
         try:
@@ -127,15 +123,7 @@ class WorkerStats:
 
 
 class LocalReducer:
-    """The state of a reduction on this machine that all rounds share.
-
-    Args:
-        reduction: What to do.
-        files: The files that chunks number.
-        format: Their format.
-        settings: The settings.
-        compute_flag: Set while a thread computes.
-    """
+    """What all rounds of a reduction on this machine share; chunks number the ``files``."""
 
     def __init__(
         self,
@@ -178,11 +166,7 @@ class LocalReducer:
             self._read.add(file)
 
     def refuse_changed(self) -> None:
-        """Check that files on disk are as they were when they were found.
-
-        Raises:
-            RunError: One has changed.
-        """
+        """Check that files on disk are as they were found; `RunError` if one has changed."""
         for file in self._read:
             if not is_unchanged(file):
                 raise core.RunError(
@@ -220,9 +204,6 @@ class LocalRound:
     """One round.
 
     Args:
-        reducer: The reduction.
-        known: What the previous round finished with.
-        supply: The chunks.
         on_reduced: Called by a worker's thread with the worker's number, the number of the chunk
             that it has reduced, and its object.
     """
@@ -276,10 +257,8 @@ class LocalRound:
     def run(self, on_tick: Callable[[], None] = lambda: None) -> Any:
         """Reduce chunks until there are no more; gives the merged object of all workers.
 
-        ``on_tick`` is called twenty times a second; its exceptions end the round.
-
-        Raises:
-            RunError: Input could not be retrieved, or has changed.
+        ``on_tick`` is called twenty times a second; its exceptions end the round. `RunError` if
+        input could not be retrieved, or has changed.
         """
         reducer = self._reducer
         config = {
@@ -372,8 +351,8 @@ class LocalRound:
             if len(self._viewed) < self._reducer.settings.max_ahead:
                 return
         raise core.RunError(
-            f"local has kept rows of {len(self._viewed)} chunks, which fill the memory: copy what it "
-            "keeps of rows",
+            f"local has kept rows of {len(self._viewed)} chunks, which fill the memory: copy what "
+            "it keeps of rows",
             "local",
         )
 
@@ -402,8 +381,8 @@ def _refuse_large_chunks(settings: ReduceSettings, allowed: int, format: ChunkFo
     if allowed < (least := 2 * settings.buffer_bytes):
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
         raise core.UsageError(
-            f"{settings.memory_bytes} bytes do not hold two chunks of {settings.chunk_bytes} bytes: "
-            f"give {most}MiB, or {format.SMALLER_CHUNKS}",
+            f"{settings.memory_bytes} bytes do not hold two chunks of {settings.chunk_bytes} "
+            f"bytes: give {most}MiB, or {format.SMALLER_CHUNKS}",
             setting="memory",
         )
 

@@ -13,11 +13,7 @@ from tonnage.run.user_errors import user_code
 
 
 def summary(reduction: Reduction[Any], result: Any) -> Any:
-    """A result for the record.
-
-    Raises:
-        RunError: The reduction's ``summary`` failed.
-    """
+    """A result for the record; `RunError` if the reduction's ``summary`` failed."""
     with user_code("summary", "the result"):
         return as_json(reduction.summary(result))
 

@@ -27,11 +27,8 @@ def sample_rows(
 ) -> Rows:
     """About ``count`` rows, from the beginnings of evenly spread chunks.
 
-    ``on_progress`` is called with the number of chunks that were sampled.
-
-    Raises:
-        UsageError: There are no rows.
-        RunError: Rows cannot be decoded.
+    ``on_progress`` is called with the number of chunks that were sampled. `UsageError` if there are
+    no rows. `RunError` if rows cannot be decoded.
     """
     sources, chunks = Sources(object_store, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
@@ -59,7 +56,7 @@ def sample_rows(
 
 @dataclass(frozen=True)
 class FromSample:
-    """A reduction that ``make`` creates from ``rows`` sampled rows, like k-means of first centres."""
+    """A reduction that ``make`` creates from ``rows`` sampled rows, like k-means' first centres."""
 
     rows: int
     make: Callable[[Rows], Reduction[Any]]

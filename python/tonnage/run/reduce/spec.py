@@ -26,7 +26,6 @@ class ReduceSpec:
         assignment: ``selective`` or ``sequential``.
         object_store: How to reach object storage.
         measured: How many concurrent requests sufficed when the store was measured.
-        command: How to repeat the job.
     """
 
     reduction: Reduction[Any] | FromSample

@@ -13,7 +13,7 @@ numbers are slower by.
 A store that answers 503 gets half as many requests, repeatedly. It may answer so for a moment only,
 while it redistributes its data. So after a quiet time the number is doubled, up to the one found,
 and unfinished tuning continues. If that is refused as well, the quiet time doubles, so that a store
-with a real limit is seldom tested (as TCP does: Jacobson, "Congestion Avoidance and Control", 1988).
+with a real limit is seldom tested (as in TCP: Jacobson, "Congestion Avoidance and Control", 1988).
 
 Chunks are as long as a request, since whole chunks cost fewer requests than parts, and a chunk is
 still in the processor's cache when it is reduced. They are shorter if there is little memory or
@@ -23,7 +23,6 @@ data: each worker gets several, and none waits long for the last one.
 from dataclasses import dataclass, field
 
 INITIAL_REQUESTS = 8
-"""Concurrent requests at first."""
 FAR_SECONDS = 0.02
 FAR = 4
 """A store whose first bytes take longer gets `FAR` times as many requests,"""
@@ -84,9 +83,6 @@ class Tuner:
     """Tunes the number of concurrent requests.
 
     Args:
-        workers: Threads that reduce.
-        chunk_bytes: The size of a chunk.
-        max_requests: The maximum.
         measured: The number that sufficed when the store was measured.
         noun: The word for requests: files have reads.
     """

@@ -39,8 +39,6 @@ from tonnage.run.two_pass.worker import OnProgress, TwoPassWorker
 
 
 class SortPassOne(PassOne, frozen=True, kw_only=True):
-    """A round of a sort."""
-
     bounds: list[Bound]
     room_bytes: int
     """About how much comes to the node."""
@@ -49,8 +47,6 @@ class SortPassOne(PassOne, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class SortJob(TwoPassJob):
-    """A sort on a cluster."""
-
     JOB = "sort"
     LISTED = "sorted.json"
     COPIED_AS_WRITTEN = True
@@ -61,7 +57,6 @@ class SortJob(TwoPassJob):
 
     @property
     def kind_settings(self) -> dict[str, Any]:
-        """The layout's."""
         layout = self.layout
         return {
             "record_bytes": layout.record_bytes,
@@ -69,11 +64,9 @@ class SortJob(TwoPassJob):
         }
 
     def worker_config(self, job: str, node: str) -> SortWorkerConfig:
-        """The sort on a node."""
         return SortWorkerConfig(**self.worker_fields(job, node), layout=self.layout.to_json())
 
     def splits(self, holders: Mapping[FileId, tuple[str, ...]]) -> list[Split]:
-        """Cuts files at records."""
         return cut_splits(holders, self.layout.record_bytes)
 
     @property
@@ -124,7 +117,6 @@ class SortJob(TwoPassJob):
         schedule: Schedule,
         workers: Mapping[str, int],
     ) -> Mapping[str, PassOne]:
-        """Boundaries, and the sizes of blocks and scratch."""
         blocks = sizing.block_bytes(
             each,
             schedule,
@@ -153,11 +145,9 @@ class SortJob(TwoPassJob):
     def pass_two(
         self, requests: Mapping[str, PassTwo], events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
-        """Nothing is added."""
         return requests
 
     def has_single_key(self, plan: Plan, place: int) -> bool:
-        """Whether all keys of a partition are equal."""
         single: bool = plan["single"][place]
         return single
 
@@ -169,11 +159,9 @@ class SortJob(TwoPassJob):
     def is_complete(
         self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
     ) -> bool:
-        """When as many bytes were written as were received."""
         return sum(file.total.bytes for file in files) == received_bytes
 
     def check_totals(self, schedule: Schedule) -> None:
-        """What was written has to be what was read."""
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
             raise FatalJobError(
@@ -183,7 +171,6 @@ class SortJob(TwoPassJob):
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
-        """How much was sorted."""
         total = schedule.written
         return {
             "records": total.records,
@@ -198,23 +185,17 @@ def _in_words(total: Total) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SortWorkerConfig(WorkerConfig):
-    """A sort on a node."""
-
     layout: Mapping[str, int]
 
     def steps(self) -> SortWorker:
-        """The node's worker."""
         return SortWorker(self)
 
 
 class SortWorker(TwoPassWorker):
-    """A node's part in a sort."""
-
     PASS_ONE, PASS_TWO = SortJob.PASS_ONE, SortJob.PASS_TWO
     _config: SortWorkerConfig
 
     def sample(self, request: Sample, on_progress: OnProgress) -> SampleResult:
-        """The keys of chunks of its share of the input."""
         keys = self._rooms[0] / "keys"
         self._refuse_changed(request.files)
         splits = [self._split_config(each) for each in request.splits]
@@ -238,7 +219,6 @@ class SortWorker(TwoPassWorker):
         return PassOneResult.of(done, read=read, partitions=done["partitions"])
 
     def pass_two(self, request: PassTwo, on_progress: OnProgress) -> WorkReport:
-        """Sorts partitions."""
         self._forget(only={each.number for each in request.partitions} | {*request.keeps})
         self._note_listed()
         rounds = [

@@ -32,8 +32,6 @@ R = TypeVar("R")
 
 
 class Directories(Message, frozen=True):
-    """Directories of a node."""
-
     paths: list[str]
 
 
@@ -53,8 +51,6 @@ class RecordFile(Message, frozen=True):
 
 
 class Generate(Message, frozen=True):
-    """Write records."""
-
     files: list[RecordFile]
 
 
@@ -68,15 +64,11 @@ class DataWorker:
     """What makes the worker; it needs to know nothing."""
 
     def steps(self) -> DataSteps:
-        """The node's worker."""
         return DataSteps()
 
 
 class DataSteps(WorkerSteps):
-    """A node's worker."""
-
     def handlers(self) -> Sequence[Handler[Any, Any]]:
-        """Its steps."""
         return (
             Handler(SPACE, self.space),
             Handler(GENERATE, self.generate),
@@ -84,16 +76,10 @@ class DataSteps(WorkerSteps):
         )
 
     def space(self, request: Directories, on_progress: core.OnProgress) -> FreeSpace:
-        """Finds how much is free."""
         return FreeSpace([_free(Path(each)) for each in request.paths])
 
     def generate(self, request: Generate, on_progress: core.OnProgress) -> None:
-        """Writes records, and waits until the disks have them: they are not what is measured next.
-
-        Raises:
-            UsageError: There is no room for a file, or it cannot be made.
-            RunError: It failed while it ran.
-        """
+        """Write records, and wait for the disks: writing is not what is measured next."""
         done_bytes = 0
         for file in request.files:
             path = Path(file.path)
@@ -118,12 +104,7 @@ class DataGenerator:
         self._pool = pool
 
     def space(self, directories: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Free bytes by node and directory; paths may have `NODE_PLACEHOLDER` in them.
-
-        Raises:
-            UsageError: A node has no Tonnage, or another one, or cannot use a directory.
-            RunError: A node is lost.
-        """
+        """Free bytes by node and directory; paths may have `NODE_PLACEHOLDER` in them."""
         self._refuse_lost()
         free: dict[str, dict[str, int]] = {}
         for node, space in sorted(self._run(SPACE, self._on_all(directories)).items()):
@@ -142,9 +123,7 @@ class DataGenerator:
         """Writes records, each once among all nodes.
 
         Args:
-            shares: How many records each node gets.
             directories: Where to, with `NODE_PLACEHOLDER` in them; they share a node's records.
-            on_bytes: Called with how many bytes all nodes together have written.
 
         Raises:
             UsageError: A node has no Tonnage, or another one.
@@ -159,11 +138,7 @@ class DataGenerator:
         self._run(GENERATE, requests, on_bytes)
 
     def remove(self, directories: Sequence[str]) -> dict[str, str]:
-        """Removes directories where that can be; gives why it cannot elsewhere, by node.
-
-        Args:
-            directories: With `NODE_PLACEHOLDER` in them.
-        """
+        """Removes directories where that can be; gives why it cannot elsewhere, by node."""
         lost = {node: why for node, why in self._lost_nodes.items()}
         results = self._pool.run_step(REMOVE, self._on_all(directories))
         failed = {node: each.reason for node, each in results.items() if each.failure}
@@ -189,11 +164,7 @@ class DataGenerator:
         requests: Mapping[str, Q],
         on_bytes: Callable[[int], None] = lambda _: None,
     ) -> dict[str, R]:
-        """Has nodes do a step; as soon as one fails the others stop.
-
-        Raises:
-            RunError: One failed.
-        """
+        """Has nodes do a step; as soon as one fails the others stop; `RunError` if one failed."""
         done: dict[str, int] = {}
         failed: dict[str, StepResult[Any]] = {}
 
@@ -229,7 +200,6 @@ def _free(directory: Path) -> int | str:
 
 
 def _files(directories: Sequence[str], start: int, records: int) -> Iterator[RecordFile]:
-    """The files of a node's records, one directory after another."""
     ends = [records * (place + 1) // len(directories) for place in range(len(directories))]
     done = number = 0
     for directory, end in zip(directories, ends, strict=True):

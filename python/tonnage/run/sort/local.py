@@ -20,7 +20,6 @@ class Layout:
     key_bytes: int = 10
 
     def to_json(self) -> dict[str, int]:
-        """As the core takes it."""
         return {
             "record_bytes": self.record_bytes,
             "key_offset": self.key_offset,
@@ -60,12 +59,8 @@ def sort(
             folders of them.
         output: Empty directories, one for each device; or the url of a folder, as a string.
         scratch: Directories, one for each device.
-        layout: Size of a record and place of its key.
         memory_bytes: For all buffers and indexes.
-        environment: Where it is done.
         began_at: When the command was given, ISO 8601.
-        command: How it can be repeated.
-        object_store: How object storage is reached.
         faults: What is to go wrong, for tests (``crates/io/disk/src/faults.rs``).
         on_progress: Called with bytes of the input: half of what both passes, and
             the sample, have moved of it.

@@ -36,7 +36,7 @@ class ObjectStoreOptions:
     requests: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The options as the core takes them."""
+        """Return the options as the core takes them."""
         return {"store": self._store, "requests": self.concurrency}
 
     def store(self, bucket: str) -> dict[str, Any]:
@@ -45,7 +45,6 @@ class ObjectStoreOptions:
 
     @property
     def concurrency(self) -> int:
-        """Concurrent requests."""
         return self.requests or REQUESTS
 
     @property
@@ -69,7 +68,6 @@ class ObjectInfo:
 
     @property
     def url(self) -> str:
-        """Its url."""
         return f"{SCHEME}{self.bucket}/{self.key}"
 
 
@@ -82,11 +80,9 @@ class ObjectFolder:
         self._place = {"store": options.store(bucket), "folder": key.strip("/")}
 
     def as_output(self) -> dict[str, Any]:
-        """The folder as the core's jobs take their output."""
         return {"store": self._place["store"], "prefix": self._place["folder"]}
 
     def url(self, name: str) -> str:
-        """The url of an object in it."""
         return f"{self._url}/{name}"
 
     def objects(self) -> tuple[dict[str, int], dict[str, Any]]:
@@ -95,7 +91,6 @@ class ObjectFolder:
         return {each["name"]: each["bytes"] for each in listed["objects"]}, listed["requests"]
 
     def put(self, name: str, text: str) -> None:
-        """Write a small object."""
         core.run("folder_put", {"place": self._place, "name": name, "text": text})
 
     def clear(self, names: Collection[str], uploads: bool = False) -> dict[str, Any]:
@@ -123,11 +118,7 @@ class ObjectFolder:
 
 
 def find_objects(urls: Sequence[str], options: ObjectStoreOptions) -> list[ObjectInfo]:
-    """The objects of these names or in these folders, in the order of their names.
-
-    Raises:
-        UsageError: A url has no objects, or only a part of an output, or access is denied.
-    """
+    """The objects of urls, by name; `UsageError` if there are none, or only a part of an output."""
     return find_and_count(urls, options)[0]
 
 
@@ -150,17 +141,12 @@ def is_url_as_path(place: object) -> bool:
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """The bucket of a url, and the key or folder in it."""
     bucket, _, key = url.removeprefix(SCHEME).partition("/")
     return bucket, key
 
 
 def parse_url(text: str) -> tuple[str, str]:
-    """The bucket and the folder of ``s3://BUCKET/PREFIX``.
-
-    Raises:
-        UsageError: It is not such a url.
-    """
+    """The bucket and the folder of ``s3://BUCKET/PREFIX``; `UsageError` if it is not such a url."""
     found = re.fullmatch(rf"{SCHEME}([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])(?:/(.*))?", text)
     prefix = (found[2] or "").strip("/") if found else ""
     if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):

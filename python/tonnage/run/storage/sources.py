@@ -36,14 +36,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file or an object, as it was found.
-
-    Attributes:
-        name: Its path or url.
-        bytes: Its length.
-        version: What identifies its content: an object's ETag, if the store tells one; a file's
-            time of last change.
-    """
+    """A file or object as found; ``version`` is its ETag, or a file's time of last change."""
 
     name: str
     bytes: int
@@ -51,12 +44,7 @@ class InputFile:
 
 
 class Sources:
-    """Opens files and objects, in any thread.
-
-    Args:
-        options: How to reach object storage.
-        readers: Threads that read at the same time; they share the concurrent requests.
-    """
+    """Opens files and objects in any thread; ``readers`` threads share the concurrent requests."""
 
     def __init__(self, options: ObjectStoreOptions, readers: int) -> None:
         self._options, self.concurrency = options, options.concurrency
@@ -65,11 +53,7 @@ class Sources:
         self._cache: dict[tuple[Any, InputFile], Any] = {}
 
     def find(self, place: str) -> Iterator[InputFile]:
-        """The file or object of this name, or those in the directory or folder.
-
-        Raises:
-            UsageError: There is none.
-        """
+        """The files or objects at a place, or below it; `UsageError` if there is none."""
         if is_url(place):
             for each in find_objects([place], self._options):
                 yield InputFile(each.url, each.bytes, each.etag)
@@ -83,13 +67,11 @@ class Sources:
             yield InputFile(str(path), status.st_size, str(status.st_mtime_ns))
 
     def open(self, file: InputFile) -> BinaryIO:
-        """The file, for reading and seeking."""
         if not is_url(file.name):
             return Path(file.name).open("rb")
         return cast("BinaryIO", _Object(self._ranges, file))
 
     def arrow(self, file: InputFile) -> pa.NativeFile:
-        """The file as Arrow's readers take it."""
         if not is_url(file.name):
             return pa.OSFile(file.name, "rb")
         return pa.PythonFile(_Object(self._ranges, file), "r")
@@ -131,7 +113,6 @@ class Sources:
 
     @property
     def requests(self) -> dict[str, Any]:
-        """The requests to stores, counted."""
         counted: dict[str, Any] = json.loads(self._ranges.requests())
         return counted
 

@@ -15,16 +15,9 @@ from tonnage.run.two_pass.messages import NodeInventory, WorkReport
 def machines(
     cluster: Cluster, instances: int | None, began_with: Collection[str] | None = None
 ) -> list[Machine]:
-    """The machines that take part.
+    """The machines that take part; `UsageError` if there are too few.
 
-    Args:
-        cluster: Whose.
-        instances: How many at most; None for all.
-        began_with: The nodes that a job began with which is resumed: they come first, and fewer
-            are enough.
-
-    Raises:
-        UsageError: There are too few.
+    ``began_with`` are the nodes of a job that is resumed: they come first, and fewer are enough.
     """
     chosen = cluster.machines
     if began_with is not None:
@@ -35,7 +28,6 @@ def machines(
 
 
 def refuse_few(nodes: int, instances: int | None) -> None:
-    """Refuses a cluster with fewer nodes than were asked for."""
     if instances is not None and nodes < instances:
         raise core.UsageError(
             f"{instances}: the cluster has {nodes} nodes: add some, or ask for fewer",
@@ -44,11 +36,7 @@ def refuse_few(nodes: int, instances: int | None) -> None:
 
 
 def weights(nodes: Sequence[str], measured: Mapping[str, float] | None) -> dict[str, float]:
-    """The share of partitions that each node is to own.
-
-    Raises:
-        UsageError: One was not measured.
-    """
+    """The share of partitions that each node is to own; `UsageError` if one was not measured."""
     if measured is None:
         return dict.fromkeys(nodes, 1.0)
     if missing := [node for node in nodes if node not in measured]:
@@ -68,7 +56,6 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
 
 
 def refuse_parts(nodes: Mapping[str, NodeInventory]) -> None:
-    """Refuses inputs that are only a part of an output."""
     names = {os.path.basename(file.path) for each in nodes.values() for file in each.files}
     for node, inventory in sorted(nodes.items()):
         for part in inventory.parts:

@@ -68,9 +68,6 @@ def run_two_pass(
     """Runs a job on a cluster, or resumes one that an earlier command began.
 
     Args:
-        cluster: Where.
-        out: The job's directory: state and results.
-        spec: The job.
         on_progress: Called with the bytes that both passes have moved, and those there are to move.
 
     Raises:
@@ -96,7 +93,6 @@ def run_two_pass(
 
 
 def _run(job: JobRun) -> RunRecord:
-    """Does the job, or what is left of it."""
     job_dir, pool = job.dir, job.pool
     pool.ready(job.worker_config)
     if job_dir.run.exists():
@@ -303,11 +299,7 @@ def _run_together(
     connects: bool,
     stragglers: StragglerDetector | None = None,
 ) -> dict[str, StepResult[Any]]:
-    """Has nodes do a step of which each finished file counts; loses nodes that failed.
-
-    Raises:
-        RunError: A node failed by itself.
-    """
+    """Run a step that lists files; lose nodes that failed, but raise what one failed at alone."""
     nodes, began = sorted(requests), time.monotonic()
     results = job.run_step(step, requests, stragglers)
     event = {"event": step.name, "seconds": time.monotonic() - began}
@@ -331,7 +323,6 @@ def _run_together(
 
 
 def _outcome(result: PassOneResult, each: Round, node: str, nodes: Sequence[str]) -> Outcome:
-    """A node's result of a round, with nodes' names."""
     lost = {nodes[link.peer] for link in result.received if link.lost is not None}
     partitions = {
         place: result.partitions[place] for place, owner in each.owners.items() if owner == node

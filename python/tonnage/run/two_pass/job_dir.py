@@ -76,7 +76,6 @@ class LockedDir:
         self.plan: dict[str, Any] | None = self._read(PLAN, self.PLAN_FILE)
 
     def begin(self, plan: dict[str, Any]) -> None:
-        """Writes what was found and decided before the first round."""
         self.plan = plan
         self._write(PLAN, plan)
 
@@ -105,41 +104,31 @@ class JobDir(LockedDir):
         self.plan, self.events = None, []
 
     def append(self, event: Event) -> None:
-        """Writes down an event."""
         self.events.append(event)
         self._write(ROUNDS, self.events)
 
     def list_files(self, files: Sequence[Mapping[str, Any]]) -> None:
-        """Writes the list of the output's files."""
         self._write(self._listed, files)
 
     @property
     def files(self) -> list[dict[str, Any]]:
-        """That list, if it is there."""
         return self._read(self._listed, OutputFiles) or []
 
     @property
     def run(self) -> Path:
-        """Where the record is."""
         return self._out / RUN
 
     @property
     def is_left(self) -> bool:
-        """Whether nothing is left to do."""
         return (self._out / LEFT).exists()
 
     def leave(self, nodes: Sequence[str]) -> None:
-        """Notes that all is done, on these nodes."""
         self._write(LEFT, list(nodes))
 
 
 @contextmanager
 def open_job_dir(out: Path, settings: Mapping[str, Any], listed: str) -> Iterator[JobDir]:
-    """The directory ``out``, with what an earlier command of the same settings left in it.
-
-    Raises:
-        UsageError: It holds something else, was begun with other settings, or is in use.
-    """
+    """Open ``out`` for a job of these settings; `UsageError` if it is another's, or in use."""
     with locked_job_dir(out, settings, [PLAN, ROUNDS, listed, RUN, LEFT]) as job:
         yield JobDir(out, job, listed)
 
@@ -148,15 +137,10 @@ def open_job_dir(out: Path, settings: Mapping[str, Any], listed: str) -> Iterato
 def locked_job_dir(
     out: Path, settings: Mapping[str, Any], parts: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    """Locks the directory ``out`` for a job of these settings; gives what `JOB` has of it.
+    """Lock ``out`` for a job of these settings; gives what `JOB` has of it.
 
-    Args:
-        out: The directory.
-        settings: What has to be the same for the job to be resumed.
-        parts: What else may be in it.
-
-    Raises:
-        UsageError: It holds something else, was begun with other settings, or is in use.
+    ``parts`` are what else may be in it. `UsageError` if it holds something else, was begun with
+    other settings, or is in use.
     """
     wanted = json.loads(json.dumps(settings))
     with locked_parent_dir(out, [JOB, *parts]):
@@ -184,12 +168,7 @@ def locked_job_dir(
 
 
 def _read(path: Path, kind: Any) -> Any:
-    """Read a file of the directory.
-
-    Raises:
-        UsageError: It is not what this kind says.
-        FileNotFoundError: There is none.
-    """
+    """Read a file of the directory; `UsageError` if it is not of this kind."""
     try:
         return read_values(path, kind)
     except RecordError as why:
@@ -206,7 +185,6 @@ def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:
 
 
 def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]]:
-    """The holders that `holders_to_json` made JSON values of."""
     several = [tuple(nodes) for nodes in values["holders"]]
     return {FileId(*each): several[number] for *each, number in values["files"]}
 
@@ -214,7 +192,6 @@ def holders_from_json(values: Mapping[str, Any]) -> dict[FileId, tuple[str, ...]
 def round_event(
     each: Round, outcomes: Mapping[str, Outcome], blames: Mapping[str, Sequence[str]]
 ) -> Event:
-    """The event of a round."""
     return {
         "event": "round",
         "number": each.number,
@@ -240,7 +217,6 @@ def lost_event(
     keeps: Mapping[int, Sequence[Finished]],
     new_owners: Mapping[int, tuple[str, Sequence[Finished]]],
 ) -> Event:
-    """The event of a node that was lost, or takes part again."""
     return {
         "event": "lost",
         "node": node,
@@ -255,17 +231,14 @@ def lost_event(
 
 
 def files_to_json(files: Sequence[Finished]) -> list[Any]:
-    """A partition's files as JSON values."""
     return [[each.path, *vars(each.total).values()] for each in files]
 
 
 def files_from_json(values: Sequence[Any]) -> list[Finished]:
-    """The files that `files_to_json` made JSON values of."""
     return [Finished(path, Total(*total)) for path, *total in values]
 
 
 def new_owners_from_json(event: Event) -> dict[int, tuple[str, Sequence[Finished]]]:
-    """The new owners of a lost node's partitions."""
     return {place: (owner, files_from_json(files)) for place, owner, files in event["heirs"]}
 
 

@@ -67,14 +67,10 @@ class PlanFile(InputFiles, frozen=True, kw_only=True):
 
 
 class ReportedStage(Stage, frozen=True, kw_only=True):
-    """A stage as the core reports it."""
-
     depth: Count
 
 
 class ReportedPhase(Phase, frozen=True, kw_only=True):
-    """A phase as the core reports it."""
-
     stages: list[ReportedStage]  # type: ignore[assignment]
     timeline: list[Any]
 
@@ -122,8 +118,6 @@ class RoundEvent(Struct, frozen=True, tag_field="event", tag="round", kw_only=Tr
 
 
 class LostEvent(Struct, frozen=True, tag_field="event", tag="lost"):
-    """A node was lost."""
-
     node: str
     why: str
     reads: bool
@@ -144,8 +138,6 @@ class PassTwoEvent(Struct, frozen=True, tag_field="event", tag="pass_two"):
 
 
 class CopyEvent(Struct, frozen=True, tag_field="event", tag="copy"):
-    """Nodes copied partitions."""
-
     seconds: Seconds
     told: _Reports
 
@@ -161,15 +153,11 @@ Events = list[RoundEvent | LostEvent | CommandEvent | PassTwoEvent | CopyEvent |
 
 
 class PartCopy(Struct, frozen=True):
-    """Where the copy of a file is."""
-
     node: str
     path: str
 
 
 class OutputFile(Struct, frozen=True, kw_only=True):
-    """A file of the output."""
-
     node: str
     path: str
     records: Count

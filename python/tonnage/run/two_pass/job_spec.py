@@ -37,7 +37,7 @@ Event = Mapping[str, Any]
 
 
 def check_node_paths(setting: str, paths: Iterable[str]) -> None:
-    """Refuses relative paths, which each machine would resolve differently, and other placeholders."""
+    """Refuses relative paths, which machines would resolve differently, and other placeholders."""
     for path in paths:
         if not path.startswith("/"):
             raise core.UsageError(
@@ -52,11 +52,7 @@ def check_node_paths(setting: str, paths: Iterable[str]) -> None:
 
 
 def durability_of(durability: str | None, output: Iterable[str]) -> Durability:
-    """The durability of an output there, if this one or none in particular is requested.
-
-    Raises:
-        UsageError: There is no such durability, or an output there cannot have it.
-    """
+    """The durability of an output there; `UsageError` if it cannot have the requested one."""
     if durability is not None and durability not in DURABILITIES:
         raise core.UsageError(
             f"{durability}: there are {', '.join(DURABILITIES[:-1])} and {DURABILITIES[-1]}",
@@ -105,15 +101,12 @@ class TwoPassJob(ABC):
     Attributes:
         inputs: Paths on the nodes, with `NODE_PLACEHOLDER` in them, or urls.
         output: Directories on the nodes, or a url.
-        scratch: Directories on the nodes.
         memory_bytes: Of each node.
         connections: From each node to each other.
         patience_seconds: How long a node may be silent (`cluster.config`).
-        command: How the job can be repeated.
         instances: How many nodes; all by default.
         weights: The nodes' shares of the partitions; equal by default.
         durability: What is promised of the output when a node is lost.
-        object_store: How nodes reach object storage.
     """
 
     JOB: ClassVar[str]
@@ -159,7 +152,6 @@ class TwoPassJob(ABC):
 
     @property
     def output_url(self) -> str | None:
-        """Where in object storage the output goes, if not to directories."""
         return next(filter(is_url, self.output), None)
 
     def paths_on(self, node: str, paths: Iterable[str]) -> tuple[str, ...]:
@@ -167,7 +159,6 @@ class TwoPassJob(ABC):
         return tuple(path.replace(NODE_PLACEHOLDER, node) for path in paths if not is_url(path))
 
     def worker_fields(self, job: str, node: str) -> dict[str, Any]:
-        """The fields that the worker configuration of each kind has."""
         return {
             "job": job,
             "node": node,
@@ -205,13 +196,7 @@ class TwoPassJob(ABC):
         splits: Sequence[Split],
         sample: Callable[[int], list[bytes]],
     ) -> dict[str, Any]:
-        """How keys are divided, as JSON values: ``partitions``, how many, and the kind's own.
-
-        Args:
-            workers: Threads of each node.
-            splits: The input.
-            sample: Samples so many chunks of it (`sampling`).
-        """
+        """How keys are divided, as JSON values: ``partitions``, how many, and the kind's own."""
 
     @abstractmethod
     def pass_one(
@@ -226,11 +211,7 @@ class TwoPassJob(ABC):
 
     @abstractmethod
     def check_round(self, each: Round, results: Mapping[str, Any]) -> dict[str, Any]:
-        """Checks the results of a round; gives what its event keeps of them, as JSON values.
-
-        Raises:
-            RunError: A node received other than was sent.
-        """
+        """Check the results of a round; gives what its event keeps of them, as JSON values."""
 
     @abstractmethod
     def pass_two(
@@ -254,11 +235,7 @@ class TwoPassJob(ABC):
 
     @abstractmethod
     def check_totals(self, schedule: Schedule) -> None:
-        """Checks the totals of a job that has done all.
-
-        Raises:
-            FatalJobError: What was written is not what was read.
-        """
+        """Check the totals of a finished job; `FatalJobError` if they are not the input's."""
 
     @abstractmethod
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:

@@ -52,14 +52,12 @@ class PartitionFiles:
     ids: list[FileId] = field(default_factory=list)
 
     def add(self, file: FinishedFile) -> None:
-        """Adds a file."""
         self.files[file.path] = file.finished
         if file.file_id is not None:
             self.ids.append(file.file_id)
 
     @property
     def in_order(self) -> list[Finished]:
-        """The files in the order of their keys."""
         return sorted(self.files.values(), key=lambda file: Path(file.path).name)
 
 
@@ -82,7 +80,6 @@ class JobRun:
         """The input, with the nodes that have each file."""
         self.schedule: Schedule
         self.workers: dict[str, int] = {}
-        """Threads of each node."""
         self.partition_files: dict[int, PartitionFiles] = {}
         self.copies: dict[int, dict[str, dict[str, FinishedFile]]] = {}
         """Copies, by partition, node, and the file's name."""
@@ -100,7 +97,6 @@ class JobRun:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The job's plan, once there is one."""
         assert self.dir.plan is not None
         return self.dir.plan
 
@@ -110,13 +106,7 @@ class JobRun:
         requests: Mapping[str, Q],
         stragglers: StragglerDetector | None = None,
     ) -> dict[str, StepResult[R]]:
-        """Has nodes do a step (`WorkerPool.run_step`); notes finished files, and shows progress.
-
-        Args:
-            step: Which.
-            requests: What each node is asked.
-            stragglers: Finds nodes that are too slow to be waited for; none by default.
-        """
+        """Run a step (`WorkerPool.run_step`); notes finished files, and shows progress."""
         detector, began = stragglers or StragglerDetector(), time.monotonic()
         self._done = {}
 
@@ -148,13 +138,7 @@ class JobRun:
         return results
 
     def run_on_one(self, step: Step[Q, R], request: Q) -> R:
-        """Has one node do a step for all, another one if that fails; gives its result.
-
-        Raises:
-            UsageError: What it refuses.
-            RunError: What all fail at.
-            NoNodeLeft: There is no node.
-        """
+        """Run a step on one node for all, on another one if it is lost; `NoNodeLeft` if all are."""
         why: str | None = None
         for node in self.pool.nodes:
             result = self.run_step(step, {node: request})[node]
@@ -272,8 +256,6 @@ class JobRun:
         """Loses a node, but for finished partitions that can still be seen.
 
         Args:
-            node: Which.
-            why: In words.
             reads: Whether its input, and ``intact``, can still be read.
             joins: Whether it takes part again, with nothing but ``intact``.
             intact: The finished files that it still has.
@@ -339,7 +321,6 @@ class JobRun:
         return bool(restarted)
 
     def worker_config(self, node: str) -> WorkerConfig:
-        """The job on a node."""
         return self.spec.worker_config(self.dir.job, node)
 
     def intact_files(self, node: str) -> set[str]:
@@ -355,7 +336,6 @@ class JobRun:
         return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
 
     def files_of(self, node: str) -> list[Finished]:
-        """The finished files of a node."""
         finished = self.schedule.finished
         places = [place for place in finished if self.schedule.owner[place] == node]
         return [file for place in places for file in finished[place]]
@@ -430,17 +410,11 @@ class JobRun:
         return {node: each.value.files for node, each in sorted(results.items()) if each.value}
 
     def why_lost(self, node: str) -> str:
-        """Why a node's worker is lost."""
         worker = self.pool.workers.get(node)
         return (worker.lost if worker else None) or "is not in the cluster any more"
 
     def parts(self, node: str, names: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
-        """What is to be in a node's directories for output, and in those of lost nodes it reads.
-
-        Args:
-            node: The node that completes them.
-            names: The names of each node's parts.
-        """
+        """What is to be in the node's directories, and in those of lost nodes that it reads."""
         lost = [each for each, reader in self.surviving_readers.items() if reader == node]
         parts: dict[str, list[str]] = {}
         for each in (node, *lost):

@@ -30,12 +30,10 @@ class Sum(Message, frozen=True):
 
     @classmethod
     def of(cls, total: Total) -> Self:
-        """A total as it is sent."""
         return cls(total.records, total.bytes, f"{total.checksum:x}")
 
     @property
     def total(self) -> Total:
-        """The total."""
         return Total(self.records, self.bytes, int(self.checksum, 16))
 
 
@@ -57,7 +55,6 @@ class FinishedFile(Message, frozen=True):
 
     @property
     def finished(self) -> Finished:
-        """The file as the schedule has it."""
         total = Sum(self.records, self.bytes, self.checksum).total
         return Finished(self.path, total)
 
@@ -72,10 +69,7 @@ class DeviceSpace(Message, frozen=True):
 
 
 class NodeInventory(Message, frozen=True):
-    """What is on a node."""
-
     workers: int
-    """Threads."""
     files: list[FileId]
     """Its input."""
     absent: list[str]
@@ -101,12 +95,11 @@ class SplitToRead(Message, frozen=True):
 
     @classmethod
     def of(cls, split: Split) -> Self:
-        """A split of the schedule."""
         return cls(split.path, split.offset, split.bytes, split.etag, split.file_bytes)
 
 
 class Mesh(Message, frozen=True):
-    """How nodes connect in a step: the endpoints in the order of nodes, and the node's own number."""
+    """How nodes connect in a step: endpoints in the order of nodes, and the node's own number."""
 
     endpoints: list[str]
     connections: int
@@ -115,7 +108,6 @@ class Mesh(Message, frozen=True):
     number: int
 
     def to_json(self) -> dict[str, Any]:
-        """As the core takes it."""
         return msgspec.structs.asdict(self) | {"checked": True}
 
 
@@ -128,7 +120,6 @@ class Link(Message, frozen=True):
 
     @classmethod
     def all_of(cls, reported: Sequence[Mapping[str, Any]]) -> list[Self]:
-        """Links as the core reports them."""
         return [cls(each["peer"], each["bytes"], each["lost"]) for each in reported]
 
 
@@ -337,10 +328,8 @@ RELEASE = Step("release", NoneType, StoreRequests, idle=Idle.ALLOWED)
 
 
 def pass_one_step(request: type[PassOne], result: type[PassOneResult]) -> Step[Any, Any]:
-    """Pass one of a kind of job."""
     return Step("pass_one", request, result)
 
 
 def pass_two_step(request: type[PassTwo]) -> Step[Any, WorkReport]:
-    """Pass two of a kind of job."""
     return Step("pass_two", request, WorkReport, news=FinishedFile)

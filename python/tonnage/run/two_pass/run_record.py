@@ -46,15 +46,8 @@ def build_run_record(
 ) -> RunRecord:
     """The record of a job that is whole.
 
-    Args:
-        kept: The job's directory, with its events.
-        schedule: Its end.
-        command: How it can be repeated.
-        done: Which job it was, and how much it did.
-        settings: As they were given.
-        seconds: What this command took; earlier ones, which were killed, are not in it.
-        lost: Why nodes were lost.
-        labels: Machines' labels.
+    ``done`` says which job it was, and how much it did; ``seconds`` are of this command, not of
+    earlier ones that were killed.
     """
     steps: dict[str, list[Mapping[str, Any]]] = {node: [] for node in sorted(schedule.weights)}
     rounds: list[RoundRun] = []

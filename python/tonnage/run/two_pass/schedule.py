@@ -5,7 +5,7 @@ owner, which has to receive the records of every split once. What is missing is 
 for each split. Splits that the same partitions miss make one round of pass one: one of its holders
 reads each, and only those partitions are gathered. When nothing is missing, owners sort.
 
-After a loss the missing cells (split, partition) form few rectangles: what the lost node was to read
+After a loss the missing cells (split, partition) form few rectangles: what the lost node should read
 is missing everywhere, what all others have read is missing where it was the owner. A rectangle is a
 round, so no record is read again without need, and no cell is filled twice. This is the
 re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
@@ -47,7 +47,6 @@ class Split:
     offset: int
     bytes: int
     holders: tuple[str, ...]
-    """The nodes that have the file."""
     etag: str | None = None
     """An object's version, if the store says."""
     file_bytes: int = 0
@@ -129,8 +128,6 @@ class Schedule:
     """The state of a job, and what follows from it.
 
     Args:
-        splits: The input.
-        partitions: How many there are.
         weights: Each node's share of the partitions, relative to the sum; other nodes own none.
         copies: Whether each partition is to have a copy on another node.
     """
@@ -156,10 +153,8 @@ class Schedule:
         self.received = [0] * partitions
         """Bytes of each partition that its owner has received."""
         self.received_bytes = 0
-        """Of all of them."""
         self.finished: dict[int, list[Finished]] = {}
         self.written = Total()
-        """The totals of all finished files."""
         self.copies: dict[int, Copy] | None = {} if copies else None
         """Complete copies of finished partitions; None if no copies are kept."""
         self.rounds = 0
@@ -169,8 +164,8 @@ class Schedule:
         self.read = Total()
         """The totals of all splits that were counted."""
         self._uncounted = set(range(len(self.splits)))
-        # The partitions that miss each split, as the number of a mask with a bit for each partition:
-        # there are many splits, and few different masks.
+        # The partitions that miss each split, as the number of a mask with a bit a partition: there
+        # are many splits, and few different masks.
         self._masks = [(1 << partitions) - 1]
         self._missing = [0] * len(self.splits)
         self._failed_pairs: dict[frozenset[str], int] = {}
@@ -182,9 +177,8 @@ class Schedule:
     def next_round(self) -> Round | None:
         """The round that moves most bytes; None if all records are with their owners.
 
-        Raises:
-            InputLost: It needs a split that no node can read.
-            NoNodeLeft: A partition has no owner.
+        `InputLost` if it needs a split that no node can read, `NoNodeLeft` if a partition has no
+        owner.
         """
         if not all(self.owner):
             raise NoNodeLeft("no node is left that could hold data")
@@ -216,11 +210,7 @@ class Schedule:
         return left
 
     def to_copy(self) -> dict[int, str]:
-        """The finished partitions without a copy, and the node that is to keep it.
-
-        Raises:
-            NoNodeLeft: There is no other node than the owner.
-        """
+        """The finished partitions without a copy, and who is to keep it; `NoNodeLeft` if none."""
         if self.copies is None:
             return {}
         return self.assign_copies(
@@ -228,11 +218,7 @@ class Schedule:
         )
 
     def assign_copies(self, places: Iterable[int]) -> dict[int, str]:
-        """The node that is to keep a copy of each partition: the one with least for its weight.
-
-        Raises:
-            NoNodeLeft: There is no other node than the owner.
-        """
+        """Each copy's keeper: the node with least for its weight, other than the owner."""
         held = self._bytes_held()
         for place, copy in (self.copies or {}).items():
             held[copy.node] = held.get(copy.node, 0.0) + self.bytes_of[place]
@@ -323,17 +309,11 @@ class Schedule:
         self.written += _total(now) - _total(before)
 
     def copy_finished(self, place: int, copy: Copy) -> None:
-        """Takes a complete copy of a finished partition."""
         assert self.copies is not None
         self.copies[place] = copy
 
     def links_failed(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
-        """Takes the links that failed while copies were made; gives nodes to lose (`round_ended`).
-
-        Args:
-            pairs: Nodes that could not exchange data.
-            well: The nodes that ended their part all the same.
-        """
+        """Take links that failed while copying, and nodes that ended well; gives nodes to lose."""
         return self._nodes_to_lose({frozenset(pair) for pair in pairs}, well)
 
     def lose(
@@ -348,7 +328,6 @@ class Schedule:
         """Loses a node: what it held for others is missing again, and gets other owners.
 
         Args:
-            node: Which.
             reads: Whether it can still read its input.
             keeps: Its finished partitions that are not lost with it.
             joins: Whether it takes part again from now on, with nothing but what it keeps.
@@ -457,9 +436,9 @@ def assign_splits(
 ) -> dict[str, list[int]]:
     """Divides splits evenly among their holders.
 
-    Splits with few holders come first: the others can go elsewhere. Among splits with as many, those
-    of different holders take turns, so that no node is full before its neighbour had a choice. Each
-    goes to the holder with least so far.
+    Splits with few holders come first: the others can go elsewhere. Splits with as many holders
+    are in turn those of each, so that no node is full before its neighbour had a choice. Each goes
+    to the holder with least so far.
 
     Args:
         splits: All there are.

@@ -112,20 +112,7 @@ def plan(
     devices: Devices,
     connections: int,
 ) -> dict[str, Any]:
-    """How the core divides a node's memory: sizes and numbers for both passes.
-
-    Args:
-        size: Bytes that the node has to sort.
-        workers: Its threads.
-        endpoints: Nodes that take part.
-        layout: Of records.
-        memory_bytes: Of the node.
-        devices: Of the node.
-        connections: From each node to each other.
-
-    Raises:
-        UsageError: The memory is too small.
-    """
+    """How the core divides a node's memory to sort ``size`` bytes; `UsageError` if too small."""
     shape = {
         "bytes": size,
         "record_bytes": layout.record_bytes,

@@ -26,11 +26,7 @@ class FileId(NamedTuple):
 
 
 def file_id(path: str) -> FileId:
-    """Identifies a file of this node.
-
-    Raises:
-        OSError: It is not there.
-    """
+    """Identifies a file of this node; `OSError` if it is not there."""
     about = os.stat(path)
     return FileId(path, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
 
@@ -50,12 +46,7 @@ def find_holders(files: Mapping[str, Sequence[FileId]]) -> dict[FileId, tuple[st
 
 
 def cut_splits(held: Mapping[FileId, tuple[str, ...]], record_bytes: int) -> list[Split]:
-    """Cuts files at records into splits that are short enough to divide evenly.
-
-    Args:
-        held: The nodes that have each file (`find_holders`); sizes are multiples of the record's.
-        record_bytes: Size of a record.
-    """
+    """Cut files, with the nodes that have each, into splits of whole records that divide evenly."""
     nodes = {node for each in held.values() for node in each}
     length = stride(sum(each.bytes for each in held), len(nodes), record_bytes)
     return [

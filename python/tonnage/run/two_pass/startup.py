@@ -43,12 +43,10 @@ R = TypeVar("R")
 
 
 def begin(job: JobRun) -> None:
-    """Makes the job's schedule.
+    """Make the job's schedule.
 
-    Raises:
-        UsageError: A node, or the input, cannot be used.
-        FatalJobError: The input was changed since the job began.
-        InputLost: A part of the input cannot be read any more.
+    `UsageError` if a node or the input cannot be used; `FatalJobError` if the input was changed
+    since the job began; `InputLost` if a part of it cannot be read any more.
     """
     nodes = _look_at_nodes(job)
     _look_at_store(job, [*nodes])
@@ -133,12 +131,7 @@ def _plan(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
 
 
 def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
-    """What nodes sample in so many chunks together, evenly spread over the input.
-
-    Raises:
-        FatalJobError: The input was changed.
-        InputLost: A part of it cannot be read any more.
-    """
+    """What nodes sample in so many chunks together, evenly spread over the input."""
     total = sum(split.bytes for split in splits)
     sampled: list[bytes] = []
     left = list(range(len(splits)))

@@ -10,10 +10,10 @@ Rates are those so far, as in LATE (Zaharia et al., OSDI 2008), which estimates 
 instead of how far it is. While no node is done, none could help.
 
 Bytes count as done when they are written; before the first, a whole partition was read and sorted.
-So the rate of a node that has not finished a partition is unknown: even a fast node has done next to
-nothing. Its share may be one partition, which a single node would do again at its own pace. So it is
-given up only when it took much longer than the slowest node that is done would need for all of that
-share, with the input read again:
+So the rate of a node that has not finished a partition is unknown: even a fast node has done almost
+nothing. Its share may be one partition, which a single node would do again at its own pace. So it
+is given up only when it took much longer than the slowest node that is done would need for all of
+that share, with the input read again:
 
     seconds > TIMES * (again + wanted / rate of the slowest that is done)
 
@@ -45,19 +45,12 @@ class StragglerDetector:
         self._given_up: dict[str, int] = {}  # the bytes that were left of each
 
     def note_ended(self, node: str, seconds: float) -> None:
-        """A node has done its share in so long."""
         if wanted := self._wanted.pop(node, 0):
             self._total_rate += wanted / seconds
             self._lowest_rate = min(self._lowest_rate, wanted / seconds)
 
     def is_straggler(self, node: str, done: int, seconds: float) -> bool:
-        """Whether a node is given up, which is final.
-
-        Args:
-            node: Which.
-            done: Bytes that it has done.
-            seconds: How long it has worked.
-        """
+        """Whether a node, which has done so many bytes in so long, is given up for good."""
         if node in self._given_up:
             return True
         wanted = self._wanted.get(node, 0)

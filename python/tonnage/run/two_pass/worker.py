@@ -78,7 +78,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         self._listed: int | None = None  # lines that were there when the step began to finish some
 
     def handlers(self) -> Sequence[Handler[Any, Any]]:
-        """All steps of a job."""
         return (
             Handler(messages.PREPARE, self.prepare),
             Handler(messages.LOOK, self.take_inventory),
@@ -95,11 +94,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         )
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
-        """Makes the node's directories for the job.
-
-        Raises:
-            UsageError: A directory cannot be used, or holds something else.
-        """
+        """Make the node's directories; `UsageError` if one is unusable, or holds other files."""
         config = self._config
         for setting, directories in (("output", config.output), ("scratch", config.scratch)):
             for directory in directories:
@@ -122,11 +117,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 ) from why
 
     def take_inventory(self, _: None, on_progress: OnProgress) -> NodeInventory:
-        """What is here, when all nodes are prepared.
-
-        Raises:
-            UsageError: An input cannot be used.
-        """
+        """What is here, when all nodes are prepared; `UsageError` if an input cannot be used."""
         config = self._config
         files: dict[str, FileId] = {}
         absent, parts = [], []
@@ -163,7 +154,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         """Samples its share of the input."""
 
     def pass_one(self, request: PassOne, on_progress: OnProgress) -> PassOneResult:
-        """Takes part in a round."""
         self._refuse_changed(request.files)
         if request.mesh.number not in request.owners:
             # A node that only reads may have no disk that can be written to.
@@ -217,7 +207,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         """Finishes partitions; files are listed when they are whole."""
 
     def sees(self, request: Paths, on_progress: OnProgress) -> FilesThere:
-        """Looks at files."""
         files = []
         for number, path in enumerate(request.paths):
             if os.path.isfile(path):
@@ -237,7 +226,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 path.unlink(missing_ok=True)
 
     def seal(self, request: Seal, on_progress: OnProgress) -> None:
-        """Writes the manifest."""
         for directory in self._copied_to:
             for path in directory.glob("*"):
                 if path.name not in request.copies:
@@ -276,11 +264,9 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             os.fsync(file.fileno())
 
     def begin_step(self) -> None:
-        """Begins a step, which has finished nothing yet."""
         self._listed = None
 
     def news(self, known: int) -> list[FinishedFile]:
-        """The files that the step has finished, after so many of them."""
         listed = self._listed
         return [] if listed is None else list(self._lines(listed + known))
 
@@ -333,7 +319,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             yield DeviceSpace(device, size, *counts[device])
 
     def _input(self, path: str) -> Iterator[str]:
-        """The files of an input, in the order of their names."""
         if not os.path.isdir(path):
             if os.path.exists(path):
                 yield path
@@ -409,14 +394,12 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         only: Collection[int] | None = None,
         but: Collection[int] = (),
     ) -> None:
-        """Removes partitions' files, and copies of them."""
         for directory in directories:
             for path in (*Path(directory).glob("part-*"), *Path(directory, COPIES).glob("part-*")):
                 if is_part(path.name, only, but):
                     path.unlink(missing_ok=True)
 
     def _forget(self, *, only: Collection[int] | None = None, but: Collection[int] = ()) -> None:
-        """Removes partitions with their lines in the list of what is finished."""
         if self._list.exists():
             lines = self._list.read_text().splitlines(keepends=True)
             stays = [

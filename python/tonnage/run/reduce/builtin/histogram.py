@@ -27,7 +27,6 @@ class Histograms(Reduction[list[Hdr]]):
         return into
 
     def merge(self, one: list[Hdr], other: list[Hdr]) -> list[Hdr]:
-        """Merge column by column."""
         if not one or not other:
             return one or other
         for here, more in zip(one, other, strict=True):
@@ -35,5 +34,4 @@ class Histograms(Reduction[list[Hdr]]):
         return one
 
     def finish(self, whole: list[Hdr], known: Any) -> list[Distribution]:
-        """Each column's distribution."""
         return [each.value for each in whole]

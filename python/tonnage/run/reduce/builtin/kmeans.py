@@ -24,12 +24,9 @@ LARGE = "squared distances exceed 64-bit numbers: scale columns, for example to 
 
 
 class CentreSums(TypedDict):
-    """The reduction object."""
-
     centres: Points
     """Of this round: (k, columns)."""
     sums: Points
-    """Of each centre's points."""
     rows: npt.NDArray[np.uint64]
     inertia: float
 
@@ -56,7 +53,6 @@ class KMeans(Reduction[CentreSums]):
 
     Args:
         centres: The first centres: (k, columns).
-        rounds: The maximum of rounds.
         tolerance: Ends when no centre moves further.
         columns: The names of the columns to use; by default all.
     """
@@ -73,7 +69,6 @@ class KMeans(Reduction[CentreSums]):
         self._rounds, self._tolerance = rounds, tolerance
 
     def begin(self, known: Centres | None) -> CentreSums:
-        """No points."""
         centres = self._first if known is None else known.centres
         return {
             "centres": centres,
@@ -83,11 +78,7 @@ class KMeans(Reduction[CentreSums]):
         }
 
     def local(self, rows: Rows, into: CentreSums) -> CentreSums:
-        """Add points.
-
-        Raises:
-            ValueError: A row is not a point.
-        """
+        """Add points; `ValueError` if a row is not a point."""
         centres = into["centres"]
         nearest = core.NearestCentres(centres, centres.shape[1])
         for first, points in blocks_of_points(rows, self._columns):
@@ -107,13 +98,11 @@ class KMeans(Reduction[CentreSums]):
         return into
 
     def merge(self, one: CentreSums, other: CentreSums) -> CentreSums:
-        """Add the other's sums."""
         one["rows"] += other["rows"]
         _add(one, other["sums"], other["inertia"])
         return one
 
     def finish(self, whole: CentreSums, known: Centres | None) -> Centres:
-        """Compute the means."""
         before = self._first if known is None else known.centres
         rows = whole["rows"][:, None]
         centres = np.where(rows > 0, whole["sums"] / np.maximum(rows, 1), before)
@@ -121,16 +110,11 @@ class KMeans(Reduction[CentreSums]):
         return Centres(centres, whole["rows"], whole["inertia"], moved)
 
     def until(self, result: Centres, known: Any, rounds: int) -> bool:
-        """After the last round, or when no centre moves."""
         return rounds >= self._rounds or result.moved <= self._tolerance
 
 
 def _add(into: CentreSums, sums: Points, inertia: float) -> None:
-    """Add sums.
-
-    Raises:
-        ValueError: They are not finite any more.
-    """
+    """Add sums; `ValueError` if they are not finite any more."""
     with np.errstate(over="ignore", invalid="ignore"):  # Told below.
         into["sums"] += sums
     into["inertia"] += inertia
@@ -143,9 +127,7 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
 
     Each is drawn from a sample of points, with a probability proportional to its squared distance
     from those drawn before. Points that are not finite are ignored here; a round tells them.
-
-    Raises:
-        UsageError: There are fewer distinct points.
+    `UsageError` if there are fewer distinct points.
     """
     draw = np.random.default_rng(seed)
     points = points[np.isfinite(points).all(axis=1)]
@@ -159,7 +141,8 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
             raise core.UsageError(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
             raise core.UsageError(
-                f"only {len(found)} of {len(points)} sampled points are distinct: give fewer than {k}",
+                f"only {len(found)} of {len(points)} sampled points are distinct: "
+                f"give fewer than {k}",
                 setting="k",
             )
         found.append(points[draw.choice(len(points), p=apart / whole)])
@@ -171,7 +154,7 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
     """First centres: the best of several drawings.
 
     A drawing may leave two groups of points to one centre, which no round repairs. So each of
-    several drawings is refined by rounds over the sample, and the one with the least inertia is used
+    several drawings is refined by rounds over the sample, and the one with least inertia is used
     (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998). A single drawing is
     not refined. Seeds are consecutive.
 

@@ -2,7 +2,7 @@
 
 A row is an edge: the numbers of two nodes, from 0 on. The first round counts the edges that leave
 each node. In each later round every node distributes its rank equally among the nodes it points to.
-The rank of nodes without outgoing edges is distributed among all nodes, and so is ``1 - damping`` of
+The rank of nodes without outgoing edges is divided among all nodes, and so is ``1 - damping`` of
 all rank. A number without edges is not a node.
 
 Node numbers are positions in arrays, so one edge with a large number would demand all memory.
@@ -23,7 +23,6 @@ from tonnage.run.reduce.reduction import Reduction
 
 Ranks = npt.NDArray[np.float64]
 TOP_NODES = 10
-"""Nodes in a record."""
 MAX_NODES = 1 << 31
 """The range of 32 bits."""
 _SHARES = threading.Lock()
@@ -33,9 +32,9 @@ def node_bytes(workers: int) -> int:
     """The memory that a node of the graph takes, at most, on one machine.
 
     While edges are counted, each worker has the out-degree (8 bytes), whether an edge comes in (1),
-    and the out-degree again while the array grows (8). While rank is distributed there are the rank,
-    the out-degree and whether it is a node (17), its share for each edge (8), and each worker's sum
-    (8). At the end, that and the result (9).
+    and the out-degree again while the array grows (8). While rank is distributed there are the
+    rank, the out-degree and whether it is a node (17), its share for each edge (8), and each
+    worker's sum (8). At the end, that and the result (9).
     """
     return max(17 * workers, 25 + 8 * workers, 42)
 
@@ -107,7 +106,6 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
     Args:
         damping: The share of rank that is distributed along edges.
         tolerance: Ends when the total change of ranks is not larger.
-        rounds: The maximum of rounds.
         columns: The names of the two columns; by default the first two.
     """
 
@@ -129,17 +127,12 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         return memory_bytes - self._max_bytes
 
     def begin(self, known: PageRanks | None) -> EdgeCounts | RankSums:
-        """No edges."""
         if known is None:
             return EdgeCounts(np.zeros(0, np.int64), np.zeros(0, np.bool_))
         return RankSums(known.share, np.zeros(len(known.ranks)))
 
     def local(self, rows: Rows, into: EdgeCounts | RankSums) -> EdgeCounts | RankSums:
-        """Add edges.
-
-        Raises:
-            ValueError: A row is not an edge, or was not there in the first round.
-        """
+        """Add edges; `ValueError` if a row is not an edge, or was not there in the first round."""
         pairs = edges(rows, self._columns)
         if isinstance(into, RankSums):
             bad = core.assign_rank(pairs, into.share, into.rank)
@@ -173,7 +166,6 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
     def merge(
         self, one: EdgeCounts | RankSums, other: EdgeCounts | RankSums
     ) -> EdgeCounts | RankSums:
-        """Add the other's edges or rank."""
         if isinstance(one, RankSums) or isinstance(other, RankSums):
             assert isinstance(one, RankSums) and isinstance(other, RankSums)
             one.rank += other.rank
@@ -184,11 +176,7 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         return longer
 
     def finish(self, whole: EdgeCounts | RankSums, known: PageRanks | None) -> PageRanks:
-        """Compute the ranks.
-
-        Raises:
-            UsageError: There are no edges.
-        """
+        """Compute the ranks; `UsageError` if there are no edges."""
         if isinstance(whole, EdgeCounts):
             nodes = (whole.out > 0) | whole.into
             if not nodes.any():
@@ -219,23 +207,17 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         }
 
     def until(self, result: PageRanks, known: Any, rounds: int) -> bool:
-        """When ranks hardly change, or after the last round."""
         return result.moved <= self._tolerance or result.rounds >= self._rounds
 
 
 def _longer(array: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
-    """An array that is extended with zeros."""
     longer = np.zeros(count, array.dtype)
     longer[: len(array)] = array
     return longer
 
 
 def edges(rows: Rows, columns: Sequence[str] | None = None) -> npt.NDArray[Any]:
-    """Edges as a contiguous array (edges, 2) of 32 or 64 bits; a view if possible.
-
-    Raises:
-        ValueError: Rows are not two whole numbers.
-    """
+    """Edges as a contiguous integer array (edges, 2), a view if possible; else `ValueError`."""
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
         pairs = rows[:, :2] if rows.ndim == 2 and rows.shape[1] >= 2 else None
     else:

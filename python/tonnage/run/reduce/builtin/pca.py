@@ -38,11 +38,7 @@ class PCA(Scatter):
         self._components = components
 
     def finish(self, whole: ScatterSums | None, known: Any) -> PrincipalComponents:
-        """Compute the eigenvectors.
-
-        Raises:
-            UsageError: There are fewer columns, or fewer than two rows.
-        """
+        """Compute the eigenvectors; `UsageError` if there are too few columns or rows."""
         if whole is None or whole["rows"] < 2:
             raise core.UsageError("PCA needs at least two rows")
         columns = len(whole["mean"])

@@ -15,9 +15,7 @@ class LinearFit:
     """A linear regression.
 
     Attributes:
-        rows: Their number.
         coefficients: Of each column but the target.
-        intercept: The constant.
         explained: The share of the target's variance that it explains (R squared).
     """
 
@@ -40,11 +38,7 @@ class Regression(Scatter):
         self._target = target
 
     def finish(self, whole: ScatterSums | None, known: Any) -> LinearFit:
-        """Solve the normal equations of the deviations from the mean.
-
-        Raises:
-            UsageError: There is no such column, or there are fewer than two rows.
-        """
+        """Solve the normal equations of deviations from the mean, of two rows at least."""
         if whole is None or whole["rows"] < 2:
             raise core.UsageError("regression needs at least two rows")
         columns = len(whole["mean"])

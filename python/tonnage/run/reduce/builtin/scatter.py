@@ -2,8 +2,8 @@
 
 A worker's object is the number of rows, their mean, and the sum of the outer products of their
 deviations from it. Objects are merged by the update of Chan, Golub and LeVeque (1983), which loses
-no digits where the mean is large compared with the deviations, as sums of squares would. So the two rounds
-of MATE-EC2's PCA, the mean and then the covariance, are one.
+no digits where the mean is large compared with the deviations, as sums of squares would. So the two
+rounds of MATE-EC2's PCA, the mean and then the covariance, are one.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,6 @@ Array = npt.NDArray[np.float64]
 
 
 class ScatterSums(TypedDict):
-    """The reduction object."""
-
     rows: int
     mean: Array
     """(columns,)."""
@@ -40,17 +38,12 @@ class Scatter(Reduction[ScatterSums | None]):
         return None
 
     def local(self, rows: Rows, into: ScatterSums | None) -> ScatterSums | None:
-        """Add rows.
-
-        Raises:
-            ValueError: A row is not finite.
-        """
+        """Add rows; `ValueError` if a row is not finite."""
         for first, points in blocks_of_points(rows, self.columns):
             into = self.merge(into, _sums_of(points, first))
         return into
 
     def merge(self, one: ScatterSums | None, other: ScatterSums | None) -> ScatterSums | None:
-        """Add the other's rows."""
         if one is None or other is None:
             return one or other
         with np.errstate(over="ignore", invalid="ignore"):  # `_finite` tells.

@@ -49,7 +49,6 @@ class NodeQueue:
 
     Attributes:
         ahead: The number of chunks to have there and not reduced, including those in transit.
-        began: When the step began.
         returned: The numbers of chunks that the node has given back.
         arrived: How many of the assigned chunks the node has confirmed.
         knows_last: The node has confirmed that there are no more.
@@ -57,7 +56,6 @@ class NodeQueue:
         is_returning: The node was asked to return chunks, and gets no more.
         return_asked_at: When it was asked, until it answers.
         received: Recent times, each with the bytes received by then, including parts of chunks.
-        progressed_at: When the node last received bytes.
     """
 
     ahead: int
@@ -78,7 +76,6 @@ class NodeQueue:
 
     @property
     def received_bytes(self) -> int:
-        """The bytes received so far."""
         return self.received[-1][1] if self.received else 0
 
     @property
@@ -88,7 +85,6 @@ class NodeQueue:
 
     @property
     def pending_bytes(self) -> int:
-        """The bytes of these."""
         return self.assigned_bytes - self.retrieved_bytes - self.returned_bytes
 
     def can_return(self, now: float) -> bool:
@@ -98,7 +94,6 @@ class NodeQueue:
         )
 
     def note_received(self, now: float, received: int) -> None:
-        """Note the bytes received by now."""
         if received > self.received_bytes:
             self.progressed_at = now
         self.received.append((now, received))
@@ -125,16 +120,7 @@ class NodeQueue:
 
 
 class ChunkAssignment:
-    """The assignment during one step ``reduce`` of all nodes.
-
-    Args:
-        pool: The nodes' workers.
-        ledger: Which node has which chunk.
-        nodes: Those that take part.
-        ahead: How many chunks a node has at first.
-        on_retrieved: Called when chunks were retrieved.
-        clock: Monotonic seconds.
-    """
+    """The assignment during a step ``reduce`` of all nodes, with ``ahead`` chunks each at first."""
 
     def __init__(
         self,
@@ -167,7 +153,6 @@ class ChunkAssignment:
         }
 
     def on_heartbeat(self, node: str, heartbeat: Heartbeat) -> None:
-        """Note a node's progress, and send it what it needs."""
         queue, now = self._queues[node], self._clock()
         queue.note_received(now, heartbeat.done_bytes)
         before = len(queue.returned)
@@ -214,7 +199,6 @@ class ChunkAssignment:
         return [content for content, _ in checkpoints]
 
     def _serve(self, node: str, now: float) -> None:
-        """Send a node what it needs."""
         queue = self._queues[node]
         while self._wants(node) and self._assign(node):
             pass
@@ -226,7 +210,6 @@ class ChunkAssignment:
             self._pool.notify(node, MoreChunks(queue.arrived, more, last))
 
     def _wants(self, node: str) -> bool:
-        """Whether it has fewer chunks than it should have."""
         queue = self._queues[node]
         if queue.is_last or queue.is_returning:
             return False
@@ -271,7 +254,6 @@ class ChunkAssignment:
             queue.returned_bytes += self._ledger.handed_out[number].chunk.bytes
 
     def _update_is_last(self, node: str) -> bool:
-        """Whether a node gets no more chunks."""
         queue, now = self._queues[node], self._clock()
         others = (each for each in self._queues.values() if each is not queue)
         queue.is_last = (

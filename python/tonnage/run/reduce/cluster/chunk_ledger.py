@@ -19,9 +19,6 @@ class HandedOut:
     """A chunk that was handed out to a node.
 
     Attributes:
-        chunk: The chunk.
-        node: The node.
-        retrieved: Whether it was retrieved there.
         checkpointed: Whether it is in an object that outlives the node.
         returned: Whether it waits again: the node was lost, or was slow.
     """
@@ -36,15 +33,7 @@ class HandedOut:
 
 
 class ChunkLedger:
-    """The chunks of a round.
-
-    Args:
-        chunks: All of them.
-        holders: The nodes that can read each file, by its number; ``None`` for all.
-        assignment: ``selective`` or ``sequential``.
-        workers: Threads on all nodes.
-        first_rows: Cuts a chunk (`ChunkPool`).
-    """
+    """The chunks of a round; ``holders`` can read each file, by its number (``None``: all)."""
 
     def __init__(
         self,
@@ -87,11 +76,9 @@ class ChunkLedger:
 
     @property
     def left_bytes(self) -> int:
-        """The bytes of chunks that wait."""
         return sum(pool.left_bytes for _, pool in self._pools)
 
     def note_retrieved(self, number: int) -> None:
-        """Note that a chunk was retrieved."""
         out = self.handed_out[number]
         if not (out.retrieved or out.returned):
             out.retrieved = True
@@ -130,7 +117,6 @@ class ChunkLedger:
         return found
 
     def chunks_of(self, node: str) -> list[int]:
-        """The numbers of a node's chunks."""
         return [number for number in self._of.get(node, ()) if not self.handed_out[number].returned]
 
     def remaining(self, nodes: Collection[str]) -> tuple[bool, list[Chunk]]:

@@ -65,9 +65,6 @@ def reduce_on_cluster(
     """Run a reduction on a cluster, or resume it; gives the result and the record.
 
     Args:
-        cluster: The nodes.
-        job_dir: The job directory.
-        job: The reduction.
         on_round: Called with a round's number, its bytes reduced and its total.
 
     Raises:
@@ -94,8 +91,6 @@ def reduce_on_cluster(
 
 
 class _Driver:
-    """The driver of one reduction."""
-
     def __init__(
         self, job_dir: ReduceJobDir, pool: WorkerPool, job: ReduceJob, on_round: OnRound
     ) -> None:
@@ -113,7 +108,6 @@ class _Driver:
         self._attempt = 0
 
     def run(self) -> tuple[Any, ReductionRecord]:
-        """Run the remaining rounds."""
         self._pool.ready(self._job.worker_config)
         self._input = self._load_input()
         self._reduction = self._load_reduction()
@@ -159,8 +153,8 @@ class _Driver:
         known = {*before.files}
         if missing := [each for each in found.files if each not in known]:
             raise FatalJobError(
-                f"input {missing[0].path} has changed since the job began: start again with another "
-                "job directory"
+                f"input {missing[0].path} has changed since the job began: start again with "
+                "another job directory"
             )
         return replace(before, workers=found.workers)
 
@@ -186,7 +180,6 @@ class _Driver:
             return made.make(rows)
 
     def _learn(self, nodes: Collection[str]) -> None:
-        """Send nodes what is the same in all rounds."""
         learn = Learn(
             reduction=self._code.pickled(self._reduction),
             index=to_bytes(self._input.index),
@@ -198,11 +191,7 @@ class _Driver:
                 self._lose(node, end, None)
 
     def _round(self, number: int, known: Any) -> Any:
-        """Reduce all chunks once; gives the merged object.
-
-        Raises:
-            RunError: There are chunks that no node can read any more, or no node is left.
-        """
+        """Reduce all chunks once; `RunError` if no node can read one any more, or none is left."""
         found, packed = self._input, self._code.pickled(known)
         ledger = ChunkLedger(
             found.index.chunks,
@@ -244,7 +233,8 @@ class _Driver:
             if end.value is not None:
                 if {*end.value.chunks} != assignment.numbers(node):
                     raise core.RunError(
-                        f"{node} has reduced other chunks than it was assigned: the result is discarded"
+                        f"{node} has reduced other chunks than it was assigned: the result is "
+                        "discarded"
                     )
                 self._reports.note_step(node, end, assignment.ended_at.get(node))
             else:
@@ -281,10 +271,9 @@ class _Driver:
         return whole
 
     def _lose(self, node: str, end: StepResult[Any], ledger: ChunkLedger | None) -> None:
-        """Treat a node as lost: its chunks wait again, except those in its checkpoints.
+        """Lose a node: its chunks wait again, except those in its checkpoints.
 
-        Raises:
-            FatalJobError: Other nodes would fail in the same way.
+        `FatalJobError` if other nodes would fail in the same way.
         """
         if end.failure == Failure.CHANGED:
             raise FatalJobError(f"{node}: {end.reason}: start again with another job directory")
@@ -328,8 +317,8 @@ class _Driver:
             return f"no node is left{because}"
         first = unread[0]
         return (
-            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any more: first "
-            f"{first.bytes} bytes of {self._input.index.files[first.file].name} at offset "
+            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any more: "
+            f"first {first.bytes} bytes of {self._input.index.files[first.file].name} at offset "
             f"{first.offset}{because}"
         )
 

@@ -37,7 +37,6 @@ class ClusterInput:
 
     @property
     def chunk_bytes(self) -> int:
-        """Of the largest chunk."""
         return max((chunk.bytes for chunk in self.index.chunks), default=1)
 
     def node_with_most(self, nodes: Sequence[str]) -> tuple[str, Index]:
@@ -55,7 +54,6 @@ class ClusterInput:
         return best, Index(self.index.format, self.index.files, chunks)
 
     def to_json(self) -> dict[str, Any]:
-        """Who has what, as JSON values."""
         held = {
             each: tuple(sorted(of or ())) for each, of in zip(self.files, self.holders, strict=True)
         }
@@ -63,18 +61,14 @@ class ClusterInput:
 
 
 def input_from_json(plan: Mapping[str, Any], index: bytes) -> ClusterInput:
-    """What `Found.to_json` made JSON values of, with its index."""
+    """What `ClusterInput.to_json` made JSON values of, with its index."""
     held = holders_from_json(plan)
     holders = [None if is_url(each.path) else of for each, of in held.items()]
     return ClusterInput(from_bytes(index, "the index"), list(held), holders)
 
 
 def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
-    """What all nodes have; one of them looks at object storage.
-
-    Raises:
-        UsageError: A node, or the input, cannot be used.
-    """
+    """What all nodes have, and object storage as one sees it; `UsageError` if it cannot be used."""
     nodes = crew.nodes
     if not nodes:
         first = next(iter(crew.workers.values()))
@@ -89,7 +83,8 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     if found := first_failure(ended, Failure.LOST, Failure.DISK, Failure.FAILED):
         node, why = found
         raise core.UsageError(
-            f"{node} {why.reason}: repair it, or remove it from the cluster, since its input would be missing"
+            f"{node} {why.reason}: repair it, or remove it from the cluster, since its input would "
+            "be missing"
         )
     chunks = {node: end.value for node, end in ended.items() if end.value}
     absent = {node: each.absent for node, each in chunks.items()}

@@ -38,7 +38,6 @@ class ReduceJobDir(LockedDir):
 
     @property
     def record(self) -> Path:
-        """The path of the record."""
         return self._out / RECORD
 
     def read(self, name: str) -> bytes | None:
@@ -47,15 +46,10 @@ class ReduceJobDir(LockedDir):
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file atomically."""
         write_atomically(self._out / name, content)
 
     def read_state(self, name: str, codec: RoundStateCodec) -> Any:
-        """Read the value that is stored by this name; ``None`` if there is none.
-
-        Raises:
-            UsageError: The file is damaged, or of another job.
-        """
+        """The value stored by this name, if any; `UsageError` if it is damaged or another job's."""
         content = self.read(name)
         if content is None:
             return None
@@ -88,10 +82,6 @@ class ReduceJobDir(LockedDir):
 
 @contextmanager
 def open_job_dir(out: Path, settings: Mapping[str, Any]) -> Iterator[ReduceJobDir]:
-    """Lock a job directory that is new, or of an earlier command with the same settings.
-
-    Raises:
-        UsageError: It holds something else, is of other settings, or is in use.
-    """
+    """Lock a job directory; `UsageError` if it is in use, of other settings, or something else."""
     with locked_job_dir(out, settings, [PLAN, INDEX, SAMPLE, ROUND, RECORD]) as job:
         yield ReduceJobDir(out, job)

@@ -31,7 +31,6 @@ class ReduceJob(ReduceSpec):
 
     @property
     def code(self) -> ShippedCode:
-        """The code that nodes need to unpickle the reduction."""
         reduction = self.reduction
         return ShippedCode([] if isinstance(reduction, FromSample) else type(reduction).__mro__)
 
@@ -65,11 +64,9 @@ class ReduceJob(ReduceSpec):
 
     @property
     def urls(self) -> list[str]:
-        """The inputs in object storage."""
         return [each for each in self.inputs if is_url(each)]
 
     def worker_config(self, node: str) -> ReduceConfig:
-        """The reduction on a node."""
         own = [each.replace(NODE_PLACEHOLDER, node) for each in self.inputs if not is_url(each)]
         return ReduceConfig(
             node=node,

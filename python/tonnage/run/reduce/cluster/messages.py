@@ -24,12 +24,10 @@ class ChunksFound(Message, frozen=True):
     """The chunks of a node's input."""
 
     index: bytes | None
-    """None without input."""
     files: list[FileId]
     absent: list[str]
     """Inputs that are not there."""
     workers: int
-    """Threads."""
 
 
 class SampleRows(Message, frozen=True):
@@ -61,10 +59,8 @@ class Reduce(Message, frozen=True):
 
     round: int
     known: bytes
-    """The last round's result."""
     chunks: list[NumberedChunk]
     last: bool
-    """Whether no more come."""
 
 
 class ThreadReport(Message, frozen=True):
@@ -82,7 +78,6 @@ class Reduced(Message, frozen=True):
     """What a node reduced in a step."""
 
     chunks: list[int]
-    """Their numbers."""
     workers: list[ThreadReport]
     requests: RequestCounts
     phases: list[Phase]

@@ -45,22 +45,14 @@ class RoundStateCodec:
         self._modules = frozenset(modules)
 
     def encode(self, value: Any) -> bytes:
-        """Encode a value.
-
-        Raises:
-            NotStorable: A part of it is of a class that cannot be read back.
-        """
+        """Encode a value; `NotStorable` if a part of it is of a class that cannot be read back."""
         try:
             return msgspec.msgpack.encode(self._to_tree(value))
         except (RecursionError, msgspec.MsgspecError, pa.ArrowException, ValueError) as why:
             raise NotStorable(str(why)) from why
 
     def decode(self, content: bytes) -> Any:
-        """Decode what `encode` made.
-
-        Raises:
-            ValueError: It is something else.
-        """
+        """Decode what `encode` made; `ValueError` if it is something else."""
         try:
             return self._from_tree(msgspec.msgpack.decode(content))
         except Exception as why:  # Whatever NumPy, Arrow or a class says of damaged content.

@@ -47,7 +47,6 @@ class NodeReports:
         self._waits[node] = time.monotonic() if ended_at is None else ended_at
 
     def note_lost(self, node: str) -> None:
-        """Note that a node does not wait any more."""
         self._waits.pop(node, None)
 
     def note_waits(self) -> None:
@@ -61,7 +60,6 @@ class NodeReports:
 
     @property
     def bytes(self) -> int:
-        """The bytes reduced in total."""
         return sum(int(worker["bytes"]) for worker in self.workers.values())
 
 
@@ -81,16 +79,11 @@ def make_record(
     """The record of a finished reduction.
 
     Args:
-        job: The job.
         began_at: When its first command began.
-        index: The input.
         reports: Of this command's steps.
         rounds: All rounds.
         rounds_here: Rounds of this command.
         seconds: The time of these.
-        result: The result's summary as JSON.
-        lost: Nodes that were lost for good, each with the reason.
-        labels: The nodes' labels.
     """
     workers = reports.workers
     largest = max((chunk.bytes for chunk in index.chunks), default=1)

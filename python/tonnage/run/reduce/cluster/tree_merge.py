@@ -6,8 +6,8 @@
     transfer   half of the nodes send theirs to the others; repeated until one node is left
 
 Merging is a step: nodes still answer, however long it takes. A node keeps its own objects until
-the round ends. So if a node is lost that had received other objects, only its own chunks are reduced
-again, and merging starts again.
+the round ends. So if a node is lost that had received others' objects, only its own chunks are
+reduced again, and merging starts again.
 """
 
 import time
@@ -31,14 +31,7 @@ ATTEMPTS_SECONDS = 120.0
 def tree_merge(
     pool: WorkerPool, nodes: Sequence[str], orphans: Sequence[bytes], attempt: int
 ) -> bytes | dict[str, StepResult[Any]]:
-    """The merged object of these nodes, or the nodes that were lost, and why.
-
-    Args:
-        pool: The nodes' workers.
-        nodes: Those that have objects.
-        orphans: Objects of lost nodes, to be merged as well.
-        attempt: The number of the attempt in the job.
-    """
+    """The merged object of these nodes and of lost ones' ``orphans``; or who was lost, and why."""
     for place, each in enumerate(orphans):
         node = nodes[place % len(nodes)]
         pool.ask({node: StoreObject(attempt)}, len(each), {node: each})
@@ -78,11 +71,7 @@ class MergeAttempts:
     failed: list[float] = field(default_factory=list)
 
     def note_failure(self, lost: str) -> None:
-        """Note that an attempt has lost nodes, which ``lost`` names with the reason.
-
-        Raises:
-            RunError: There were too many attempts.
-        """
+        """Note that an attempt has lost these nodes; `RunError` if there were too many attempts."""
         self.failed.append(time.monotonic())
         took = self.failed[-1] - self.failed[0]
         if len(self.failed) < MAX_ATTEMPTS or took < ATTEMPTS_SECONDS:

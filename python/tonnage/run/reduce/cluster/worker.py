@@ -93,13 +93,10 @@ class ReduceConfig:
     measured: int | None = None
 
     def steps(self) -> ReduceWorker:
-        """The node's worker."""
         return ReduceWorker(self)
 
 
 class ReduceWorker(WorkerSteps):
-    """A node's part in a reduction."""
-
     def __init__(self, place: ReduceConfig) -> None:
         self._place = place
         self._workers = place.workers or core.workers()
@@ -115,7 +112,6 @@ class ReduceWorker(WorkerSteps):
         self.begin_step()
 
     def handlers(self) -> Sequence[Handler[Any, Any]]:
-        """All steps of a reduction."""
         return (
             Handler(messages.INDEX, self.index),
             Handler(messages.SAMPLE, self.sample),
@@ -130,7 +126,6 @@ class ReduceWorker(WorkerSteps):
         return self.compute_flag.last_active
 
     def begin_step(self) -> None:
-        """Begin a step without chunks."""
         self._queue = _ChunkQueue(
             self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0
         )
@@ -139,7 +134,6 @@ class ReduceWorker(WorkerSteps):
         self._known = 0
 
     def news(self, known: int) -> list[News]:
-        """The news of the step after the first ``known``."""
         with self._lock:
             del self._news[
                 : known - self._known
@@ -148,7 +142,6 @@ class ReduceWorker(WorkerSteps):
             return list(self._news)
 
     def notify(self, notice: Notice) -> None:
-        """Take chunks for the running step, or return some."""
         if isinstance(notice, MoreChunks):
             self.add_chunks(notice.start, notice.chunks, notice.last)
         else:
@@ -190,7 +183,6 @@ class ReduceWorker(WorkerSteps):
         return RowsSampled(pickle.dumps(rows))
 
     def learn(self, request: Learn, on_progress: OnProgress) -> None:
-        """Take what is the same in all rounds."""
         place = self._place
         with self.compute_flag.computing():
             reduction: Reduction[Any] = pickle.loads(request.reduction)
@@ -211,7 +203,6 @@ class ReduceWorker(WorkerSteps):
         self._checkpoint_bytes = request.checkpoint_bytes
 
     def reduce(self, request: Reduce, on_progress: OnProgress) -> Reduced:
-        """Reduce the given chunks, and those that arrive later."""
         assert self._reducer is not None
         machine = self._reducer
         if request.round != self._round:
@@ -309,7 +300,6 @@ class _ChunkQueue:
         self._count, self._is_last = 0, False
 
     def add(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> bool:
-        """Take the new ones; gives whether there are any."""
         with self._lock:
             if start > self._count or self._is_last:
                 return False  # Earlier chunks have not arrived yet.
@@ -325,7 +315,6 @@ class _ChunkQueue:
             return self._chunks.popleft() if self._chunks else None
 
     def give_back(self, chunks: int) -> list[int]:
-        """Remove up to so many; gives their numbers."""
         with self._lock:
             count = min(chunks, len(self._chunks))
             return [self._chunks.pop()[0] for _ in range(count)]
@@ -375,7 +364,7 @@ class _Checkpoints:
 
 @contextmanager
 def _classified_errors() -> Iterator[None]:
-    """Distinguish errors that would occur on any node, and changed input, from those of the node."""
+    """Distinguish errors that any node would have, and changed input, from those of the node."""
     try:
         yield
     except core.RunError as why:
@@ -390,11 +379,7 @@ def _classified_errors() -> Iterator[None]:
 
 
 def _identify(file: InputFile) -> FileId:
-    """The identity of a file that was found.
-
-    Raises:
-        UsageError: It has changed since.
-    """
+    """The identity of a file that was found; `UsageError` if it has changed since."""
     if is_url(file.name):
         return object_id(file.name, file.bytes, file.version)
     found = file_id(file.name)

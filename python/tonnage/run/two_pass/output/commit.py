@@ -1,4 +1,4 @@
-"""How a job on a cluster ends: manifests when the totals agree, the record, and nothing else stays."""
+"""How a job on a cluster ends: manifests if the totals agree, the record; nothing else stays."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -159,7 +159,6 @@ def _files_in_order(job: JobRun) -> list[dict[str, Any]]:
 
 
 def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
-    """The names of each node's files."""
     names: dict[str, set[str]] = {}
     for each in files:
         names.setdefault(each["node"], set()).add(Path(each["path"]).name)

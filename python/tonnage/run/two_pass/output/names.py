@@ -19,7 +19,6 @@ def is_part(name: str, only: Collection[int] | None = None, but: Collection[int]
 
 
 def partition_of(path: str) -> int:
-    """The partition that a file belongs to."""
     found = PART.fullmatch(os.path.basename(path))
     assert found, path
     return int(found[1])

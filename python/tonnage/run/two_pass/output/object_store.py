@@ -6,7 +6,7 @@
     s3://BUCKET/PREFIX/part-00012                a partition, as its owner's upload was completed
     s3://BUCKET/PREFIX/_tonnage.json             the manifest, last
 
-All nodes see the same objects, so one of them does this for all. It takes keys from its environment.
+All nodes see the same objects, so one does this for all, with the keys of its environment.
 """
 
 from abc import abstractmethod
@@ -57,7 +57,6 @@ class ObjectStoreSteps(WorkerSteps):
     _config: WorkerConfig
 
     def store_handlers(self) -> Sequence[Handler[Any, Any]]:
-        """These steps."""
         return (
             Handler(messages.FIND, self.find),
             Handler(messages.REACH, self.reach),
@@ -68,30 +67,18 @@ class ObjectStoreSteps(WorkerSteps):
         )
 
     def find(self, request: Paths, on_progress: OnProgress) -> ObjectsFound:
-        """Finds the objects that urls mean.
-
-        Raises:
-            UsageError: They mean none, or one cannot be used.
-        """
+        """Find the objects that urls mean; `UsageError` if there is none, or none to be used."""
         found, requests = find_and_count(request.paths, self._config.object_store)
         objects = [object_id(each.url, each.bytes, each.etag) for each in found]
         more = self._refuse_inputs(objects, on_progress)
         return ObjectsFound(objects, sum_requests([requests, more]))
 
     def reach(self, request: Paths, on_progress: OnProgress) -> StoreRequests:
-        """Looks at objects, to see that this node may.
-
-        Raises:
-            UsageError: It may not.
-        """
+        """Looks at objects, to see that this node may; `UsageError` if it may not."""
         return StoreRequests(find_and_count(request.paths, self._config.object_store)[1])
 
     def claim(self, _: None, on_progress: OnProgress) -> FolderClaimed:
-        """Makes the output's folder the job's own, by an object there.
-
-        Raises:
-            UsageError: It holds something else.
-        """
+        """Make the output's folder the job's own, by an object; `UsageError` if it is another's."""
         sizes, requests = self._folder.objects()
         if self._marker not in sizes:
             for name in sizes:
@@ -112,11 +99,7 @@ class ObjectStoreSteps(WorkerSteps):
         return self._clear(names, uploads=True)
 
     def publish(self, request: Publish, on_progress: OnProgress) -> StoreRequests:
-        """Writes the manifest.
-
-        Raises:
-            RunError: A part is not there, or not as it was put.
-        """
+        """Writes the manifest; `RunError` if a part is not there, or not as it was put."""
         # First, so that nothing comes after it was looked for.
         cleared = self._clear([], uploads=True)
         listed, _ = self._folder.objects()
@@ -162,7 +145,6 @@ class ObjectStoreSteps(WorkerSteps):
             raise
 
     def _split_config(self, split: SplitToRead) -> dict[str, Any]:
-        """A part of the input as the core takes it."""
         span: dict[str, Any] = {"offset": split.offset, "bytes": split.bytes}
         if not is_url(split.path):
             return {"path": split.path} | span
@@ -172,7 +154,6 @@ class ObjectStoreSteps(WorkerSteps):
 
     @property
     def _output(self) -> list[str] | dict[str, Any]:
-        """Where the output goes, as the core takes it."""
         if self._config.output_url is None:
             return list(self._config.output)
         return self._folder.as_output()
@@ -205,5 +186,4 @@ class ObjectStoreSteps(WorkerSteps):
 
 
 def manifest_json(manifest: Manifest) -> bytes:
-    """A manifest as it is written."""
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"

@@ -32,7 +32,6 @@ class ReplicationSteps(ABC):
     _list: Path
 
     def copy(self, request: CopyFiles, on_progress: OnProgress) -> WorkReport:
-        """Copies finished files to other nodes, and keeps theirs."""
         self._forget(only={*request.keeps})
         self._note_listed()
         config = {
@@ -57,7 +56,6 @@ class ReplicationSteps(ABC):
             on_progress(number)
 
     def _copies(self, mesh: Mesh) -> dict[str, Any]:
-        """Where the node keeps copies, as the core takes it."""
         output = [str(directory) for directory in self._copied_to]
         return {"mesh": self._mesh_config(mesh), "output": output, "finished": str(self._list)}
 
