@@ -71,12 +71,10 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time."""
     return f"{significant(value)} s"
 
 
 def seconds_between(low: float, high: float) -> str:
-    """An interval of times."""
     return f"{significant(low)} – {significant(high)} s"
 
 
@@ -173,7 +171,6 @@ def cents(value: float) -> str:
 
 
 def count(value: int) -> str:
-    """A count."""
     return f"{value:,}"
 
 
@@ -183,13 +180,11 @@ def several(number: int, noun: str) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A share."""
     figure = 100 * fraction
     return f"{_signed(f'{figure:.{1 if abs(figure) < 10 else 0}f}')} %"
 
 
 def phase(name: str) -> str:
-    """A phase's name."""
     return name.replace("_", " ")
 
 
@@ -211,7 +206,6 @@ def bottleneck(stage: str, stages: Iterable[str]) -> str:
 
 
 def trial(name: str) -> str:
-    """A trial's name."""
     return TRIALS.get(name, name.replace("_", " "))
 
 

@@ -21,11 +21,7 @@ class ActorShell:
         return installed_version()
 
     def start(self, make: Callable[[], Any]) -> None:
-        """Makes the worker.
-
-        Raises:
-            RuntimeError: It cannot be made, and the reason is not meant for users.
-        """
+        """Make the worker; `RuntimeError` for reasons that are not meant for users."""
         try:
             self._worker = make()
         except Exception as why:
@@ -35,7 +31,6 @@ class ActorShell:
             raise RuntimeError(reason) from why
 
     def handle(self, message: bytes, *attached: bytes) -> bytes:
-        """Gives the worker a message; returns its reply."""
         if self._worker is None:
             raise RuntimeError("there is no worker")
         reply: bytes = self._worker.handle(message, *attached)

@@ -25,9 +25,7 @@ class Barrier(Protocol):
     """Where a node waits for the others of its cluster."""
 
     @property
-    def node(self) -> str:
-        """This node's name."""
-        ...
+    def node(self) -> str: ...
 
     def wait(self, value: BarrierValue) -> BarrierResult:
         """Waits for all nodes that have not ended."""
@@ -37,10 +35,8 @@ class Barrier(Protocol):
 class WorkerBarrier:
     """The barrier on a node.
 
-    Args:
-        node: The node's name.
-        on_wait: Called when the node begins to wait.
-        wait_until: Sleeps until a moment of the clock; raises if the worker has to stop.
+    ``on_wait`` is called when the node begins to wait; ``wait_until`` sleeps until a moment of the
+    clock, and raises if the worker has to stop.
     """
 
     def __init__(
@@ -55,11 +51,9 @@ class WorkerBarrier:
 
     @property
     def node(self) -> str:
-        """The node's name."""
         return self._node
 
     def wait(self, value: BarrierValue) -> BarrierResult:
-        """Waits for all others."""
         self._number += 1
         self._released.clear()
         self.waiting = BarrierWait(self._number, value)

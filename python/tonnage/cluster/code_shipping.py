@@ -26,15 +26,10 @@ class ShippedCode:
 
     @property
     def module_names(self) -> list[str]:
-        """The user's modules that are sent along."""
         return [module.__name__ for module in self._modules]
 
     def pickled(self, thing: object) -> bytes:
-        """An object as it is sent; pickle loads it.
-
-        Raises:
-            UsageError: It cannot be sent.
-        """
+        """An object as it is sent; pickle loads it; `UsageError` if it cannot be sent."""
         try:
             return pickle_with_modules(thing, self._modules)
         except Exception as why:

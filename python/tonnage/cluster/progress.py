@@ -51,7 +51,6 @@ class ClusterProgress:
             self._live.stop()
 
     def __call__(self, rows: Sequence[NodeStatus]) -> None:
-        """Shows how far all nodes are."""
         now = time.monotonic()
         rates = {row.node: self._rate(row, now) for row in rows}
         if now - self._began < self._next_line:

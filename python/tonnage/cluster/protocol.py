@@ -51,9 +51,6 @@ class Step(Generic[Q, R]):
     """What a driver can ask of a worker.
 
     Attributes:
-        name: The step's name on the wire.
-        request: Type of what the driver sends.
-        result: Type of what the worker returns.
         news: Type of what the worker reports while it is under way.
         notice: Type of what the driver can send it during the step (`Notify`).
         idle: When it hangs.
@@ -207,11 +204,7 @@ def encode(message: object) -> bytes:
 
 
 def decode(data: bytes, kind: Any) -> Any:
-    """A message of this type.
-
-    Raises:
-        ProtocolError: It has another version of the protocol, or another type.
-    """
+    """Decode a message; `ProtocolError` if it is of another version or type."""
     if not data or data[0] != VERSION:
         other = f"version {data[0]}" if data else "no version"
         raise ProtocolError(f"a message has {other} of the protocol, expected {VERSION}")
@@ -222,11 +215,7 @@ def decode(data: bytes, kind: Any) -> Any:
 
 
 def convert(value: object, kind: Any, what: str) -> Any:
-    """The body of a message, by its step's type.
-
-    Raises:
-        ProtocolError: It has another type.
-    """
+    """The body of a message, by its step's type; `ProtocolError` if it has another type."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as why:

@@ -51,8 +51,6 @@ class WorkerLost(Exception):
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine of the cluster."""
-
     name: str
     """Ray's name for it, which is its address unless it was given a name; names are unique."""
     labels: Mapping[str, str]
@@ -72,7 +70,6 @@ class RemoteWorker:
         self._handle = handle
 
     def installed_version(self) -> Call:
-        """Asks what the node has of Tonnage."""
         return self._handle.installed_version.remote()
 
     def start(self, make: Callable[[], Any]) -> Call:
@@ -109,12 +106,7 @@ class Cluster:
             self.machines = _of_kind(kind, self.machines)
 
     def place_actor(self, machine: Machine, title: str) -> RemoteWorker:
-        """A process on a machine, which is not there yet when this returns.
-
-        Args:
-            machine: Where.
-            title: What lists of processes call it.
-        """
+        """A process, called ``title`` in lists; it need not be there when this returns."""
         shell = type(title, (actor.ActorShell,), {"__module__": actor.__name__})
         made = ray.remote(shell).options(**_bound(machine), max_restarts=0, max_task_retries=0)
         return RemoteWorker(made.remote())
@@ -130,9 +122,8 @@ class Cluster:
     def answer(self, call: Call, seconds: float) -> Any:
         """The reply to a call.
 
-        Raises:
-            WorkerLost: The worker died, or raised an exception.
-            TimeoutError: There is no reply within so long, or the connection is broken.
+        `WorkerLost` if the worker died or raised; `TimeoutError` if there is no reply within so
+        long, or the connection is broken.
         """
         try:
             return ray.get(call, timeout=seconds)
@@ -149,15 +140,10 @@ class Cluster:
 
 @contextmanager
 def connect(address: str) -> Iterator[Cluster]:
-    """Connects to a cluster.
+    """Connect to a cluster: ``HOST:PORT``, or `AUTO` for this machine's; ``TYPE@`` limits machines.
 
-    Args:
-        address: ``HOST:PORT``, or `AUTO` for the cluster that this machine is in; with ``TYPE@``
-            before it, only its machines of this type.
-
-    Raises:
-        UsageError: There is none, it has another version, it refuses us, or no machine has the
-            type.
+    `UsageError` if there is none, it has another version, it refuses us, or no machine has the
+    type.
     """
     kind, _, address = address.rpartition(TYPE_SEPARATOR)
     if address.startswith("ray://"):
@@ -208,7 +194,6 @@ def _sent_by_value(modules: Iterable[ModuleType]) -> Iterator[None]:
 
 
 def installed_here() -> InstalledVersion:
-    """What this machine has of Tonnage."""
     return InstalledVersion(*version_check.installed_version())
 
 

@@ -41,9 +41,6 @@ class RunningStep(Generic[R]):
     """The step; `poll` it until no node is `left`.
 
     Args:
-        pool: Whose workers do it.
-        step: What they do.
-        requests: What each node is asked.
         starts_at: When all start, on this node's clock; at once by default.
         accuses: The nodes that a result accuses.
         idle_patience: Patience with nodes without progress, in seconds; by default the pool's.

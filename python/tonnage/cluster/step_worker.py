@@ -110,12 +110,7 @@ class WorkerSpec(Protocol):
 
 
 class StepWorker:
-    """Does steps. Its methods are called one after another; only `Poll` takes a while.
-
-    Args:
-        spec: The job.
-        node: The node's name.
-    """
+    """Does steps. Its methods are called one after another; only `Poll` takes a while."""
 
     def __init__(self, spec: WorkerSpec, node: str) -> None:
         self._steps = spec.steps()
@@ -135,11 +130,7 @@ class StepWorker:
         self._progress_at = time.monotonic()
 
     def handle(self, message: bytes, *attached: bytes) -> bytes:
-        """Does what a message of the driver's asks; the reply.
-
-        Raises:
-            ProtocolError: It cannot be understood.
-        """
+        """Handle a driver's message; gives the reply, or `ProtocolError` if it is none."""
         match protocol.decode(message, protocol.Request):
             case protocol.Begin() as begin:
                 self._begin(begin)
@@ -168,17 +159,14 @@ class StepWorker:
         return protocol.encode(None)
 
     def on_progress(self, done_bytes: int) -> None:
-        """Notes how far the step is; raises `Stopped` if it is to end."""
         self.check_stopped()
         if done_bytes != self._done_bytes:
             self._done_bytes, self._progress_at = done_bytes, time.monotonic()
 
     def note_progress(self) -> None:
-        """Notes that something was done, however far the step is."""
         self._progress_at = time.monotonic()
 
     def note_news(self) -> None:
-        """Has the driver hear of news at once."""
         self._news.set()
 
     def _begin(self, begin: protocol.Begin) -> None:
@@ -270,7 +258,6 @@ class StepWorker:
                 raise Stopped
 
     def check_stopped(self) -> None:
-        """Raises `Stopped` if the step is to end."""
         if self._stopping.is_set() or self._halted:
             raise Stopped
 

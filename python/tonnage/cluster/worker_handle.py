@@ -40,7 +40,6 @@ class WorkerHandle:
 
     @property
     def number(self) -> int:
-        """The number of its last step."""
         return self._begin.number if self._begin else -1
 
     @property
@@ -74,11 +73,9 @@ class WorkerHandle:
             self.heard_at = time.monotonic()
 
     def take(self, data: bytes) -> Heartbeat | None:
-        """Takes its answer to a poll; gives its heartbeat, if it is of the step under way.
+        """Take its answer to a poll; gives its heartbeat, if it is of the step under way.
 
-        Raises:
-            ProtocolError: It cannot be understood.
-            WorkerLost: It does not begin the step, however often it is asked.
+        `ProtocolError` if it cannot be understood, `WorkerLost` if it never begins the step.
         """
         assert self._step is not None and self._begin is not None
         heartbeat = protocol.decode_heartbeat(data, self._step, self._begin.number)

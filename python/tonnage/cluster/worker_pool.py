@@ -51,8 +51,6 @@ class WorkerPool:
     """The workers; a context manager, after which none of them is at work.
 
     Args:
-        cluster: Where they are.
-        machines: One worker for each of these.
         patience_seconds: How long a worker may be silent; see also `protocol.Idle`.
         title: What their processes are called.
         on_wait: Called periodically while it waits for workers.
@@ -84,7 +82,6 @@ class WorkerPool:
 
     @property
     def labels(self) -> dict[str, dict[str, str]]:
-        """The labels of all machines."""
         return {node: dict(worker.machine.labels) for node, worker in self.workers.items()}
 
     def place_workers(self) -> None:
@@ -146,10 +143,7 @@ class WorkerPool:
     ) -> dict[str, Any]:
         """The replies of these nodes while no step is under way; those without one are lost.
 
-        Args:
-            messages: What each is asked.
-            bytes_: About how many a message or a reply carries.
-            attached: An object to send with each.
+        ``bytes_`` is about how many a message or a reply carries; ``attached`` are objects to send.
         """
         calls = {
             node: self.workers[node].send(message, (attached or {}).get(node))
@@ -163,12 +157,8 @@ class WorkerPool:
     def transfer(self, senders: Mapping[str, str], attempt: int, bytes_: int) -> None:
         """Has nodes take other nodes' objects, which go from node to node, not by this process.
 
-        If one of two is lost the other is not: it took nothing, or sent in vain.
-
-        Args:
-            senders: The sender for each node that takes an object.
-            attempt: Which objects (`FetchObject`).
-            bytes_: About how many go to a node.
+        If one of two is lost the other is not: it took nothing, or sent in vain. ``senders`` has
+        the sender for each taker; ``bytes_`` is about how many go to a node.
         """
         calls = {
             node: self.workers[node].send(
@@ -193,13 +183,10 @@ class WorkerPool:
         on_heartbeat: OnHeartbeat = lambda *_: None,
         accuses: Accuses = lambda _: (),
     ) -> dict[str, StepResult[R]]:
-        """Has each of these nodes do a step; gives how it ended on each.
+        """Run a step on these nodes; gives how it ended on each.
 
-        Args:
-            step: What they do.
-            requests: What each node is asked.
-            on_heartbeat: Called with how far a node is, and its news.
-            accuses: The nodes that a node's result accuses.
+        ``on_heartbeat`` gets how far a node is, and its news; ``accuses`` names the nodes that a
+        result accuses.
         """
         running = RunningStep(self, step, requests, accuses=accuses)
         while running.left:
@@ -207,7 +194,6 @@ class WorkerPool:
         return running.results
 
     def notify(self, node: str, notice: Any) -> None:
-        """Tells the step under way on a node something."""
         worker = self.workers[node]
         worker.send(Notify(worker.number, notice))
 
@@ -255,7 +241,6 @@ class WorkerPool:
                 worker.remote.kill()
 
     def next_number(self) -> int:
-        """The number of the next step."""
         self._number += 1
         return self._number
 

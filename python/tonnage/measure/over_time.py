@@ -40,7 +40,6 @@ class OverTimeSettings:
     every_seconds: float
     for_seconds: float
     seconds: float
-    """The length of a trial."""
     file_bytes: int
     blocking: bool
     seed: int

@@ -26,12 +26,7 @@ def aggregate_nodes(nodes: Sequence[ClusterNode]) -> list[ClusterSummary]:
 
 
 def latency(bins: Bins, readings: Sequence[Latency]) -> Latency:
-    """The latency of all operations whose histograms were merged.
-
-    Args:
-        bins: Of all.
-        readings: Those that the histograms belong to; their counts and means add up.
-    """
+    """The latency of merged histograms (``bins``), to which ``readings`` belong."""
     counts = [(each.count or 0, each.mean) for each in readings]
     total = sum(count for count, _ in counts)
     means = [mean * count for count, mean in counts if mean is not None]

@@ -43,8 +43,6 @@ class MeasurementRequest:
         kind: Of measurement.
         work: What the node of this name does.
         settings: What is the same for all nodes, and recorded.
-        command: How it can be repeated.
-        labels: Of the measurement.
         instances: How many nodes; None for all there are.
         patience_seconds: How long a node may be silent, or make no progress.
         one_at_a_time: Whether nodes measure one after another.
@@ -102,7 +100,6 @@ class MeasuringNode:
 
     @property
     def status(self) -> NodeStatus:
-        """How far it is."""
         heartbeat, why = self.worker.heartbeat, None
         state = "measuring" if heartbeat else "ready" if self.worker.clock else "starting"
         if self.row:
@@ -118,9 +115,7 @@ def measure_cluster(
     """Has the nodes of a cluster measure; gives what happens.
 
     Args:
-        cluster: Which.
         out: Where nodes' files are kept; what an earlier command left there is resumed.
-        request: What to do.
         on_status: Called periodically with how far all nodes are.
 
     Raises:
@@ -179,7 +174,6 @@ def unique_host(node: str, hosts: Mapping[str, str], begun: Mapping[str, str]) -
     has begun, the name stays the same, whichever nodes a later command finds.
 
     Args:
-        node: Which one.
         hosts: What hosts are called now, by node.
         begun: What machines were called that earlier commands began on, by node.
     """

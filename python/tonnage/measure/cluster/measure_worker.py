@@ -32,8 +32,6 @@ class Measure(Message, frozen=True):
 
 
 class FileWritten(Message, frozen=True, tag=True):
-    """A file of the measurement."""
-
     name: str
     content: bytes
 
@@ -70,16 +68,11 @@ class MeasureTask:
     """Whether its work waits for that of other nodes."""
 
     def steps(self) -> MeasureSteps:
-        """The node's worker."""
         return MeasureSteps(self)
 
 
 class MeasureSteps(WorkerSteps):
-    """The node's worker.
-
-    Raises:
-        UsageError: There is no room for its files.
-    """
+    """The node's worker; `UsageError` if there is no room for its files."""
 
     STEP: Step[Any, Any] = MEASURE
 
@@ -96,11 +89,9 @@ class MeasureSteps(WorkerSteps):
         self._lock = threading.Lock()
 
     def handlers(self) -> Sequence[Handler[Any, Any]]:
-        """The one step."""
         return (Handler(self.STEP, self.measure),)
 
     def measure(self, request: Measure, on_progress: core.OnProgress) -> None:
-        """Measures."""
         try:
             for _ in self._work(on_progress):
                 self.context.note_progress()
@@ -126,7 +117,6 @@ class MeasureSteps(WorkerSteps):
             self._news += [*sorted(written), *results]
 
     def close(self) -> None:
-        """Removes its files."""
         self._stack.close()
 
     def _work(self, on_progress: core.OnProgress) -> Iterator[Trial | Measurement]:

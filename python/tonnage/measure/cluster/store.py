@@ -45,7 +45,6 @@ class ClusterMeasurementDir:
             self._begun.write(path)
 
     def directory(self, node: str) -> Path:
-        """A node's directory."""
         return self._out / node_directory(node)
 
     def files(self, node: str) -> dict[str, bytes]:
@@ -55,18 +54,15 @@ class ClusterMeasurementDir:
         return {path.name: path.read_bytes() for path in sorted(paths)}
 
     def take(self, node: str, files: Mapping[str, bytes]) -> None:
-        """Writes files of a node."""
         for name in sorted(files):
             if Path(name).name != name:
                 raise core.RunError(f"{node} sent a file called {name}")
             write_atomically(self.directory(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
-        """A trial of a node."""
         return Trial.read(self.directory(node) / name)
 
     def trials(self, node: str) -> list[Trial]:
-        """All trials of a node that are here."""
         return [Trial.read(path) for path in sorted(self.directory(node).glob(TRIALS))]
 
     def write_row(self, row: ClusterNode) -> ClusterNode:
@@ -88,7 +84,6 @@ class ClusterMeasurementDir:
         }
 
     def close(self) -> ClusterMeasurement:
-        """Writes the cluster's measurement."""
         rows = list(self.rows.values())
         late = [row.skew_seconds for row in rows if row.together > 1]
         began = [each for each in late if each is not None]
@@ -151,11 +146,7 @@ def open_measurement_dir(
     labels: Mapping[str, str],
     one_at_a_time: bool,
 ) -> Iterator[ClusterMeasurementDir]:
-    """The directory ``out``, with the files of an earlier command of the same settings.
-
-    Raises:
-        UsageError: It holds something else, or is in use; or nodes' names are alike.
-    """
+    """Open ``out``, perhaps of an earlier command; `UsageError` if it is another's, or in use."""
     places = [node_directory(node) for node in nodes]
     if len(set(places)) < len(places):
         raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
