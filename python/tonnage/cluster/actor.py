@@ -17,7 +17,6 @@ class ActorShell:
         self._worker: Any = None
 
     def installed_version(self) -> tuple[str, str | None, str | None]:
-        """What is installed on this node."""
         return installed_version()
 
     def start(self, make: Callable[[], Any]) -> None:

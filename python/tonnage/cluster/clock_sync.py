@@ -31,7 +31,6 @@ class Clock:
 def compare_clock(
     read_remote: Callable[[], float], read_own: Callable[[], float] = time.monotonic
 ) -> Clock:
-    """Compares a node's clock with this one."""
     readings = []
     for _ in range(config.CLOCK_READINGS):
         before = read_own()

@@ -39,7 +39,6 @@ class ShippedCode:
 
     @property
     def digest(self) -> str:
-        """A digest of the files that are sent along."""
         found = hashlib.sha256()
         for module in self._modules:
             found.update(Path(str(module.__file__)).read_bytes())
@@ -60,7 +59,6 @@ def _own_modules(callables: Iterable[Called]) -> Iterator[ModuleType]:
 
 
 def _modules_of(function: Called) -> Iterator[str]:
-    """The modules of a function, and of what it encloses or wraps."""
     left: list[Any] = [function]
     known = set[int]()
     while left:

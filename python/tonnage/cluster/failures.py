@@ -4,8 +4,6 @@ from enum import StrEnum
 
 
 class Failure(StrEnum):
-    """The kinds of failure of a step."""
-
     REFUSED = "refused"
     """Its request cannot be used."""
     DISK = "disk"

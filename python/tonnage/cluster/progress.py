@@ -17,8 +17,6 @@ from tonnage.cluster import config
 
 
 class NodeStatus(NamedTuple):
-    """How far a node is."""
-
     node: str
     state: str
     """``starting``, ``ready``, ``measuring``, ``done`` or ``lost``."""

@@ -199,7 +199,6 @@ Request = (
 
 
 def encode(message: object) -> bytes:
-    """A message as it is sent."""
     return bytes([VERSION]) + msgspec.msgpack.encode(message)
 
 

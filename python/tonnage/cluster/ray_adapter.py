@@ -73,7 +73,6 @@ class RemoteWorker:
         return self._handle.installed_version.remote()
 
     def start(self, make: Callable[[], Any]) -> Call:
-        """Has the process make its worker, of what the node has of Tonnage."""
         return self._handle.start.remote(make)
 
     def send(self, message: bytes, attached: Call | bytes | None = None) -> Call:
@@ -198,7 +197,6 @@ def installed_here() -> InstalledVersion:
 
 
 def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
-    """The machines whose labels name this type."""
     found = [each for each in machines if each.labels.get(MACHINE_TYPE) == kind]
     if not found:
         known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
@@ -216,7 +214,6 @@ def _bound(machine: Machine) -> dict[str, Any]:
 
 
 def _labels(given: Mapping[str, str]) -> dict[str, str]:
-    """A machine's labels, Ray's own by our names."""
     found = {}
     for name, value in given.items():
         own = name.removeprefix(RAY_LABEL_PREFIX)

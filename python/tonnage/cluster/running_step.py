@@ -127,7 +127,6 @@ class RunningStep(Generic[R]):
         self._pool.lose(worker.node, reason, kill=self._kills)
 
     def _release_barrier(self) -> None:
-        """Lets all nodes continue that wait at a barrier, once all do."""
         waits = {worker: worker.at_barrier for worker in self.left}
         if not waits or not all(waits.values()):
             return

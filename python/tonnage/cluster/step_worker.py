@@ -263,7 +263,6 @@ class StepWorker:
 
 
 def failure_of(why: BaseException) -> StepResult[NoReturn]:
-    """How a step ended that raised this."""
     error = "".join(traceback.format_exception(why))
     match why:
         case Stopped():

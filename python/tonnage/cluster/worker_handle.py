@@ -49,14 +49,12 @@ class WorkerHandle:
         return wait if wait and wait.number > self.released else None
 
     def send(self, message: Message, attached: Call | bytes | None = None) -> Call:
-        """Sends a message; gives its reply to come."""
         assert self.remote is not None
         return self.remote.send(protocol.encode(message), attached)
 
     def begin(
         self, step: Step[Any, Any], number: int, request: Any, starts_at: float | None
     ) -> None:
-        """Has it begin a step."""
         if starts_at is not None:
             assert self.clock is not None
             starts_at = self.clock.to_remote(starts_at)

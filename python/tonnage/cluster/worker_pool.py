@@ -101,7 +101,6 @@ class WorkerPool:
         self._start(self._present, spec)
 
     def ready(self, spec: Callable[[str], WorkerSpec]) -> None:
-        """Places workers and starts them."""
         self.place_workers()
         self.start(spec)
 
@@ -339,7 +338,6 @@ def first_failure(
 
 
 def raise_refusal(results: Mapping[str, StepResult[R]]) -> None:
-    """Raises what a node has refused, naming it."""
     if first := first_failure(results, Failure.REFUSED):
         node, result = first
         raise core.UsageError(f"{node}: {result.reason}", setting=result.setting)

@@ -34,8 +34,6 @@ class SpaceFit(Struct, frozen=True, kw_only=True):
 
 
 class AttachedVolumes(Struct, frozen=True, kw_only=True):
-    """Of each node."""
-
     kind: str
     count: PositiveCount
     gib_each: PositiveCount

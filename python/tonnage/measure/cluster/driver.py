@@ -71,8 +71,6 @@ class MeasurementRequest:
 
 
 class TrialDone(NamedTuple):
-    """A trial that is done on a node."""
-
     node: str
     trial: Trial
 
@@ -204,7 +202,6 @@ class MeasurementRun:
 
     @property
     def left(self) -> list[MeasuringNode]:
-        """The nodes that have no row yet."""
         return [each for each in self.nodes if each.row is None]
 
     def ready(self) -> Iterator[ClusterNode]:
@@ -225,7 +222,6 @@ class MeasurementRun:
             yield from self.events()
 
     def begin(self, group: Sequence[MeasuringNode]) -> None:
-        """Has these nodes start at one moment."""
         at = clock_sync.common_start(each.worker.clock for each in group if each.worker.clock)
         for each in group:
             each.together = len(group)
@@ -250,7 +246,6 @@ class MeasurementRun:
                 yield self._close_ended(nodes[node], result)
 
     def trials(self, node: MeasuringNode) -> list[Trial]:
-        """The trials of a node that are on file."""
         return self._store.trials(node.node)
 
     def close_measurement(self) -> ClusterMeasurement:
@@ -286,7 +281,6 @@ class MeasurementRun:
         return node.row
 
     def _close_lost(self) -> Iterator[ClusterNode]:
-        """The rows of nodes whose workers are lost."""
         for each in self.left:
             if each.worker.lost is not None:
                 yield self.close(each, each.worker.lost)

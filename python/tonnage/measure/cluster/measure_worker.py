@@ -52,8 +52,6 @@ MEASURE = Step("measure", Measure, NoneType, news=News, idle=Idle.ALONE)
 
 @dataclass(frozen=True)
 class MeasureTask:
-    """What one node is to measure."""
-
     TITLE: ClassVar[str] = "MeasureWorker"
     """What its process is called."""
 
@@ -102,7 +100,6 @@ class MeasureSteps(WorkerSteps):
             raise core.UsageError(text, setting=why.setting) from why
 
     def news(self, known: int) -> list[News]:
-        """The files that were written, and other results, after so many."""
         self._add_news()
         return [
             FileWritten(each, (self._out / each).read_bytes()) if isinstance(each, str) else each

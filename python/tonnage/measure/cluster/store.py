@@ -40,7 +40,6 @@ class ClusterMeasurementDir:
         self._there = {node_directory(node): node for node in nodes}
 
     def begin(self) -> None:
-        """Writes what was begun, unless an earlier command has."""
         if not (path := self._out / CLUSTER_BEGUN_FILE).exists():
             self._begun.write(path)
 
@@ -180,5 +179,4 @@ def open_measurement_dir(
 
 
 def node_directory(node: str) -> str:
-    """The name of a node's directory."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", node).lstrip(".") or "node"

@@ -49,7 +49,6 @@ def matches(text: str, name: str) -> bool:
 
 
 def looks_like_one(text: str) -> bool:
-    """Whether the first line looks like a fio log."""
     fields = _fields(text.partition("\n")[0])
     return len(fields) >= 4 and all(map(_FIELD.fullmatch, fields))
 

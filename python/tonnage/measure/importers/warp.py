@@ -175,7 +175,6 @@ def _mean(segments: list[JsonValue], nodes: list[JsonValue], name: str) -> float
 
 
 def _whole_percentile(segments: list[JsonValue], nodes: list[JsonValue], name: str) -> float | None:
-    """A percentile over all requests in seconds, if there is one."""
     alone = len(segments) == 1 and _merged(segments[0]) == 1
     return nodes[0].member(name).number() / 1e3 if alone else None
 

@@ -172,7 +172,6 @@ def _prepare_devices(
 
 
 def _files(devices: Mapping[str, TargetDevice]) -> dict[str, Path]:
-    """The files of loop devices."""
     return {device: target.path for device, target in devices.items() if target.is_file}
 
 

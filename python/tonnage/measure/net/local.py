@@ -207,6 +207,5 @@ def _addresses(hosts: Sequence[EndpointHost], settings: NetSettings) -> Iterator
 
 
 def _children_seconds() -> float:
-    """Core seconds of the processes that this one has waited for."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -93,7 +93,6 @@ def _virtualisation() -> str:
 
 
 def physical_memory() -> int:
-    """The machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -110,7 +110,6 @@ class Records(SplitFormat):
 
 
 def refuse_partial_row(file: InputFile, begin: int, row_bytes: int) -> None:
-    """Refuse a file that does not consist of whole rows from ``begin`` on."""
     if rest := (file.bytes - begin) % row_bytes:
         raise core.UsageError(
             f"input {file.name}: its {file.bytes} bytes are not a multiple of the row's "

@@ -101,7 +101,6 @@ class ChunkFormat(Format):
         return b""
 
     def check_row_type(self, file: InputFile, row: str | None) -> None:
-        """Refuse a file whose rows have another type than the other files'."""
         if row != self.row:
             raise core.UsageError(
                 f"input {file.name}: its rows are {row}, and others are {self.row}: give files of "
@@ -162,8 +161,6 @@ class SplitFormat(Format):
 
 
 class OutputFormat(Format):
-    """A format in which parts are written."""
-
     OUTPUT_SUFFIX: ClassVar[str]
 
     @staticmethod

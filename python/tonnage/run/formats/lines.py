@@ -49,8 +49,6 @@ class LineChunks(ChunkFormat):
 
 
 class LineSplits(SplitFormat):
-    """Text, read line by line."""
-
     FIRST_ROW = 0
     """The number of the first row in Arrow's errors."""
 

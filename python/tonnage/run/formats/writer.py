@@ -55,7 +55,6 @@ class PartWriter:
         self._writer.write_batch(rows)
 
     def end(self) -> None:
-        """Make the part durable."""
         self._open.close()
         if self._writer is not None:
             handle = os.open(self.path, os.O_RDONLY)

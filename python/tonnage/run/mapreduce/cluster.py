@@ -209,7 +209,6 @@ class MapReduceJob(TwoPassJob):
         }
 
     def has_single_key(self, plan: Plan, place: int) -> bool:
-        """Not known, and of no use."""
         return False
 
     def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:

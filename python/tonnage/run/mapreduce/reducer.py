@@ -54,7 +54,6 @@ class Leaf:
 
     @property
     def partition(self) -> int:
-        """Its number in ``shuffled``."""
         return self.place[-1]
 
 
@@ -161,9 +160,9 @@ class PassTwo:
             too_large = max(divided.spans) > self.budget.portion_bytes
             if too_large and ((divided.single_key is not None and not shrunk) or depth > MAX_DEPTH):
                 raise core.RunError(
-                    f"the rows of key {divided.single_key} take {divided.bytes} bytes, a thread has "
-                    f"memory for {self.budget.portion_bytes}: give a combine that makes fewer of "
-                    "them, more memory or fewer workers",
+                    f"the rows of key {divided.single_key} take {divided.bytes} bytes, a thread "
+                    f"has memory for {self.budget.portion_bytes}: give a combine that makes fewer "
+                    "of them, more memory or fewer workers",
                     "reduce",
                 )
             below, given = self._leaves(divided, place, range(len(divided.spans)), given)
@@ -174,7 +173,6 @@ class PassTwo:
     def _divided(
         self, shuffled: ShuffleOutput, partition: int, depth: int
     ) -> tuple[ShuffleOutput, int, int]:
-        """A partition, divided, and its numbers of rows before and after combining."""
         wanted = min(-(-3 * shuffled.spans[partition] // self.budget.portion_bytes) + 1, 4096)
         bounds = self._bounds(shuffled, partition, wanted) if self.ordered else None
         count = wanted if bounds is None else len(bounds) + 1
@@ -202,7 +200,6 @@ class PassTwo:
         return divided, counts.read, counts.shuffled
 
     def _bounds(self, shuffled: ShuffleOutput, partition: int, wanted: int) -> Bounds:
-        """Quantiles of a partition's keys, sampled from each portion."""
         samples: list[pa.RecordBatch] = []
         with self._read_partitions(shuffled, [partition]) as (threads, portions):
 
@@ -258,7 +255,6 @@ class PassTwo:
             self._done_bytes += size
 
     def _whole_groups(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Sorted rows in batches that end where groups end."""
         if self.reduce is None:
             yield rows
             return
@@ -367,7 +363,6 @@ def quantiles(samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: i
 def first_rows(
     samples: list[pa.RecordBatch], key: tuple[str, ...], partitions: int
 ) -> pa.RecordBatch | None:
-    """The rows with the first keys; ``None`` if there are no samples."""
     samples = [sample for sample in samples if sample.num_rows]
     if not samples:
         return None
@@ -377,7 +372,6 @@ def first_rows(
 
 
 def bounds_of(firsts: pa.RecordBatch, key: tuple[str, ...]) -> Bounds:
-    """The distinct keys of sorted rows."""
     bounds: Bounds = []
     for place in range(firsts.num_rows):
         bound = keys.comparable_key(firsts, key, place)

@@ -84,7 +84,6 @@ class MapReduceWorker(TwoPassWorker):
     _config: MapReduceConfig
 
     def prepare(self, _: None, on_progress: OnProgress) -> None:
-        """Check the memory and load the functions; see `TwoPassWorker.prepare`."""
         check_memory(self._budget, uploads=self._config.output_url is not None)
         assert self._job
         super().prepare(None, on_progress)
@@ -272,7 +271,6 @@ class MapReduceWorker(TwoPassWorker):
         return written
 
     def _spilled(self, numbers: Sequence[int], partitions: Sequence[int]) -> ShuffleOutput:
-        """These partitions as rounds have spilled them here."""
         left: list[dict[str, Any]] = []
         came: dict[int, BlockStats] = dict.fromkeys(partitions, BlockStats())
         spans = dict.fromkeys(partitions, 0)

@@ -132,7 +132,6 @@ def join_indexes(indexes: Sequence[Index]) -> Index | None:
 
 
 def to_bytes(index: Index) -> bytes:
-    """The index as a Parquet file."""
     of_chunks = [(index.files[chunk.file], chunk) for chunk in index.chunks]
     empty = {*range(len(index.files))} - {chunk.file for chunk in index.chunks}
     rows: list[tuple[Any, ...]] = [

@@ -16,7 +16,6 @@ HEADLESS = {"rows"}
 
 
 def digest(table: pa.Table) -> bytes:
-    """A digest of the values of an index."""
     columns = [table[name].to_pylist() for name in table.column_names]
     return hashlib.sha256(msgspec.json.encode(columns)).hexdigest().encode()
 

@@ -29,16 +29,12 @@ OnRound = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class LocalResult:
-    """The result of the last round."""
-
     result: Any
     rounds: int
     seconds: float
 
 
 class LocalReduction:
-    """A reduction over known chunks."""
-
     def __init__(
         self,
         reduction: Reduction[Any],
@@ -79,8 +75,6 @@ class LocalReduction:
 
 
 class _PoolSupply:
-    """A pool as the `ChunkSupply` of a round."""
-
     def __init__(self, pool: ChunkPool) -> None:
         self._pool = pool
 

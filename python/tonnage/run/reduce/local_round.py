@@ -226,7 +226,6 @@ class LocalRound:
 
     @property
     def received_bytes(self) -> int:
-        """Bytes that have arrived, including parts of chunks."""
         return self._retrieval.received()
 
     def request_chunks(self) -> None:

@@ -74,7 +74,6 @@ def explain_chunk_bytes(chunk: int, given: int | None) -> str:
 
 
 def range_bytes(chunk: int) -> int:
-    """The size of a request for a part of a chunk."""
     return -(-chunk // -(-chunk // RANGE_BYTES))
 
 
@@ -126,7 +125,6 @@ class Tuner:
 
     @property
     def concurrency(self) -> int:
-        """The number of concurrent requests to use."""
         return self._found if self._allowed is None else min(self._found, self._allowed)
 
     def begin(self, now: float) -> None:

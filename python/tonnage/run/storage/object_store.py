@@ -40,7 +40,6 @@ class ObjectStoreOptions:
         return {"store": self._store, "requests": self.concurrency}
 
     def store(self, bucket: str) -> dict[str, Any]:
-        """A bucket as the core takes it."""
         return {"bucket": bucket} | self._store
 
     @property
@@ -131,7 +130,6 @@ def find_and_count(
 
 
 def is_url(place: str) -> bool:
-    """Whether this names something in object storage, not a path."""
     return place.startswith(SCHEME)
 
 

@@ -108,7 +108,6 @@ class Sources:
         return [results[place] for place in range(len(items))]
 
     def stop(self) -> None:
-        """Fail all reads of objects."""
         self._ranges.stop()
 
     @property

@@ -252,7 +252,6 @@ def _with_copies(job: JobRun, requests: Mapping[str, PassTwo]) -> dict[str, Pass
 
 
 def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
-    """Has owners send finished files to the nodes that are to keep copies."""
     schedule = job.schedule
     nodes = sorted({*lacking.values()} | {schedule.owner[place] for place in lacking})
     endpoints = {node: number for number, node in enumerate(nodes)}

@@ -168,7 +168,6 @@ def locked_job_dir(
 
 
 def _read(path: Path, kind: Any) -> Any:
-    """Read a file of the directory; `UsageError` if it is not of this kind."""
     try:
         return read_values(path, kind)
     except RecordError as why:

@@ -76,8 +76,6 @@ class ReportedPhase(Phase, frozen=True, kw_only=True):
 
 
 class StepReport(Struct, frozen=True):
-    """What a step did on a node."""
-
     seconds: Seconds
     cpu_seconds: Seconds
     peak_memory_bytes: Count
@@ -94,16 +92,12 @@ _Reports = dict[str, dict[str, StepReport]]
 
 
 class RoundOutcome(Struct, frozen=True):
-    """How a round ended on a node."""
-
     read: tuple[Count, Count, _Big]
     lost: list[str]
     partitions: list[tuple[Count, Count]]
 
 
 class RoundEvent(Struct, frozen=True, tag_field="event", tag="round", kw_only=True):
-    """A round of pass one."""
-
     number: Count
     reads: dict[str, list[Count]]
     owners: list[tuple[Count, str]]
@@ -131,8 +125,6 @@ class CommandEvent(Struct, frozen=True, tag_field="event", tag="command"):
 
 
 class PassTwoEvent(Struct, frozen=True, tag_field="event", tag="pass_two"):
-    """Nodes sorted or reduced partitions."""
-
     seconds: Seconds
     told: _Reports
 

@@ -147,7 +147,6 @@ class TwoPassJob(ABC):
 
     @property
     def input_urls(self) -> list[str]:
-        """Objects, and folders of them, among the inputs."""
         return [each for each in self.inputs if is_url(each)]
 
     @property

@@ -45,8 +45,6 @@ STRAGGLER = "straggler: its remaining work was reassigned"
 
 @dataclass
 class PartitionFiles:
-    """The files of a partition that pass two has listed so far."""
-
     files: dict[str, Finished] = field(default_factory=dict)
     """By path: a file that is listed twice is one file."""
     ids: list[FileId] = field(default_factory=list)
@@ -172,7 +170,6 @@ class JobRun:
         self._on_progress(min(done, to_move), to_move)
 
     def take_reports(self) -> dict[str, dict[str, Any]]:
-        """What nodes did in their steps since this was last asked."""
         reports, self._reports = self._reports, {}
         return reports
 
@@ -405,7 +402,6 @@ class JobRun:
         return False
 
     def _seen_by(self, nodes: Sequence[str], paths: Sequence[str]) -> dict[str, list[FileId]]:
-        """Those of these files that each node sees."""
         results = self.pool.run_step(SEES, {node: Paths([*paths]) for node in nodes})
         return {node: each.value.files for node, each in sorted(results.items()) if each.value}
 

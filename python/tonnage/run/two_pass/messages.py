@@ -85,8 +85,6 @@ class NodeInventory(Message, frozen=True):
 
 
 class SplitToRead(Message, frozen=True):
-    """A split, as it is sent to a node."""
-
     path: str
     offset: int
     bytes: int
@@ -124,8 +122,6 @@ class Link(Message, frozen=True):
 
 
 class Sample(Message, frozen=True):
-    """Sample so many chunks of these splits."""
-
     splits: list[SplitToRead]
     chunks: int
     files: list[FileId]
@@ -140,8 +136,6 @@ class SampleResult(Message, frozen=True):
 
 
 class PassOne(Message, frozen=True, kw_only=True):
-    """Take part in a round of pass one."""
-
     number: int
     files: list[FileId]
     """The splits' files, as they have to be."""
@@ -185,8 +179,6 @@ class PassOneResult(WorkReport, frozen=True, kw_only=True):
 
 
 class PartitionToFinish(Message, frozen=True):
-    """A partition to finish in pass two."""
-
     number: int
     single: bool = False
     """Of a sort: whether all its keys are equal."""
@@ -195,8 +187,6 @@ class PartitionToFinish(Message, frozen=True):
 
 
 class PassTwo(Message, frozen=True, kw_only=True):
-    """Finish partitions."""
-
     rounds: list[int]
     """The rounds that left their records here."""
     partitions: list[PartitionToFinish]
@@ -214,8 +204,6 @@ class FileToCopy(Message, frozen=True):
 
 
 class CopyFiles(Message, frozen=True):
-    """Copy finished files to other nodes, and keep theirs."""
-
     files: list[FileToCopy]
     mesh: Mesh
     keeps: list[int]
@@ -235,14 +223,10 @@ class AdoptCopies(Message, frozen=True):
 
 
 class Paths(Message, frozen=True):
-    """Files, or urls."""
-
     paths: list[str]
 
 
 class FilesThere(Message, frozen=True):
-    """Files as they are seen."""
-
     files: list[FileId]
 
 
@@ -288,8 +272,6 @@ class Clear(Message, frozen=True):
 
 
 class ObjectsFound(Message, frozen=True):
-    """The objects that urls mean."""
-
     objects: list[FileId]
     requests: RequestCounts
 
@@ -303,8 +285,6 @@ class FolderClaimed(Message, frozen=True):
 
 
 class StoreRequests(Message, frozen=True):
-    """What was asked of object storage."""
-
     requests: RequestCounts
 
 

@@ -5,9 +5,9 @@ owner, which has to receive the records of every split once. What is missing is 
 for each split. Splits that the same partitions miss make one round of pass one: one of its holders
 reads each, and only those partitions are gathered. When nothing is missing, owners sort.
 
-After a loss the missing cells (split, partition) form few rectangles: what the lost node should read
-is missing everywhere, what all others have read is missing where it was the owner. A rectangle is a
-round, so no record is read again without need, and no cell is filled twice. This is the
+After a loss the missing cells (split, partition) form few rectangles: what the lost node was to
+read is missing everywhere, what all others have read is missing where it was the owner. A rectangle
+is a round, so no record is read again without need, and no cell is filled twice. This is the
 re-execution of MapReduce (Dean and Ghemawat, OSDI 2004) for data that was pushed to its reducers.
 
 Where copies are kept, a partition is done when its owner has finished it and another node has a
@@ -109,8 +109,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Finished:
-    """A file of a finished partition."""
-
     path: str
     total: Total
 
@@ -202,7 +200,6 @@ class Schedule:
         return Round(self.rounds, assign_splits(self.splits, splits, self.readers), owners)
 
     def to_sort(self) -> dict[str, list[int]]:
-        """The partitions that each node has to finish."""
         left: dict[str, list[int]] = {}
         for place, node in enumerate(self.owner):
             if place not in self.finished:
@@ -303,7 +300,6 @@ class Schedule:
         return self._nodes_to_lose(pairs, {*outcomes, *blames})
 
     def partition_finished(self, place: int, files: Iterable[Finished]) -> None:
-        """Takes the files of a finished partition, in order."""
         before = self.finished.get(place, [])
         now = self.finished[place] = list(files)
         self.written += _total(now) - _total(before)
@@ -377,7 +373,6 @@ class Schedule:
             self._give(gone)
 
     def _nodes_to_lose(self, pairs: Collection[frozenset[str]], well: Collection[str]) -> list[str]:
-        """The nodes to lose after a step, of those that answer."""
         for pair in pairs:
             if len(pair) == 2 and pair <= set(well):
                 self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1

@@ -57,7 +57,6 @@ def partitions(
     devices: Devices,
     connections: int,
 ) -> int:
-    """How many partitions to aim for."""
     nodes = len(workers)
     share = -(-sum(split.bytes for split in splits) // nodes)
     planned = plan(share, max(workers.values()), nodes, layout, memory_bytes, devices, connections)
@@ -65,7 +64,6 @@ def partitions(
 
 
 def chunks(count: int) -> int:
-    """How many chunks to sample for so many partitions."""
     least, most = CHUNKS
     return min(max(CHUNKS_PER_PARTITION * count, least), most)
 

@@ -32,7 +32,6 @@ def file_id(path: str) -> FileId:
 
 
 def object_id(url: str, size: int, etag: str | None = None) -> FileId:
-    """Identifies an object, which is the same on all nodes."""
     return FileId(url, 0, size, 0, 0, etag)
 
 

@@ -159,7 +159,6 @@ def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
 
 
 def _resume(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
-    """Resumes what is on file of an earlier command, as far as nodes still have it."""
     everybody = tuple(sorted({*job.plan["weights"], *nodes}))
     splits = [
         replace(split, holders=everybody) if is_url(split.path) else split

@@ -165,7 +165,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     def _round_in(
         self, devices: Sequence[Path], index: Path, request: PassOne, on_progress: OnProgress
     ) -> PassOneResult:
-        """A round with what comes in these files."""
         for path in (index, *devices):
             path.unlink(missing_ok=True)
         inputs = {each.path for each in request.files}
@@ -190,7 +189,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     def _round_config(
         self, request: PassOne, devices: Sequence[Path], index: Path
     ) -> dict[str, Any]:
-        """The core's settings for a round; kinds of jobs add theirs."""
         return {
             "mesh": self._mesh_config(request.mesh),
             "owners": request.owners,
@@ -235,7 +233,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             write_atomically(Path(output) / MANIFEST, content)
 
     def leave(self, request: Leave, on_progress: OnProgress) -> None:
-        """Removes all of the job but its output."""
         for room in self._rooms:
             shutil.rmtree(room, ignore_errors=True)
         for directory in {*self._config.output, *request.parts}:
@@ -271,7 +268,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         return [] if listed is None else list(self._lines(listed + known))
 
     def _lines(self, first: int = 0) -> Iterator[FinishedFile]:
-        """The list from a line on."""
         try:
             lines = self._list.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:

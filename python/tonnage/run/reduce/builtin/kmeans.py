@@ -114,7 +114,6 @@ class KMeans(Reduction[CentreSums]):
 
 
 def _add(into: CentreSums, sums: Points, inertia: float) -> None:
-    """Add sums; `ValueError` if they are not finite any more."""
     with np.errstate(over="ignore", invalid="ignore"):  # Told below.
         into["sums"] += sums
     into["inertia"] += inertia
@@ -155,8 +154,8 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
 
     A drawing may leave two groups of points to one centre, which no round repairs. So each of
     several drawings is refined by rounds over the sample, and the one with least inertia is used
-    (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998). A single drawing is
-    not refined. Seeds are consecutive.
+    (Bradley and Fayyad, "Refining Initial Points for K-Means Clustering", 1998). A single drawing
+    is not refined. Seeds are consecutive.
 
     Raises:
         UsageError: There are fewer distinct points.
@@ -169,7 +168,6 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
 
 
 def _moved(points: Points, centres: Points) -> Centres:
-    """Centres after rounds over these points."""
     means, known = KMeans(centres, ROUNDS), None
     for rounds in range(1, ROUNDS + 1):
         known = means.finish(means.local(points, means.begin(known)), known)

@@ -122,7 +122,6 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         self._workers = 1
 
     def allow(self, memory_bytes: int, workers: int) -> int:
-        """Reserve half of the memory for arrays."""
         self._max_bytes, self._workers = memory_bytes // 2, workers
         return memory_bytes - self._max_bytes
 
@@ -195,7 +194,6 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         return PageRanks(ranks, known.out, known.nodes, moved, known.rounds + 1)
 
     def summary(self, result: PageRanks) -> dict[str, Any]:
-        """The numbers of nodes and edges, and the nodes with the highest ranks."""
         first = np.argsort(result.ranks, kind="stable")[::-1][:TOP_NODES]
         return {
             "nodes": int(result.nodes.sum()),

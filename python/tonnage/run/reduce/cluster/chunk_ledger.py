@@ -59,7 +59,6 @@ class ChunkLedger:
         """Of chunks that were retrieved and need not be again."""
 
     def has_for(self, node: str) -> bool:
-        """Whether a chunk waits that this node can read."""
         return any(pool.has_more for of, pool in self._pools if of is None or node in of)
 
     def next(self, node: str) -> tuple[int, Chunk] | None:

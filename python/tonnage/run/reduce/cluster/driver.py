@@ -214,7 +214,6 @@ class _Driver:
                 return whole[0]
 
     def _reduce_chunks(self, number: int, known: bytes, ledger: ChunkLedger) -> None:
-        """Let all nodes reduce the waiting chunks, until all are done or a node is lost."""
         pool, found = self._pool, self._input
         assignment = ChunkAssignment(
             pool,

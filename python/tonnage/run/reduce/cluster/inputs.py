@@ -93,7 +93,6 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
 
 
 def _merge_indexes(answers: Mapping[str, ChunksFound]) -> ClusterInput:
-    """The indexes of all nodes in one, of files that are the same once."""
     chunks: dict[FileId, list[Chunk]] = {}
     holders: dict[FileId, list[str]] = {}
     files: dict[FileId, InputFile] = {}

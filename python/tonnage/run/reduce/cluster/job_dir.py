@@ -32,8 +32,6 @@ INDEX, SAMPLE, ROUND, RECORD = (
 
 
 class ReduceJobDir(LockedDir):
-    """The directory, locked by one command (`open_job_dir`)."""
-
     PLAN_FILE = InputFiles
 
     @property
@@ -41,7 +39,6 @@ class ReduceJobDir(LockedDir):
         return self._out / RECORD
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; ``None`` if there is none."""
         path = self._out / name
         return path.read_bytes() if path.exists() else None
 

@@ -21,8 +21,6 @@ class FindChunks(Message, frozen=True):
 
 
 class ChunksFound(Message, frozen=True):
-    """The chunks of a node's input."""
-
     index: bytes | None
     files: list[FileId]
     absent: list[str]
@@ -31,8 +29,6 @@ class ChunksFound(Message, frozen=True):
 
 
 class SampleRows(Message, frozen=True):
-    """Sample this many rows of these chunks."""
-
     index: bytes
     rows: int
 
@@ -75,8 +71,6 @@ class ThreadReport(Message, frozen=True):
 
 
 class Reduced(Message, frozen=True):
-    """What a node reduced in a step."""
-
     chunks: list[int]
     workers: list[ThreadReport]
     requests: RequestCounts
@@ -114,8 +108,6 @@ class ChunkRetrieved(Message, frozen=True, tag=True):
 
 
 class ChunksReturned(Message, frozen=True, tag=True):
-    """The node gives chunks back."""
-
     numbers: list[int]
 
 

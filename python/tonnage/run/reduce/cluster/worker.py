@@ -253,7 +253,6 @@ class ReduceWorker(WorkerSteps):
         self._note(ChunksReturned(numbers))
 
     def store_object(self, attempt: int, content: bytes) -> None:
-        """Take another node's object, to be merged in this attempt."""
         self._begin_attempt(attempt)
         self._joined.append(content)
 
@@ -277,7 +276,6 @@ class ReduceWorker(WorkerSteps):
         return Merged(len(self._merged))
 
     def fetch_object(self, attempt: int) -> bytes:
-        """The object that `merge` made in this attempt."""
         assert attempt == self._attempt and self._merged is not None
         return self._merged
 

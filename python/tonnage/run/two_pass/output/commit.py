@@ -166,6 +166,5 @@ def _names(files: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
 
 
 def _copy(schedule: Schedule, place: int, number: int) -> dict[str, str] | None:
-    """Where the copy of a partition's file is."""
     copy = (schedule.copies or {}).get(place)
     return {"node": copy.node, "path": copy.paths[number]} if copy else None

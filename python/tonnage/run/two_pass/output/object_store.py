@@ -52,8 +52,6 @@ OTHER_JOB = (
 
 
 class ObjectStoreSteps(WorkerSteps):
-    """A node's steps in object storage."""
-
     _config: WorkerConfig
 
     def store_handlers(self) -> Sequence[Handler[Any, Any]]:

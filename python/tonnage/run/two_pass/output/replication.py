@@ -26,8 +26,6 @@ OnProgress = core.OnProgress
 
 
 class ReplicationSteps(ABC):
-    """A node's steps with copies."""
-
     _config: WorkerConfig
     _list: Path
 
