@@ -16,21 +16,6 @@ from typing import Any, TypeVar
 from tonnage.base import core
 from tonnage.cluster import clock_sync, config, protocol, version_check
 from tonnage.cluster.failures import Failure
-from tonnage.cluster.protocol import (
-    Close,
-    FetchObject,
-    Halt,
-    Message,
-    Notify,
-    Ping,
-    ProtocolError,
-    ReadClock,
-    ReservePort,
-    Step,
-    StepResult,
-    Stop,
-    StoreObject,
-)
 from tonnage.cluster.ray_adapter import (
     Call,
     Cluster,
@@ -116,9 +101,9 @@ class WorkerPool:
         for worker in self._present:
 
             def read(worker: WorkerHandle = worker) -> float:
-                call = worker.send(ReadClock())
+                call = worker.send(protocol.ReadClock())
                 shown: float = protocol.decode_reply(
-                    self._cluster.answer(call, config.REPLY_SECONDS), ReadClock()
+                    self._cluster.answer(call, config.REPLY_SECONDS), protocol.ReadClock()
                 )
                 return shown
 
@@ -132,11 +117,13 @@ class WorkerPool:
     def reserve_addresses(self, nodes: Sequence[str]) -> dict[str, str]:
         """A free address on each of these nodes; those that do not answer are lost."""
         present = {*self.nodes}.intersection(nodes)
-        return self.ask({node: ReservePort(self.workers[node].machine.address) for node in present})
+        return self.ask(
+            {node: protocol.ReservePort(self.workers[node].machine.address) for node in present}
+        )
 
     def ask(
         self,
-        messages: Mapping[str, Message],
+        messages: Mapping[str, protocol.Message],
         bytes_: int = 0,
         attached: Mapping[str, bytes] | None = None,
     ) -> dict[str, Any]:
@@ -161,7 +148,8 @@ class WorkerPool:
         """
         calls = {
             node: self.workers[node].send(
-                StoreObject(attempt), self.workers[sender].send(FetchObject(attempt))
+                protocol.StoreObject(attempt),
+                self.workers[sender].send(protocol.FetchObject(attempt)),
             )
             for node, sender in senders.items()
         }
@@ -170,18 +158,18 @@ class WorkerPool:
             pass
         # Senders first: a taker waits for one that hangs, until that is ended.
         for nodes in ([senders[node] for node in failed], [*failed]):
-            self.ask({node: Ping() for node in nodes})
+            self.ask({node: protocol.Ping() for node in nodes})
         for node, why in failed.items():
             if {node, senders[node]} <= {*self.nodes}:
                 self.lose(senders[node], f"did not give what it had: {why}")
 
     def run_step(
         self,
-        step: Step[Q, R],
+        step: protocol.Step[Q, R],
         requests: Mapping[str, Q],
         on_heartbeat: OnHeartbeat = lambda *_: None,
         accuses: Accuses = lambda _: (),
-    ) -> dict[str, StepResult[R]]:
+    ) -> dict[str, protocol.StepResult[R]]:
         """Run a step on these nodes; gives how it ended on each.
 
         ``on_heartbeat`` gets how far a node is, and its news; ``accuses`` names the nodes that a
@@ -194,7 +182,7 @@ class WorkerPool:
 
     def notify(self, node: str, notice: Any) -> None:
         worker = self.workers[node]
-        worker.send(Notify(worker.number, notice))
+        worker.send(protocol.Notify(worker.number, notice))
 
     def lose(self, node: str, reason: str, *, error: str | None = None, kill: bool = True) -> None:
         """Gives up a node's worker; it is killed, or told to stop and killed at the end."""
@@ -208,32 +196,32 @@ class WorkerPool:
             worker.is_killed = True
             worker.remote.kill()
         else:
-            worker.send(Stop())
+            worker.send(protocol.Stop())
 
     def stop(self) -> None:
         """Has all end what they do; after it they only clean up."""
         for worker in self._present:
             if worker.remote:
-                worker.send(Stop())
+                worker.send(protocol.Stop())
 
     def halt(self, node: str) -> None:
         """Has a node end its step early; it is there for others afterwards."""
         worker = self.workers[node]
         if worker.lost is None and worker.remote:
-            worker.send(Halt(worker.number))
+            worker.send(protocol.Halt(worker.number))
 
     def end(self) -> None:
         """Has all workers end and clean up, and kills their processes."""
         there = [each for each in self.workers.values() if each.remote and not each.is_killed]
         with suppress(KeyboardInterrupt):  # A second one kills at once.
             for worker in there:
-                worker.send(Stop())
+                worker.send(protocol.Stop())
             deadline = time.monotonic() + config.SHUTDOWN_SECONDS
             busy = [worker for worker in there if worker.is_busy]
             while busy and time.monotonic() < deadline:
                 self.take_heartbeats(busy)
                 busy = [worker for worker in busy if worker.is_busy and not worker.is_killed]
-            closing = [worker.send(Close()) for worker in there if not worker.is_killed]
+            closing = [worker.send(protocol.Close()) for worker in there if not worker.is_killed]
             self._cluster.wait(closing, config.CLOSE_SECONDS, len(closing))
         for worker in there:
             if worker.remote:
@@ -270,7 +258,7 @@ class WorkerPool:
             except TimeoutError:
                 time.sleep(config.RETRY_PAUSE_SECONDS)
                 continue
-            except (WorkerLost, ProtocolError) as why:
+            except (WorkerLost, protocol.ProtocolError) as why:
                 worker.is_busy = False
                 error = why.error if isinstance(why, WorkerLost) else None
                 self.lose(worker.node, str(why), error=error, kill=kill)
@@ -330,14 +318,14 @@ class WorkerPool:
 
 
 def first_failure(
-    results: Mapping[str, StepResult[R]], *failures: Failure
-) -> tuple[str, StepResult[R]] | None:
+    results: Mapping[str, protocol.StepResult[R]], *failures: Failure
+) -> tuple[str, protocol.StepResult[R]] | None:
     """The first node that failed in one of these ways."""
     failed = [node for node in sorted(results) if results[node].failure in failures]
     return (failed[0], results[failed[0]]) if failed else None
 
 
-def raise_refusal(results: Mapping[str, StepResult[R]]) -> None:
+def raise_refusal(results: Mapping[str, protocol.StepResult[R]]) -> None:
     if first := first_failure(results, Failure.REFUSED):
         node, result = first
         raise core.UsageError(f"{node}: {result.reason}", setting=result.setting)

@@ -16,29 +16,16 @@ import msgspec
 
 from tonnage.base import core
 from tonnage.run.sort.local import Layout
-from tonnage.run.two_pass import admission, sizing
+from tonnage.run.two_pass import admission, messages, sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
 from tonnage.run.two_pass.job_files import Bound
 from tonnage.run.two_pass.job_spec import Event, Plan, TwoPassJob, WorkerConfig
-from tonnage.run.two_pass.messages import (
-    FinishedFile,
-    NodeInventory,
-    PassOne,
-    PassOneResult,
-    PassTwo,
-    Sample,
-    SampleResult,
-    Sum,
-    WorkReport,
-    pass_one_step,
-    pass_two_step,
-)
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
 from tonnage.run.two_pass.worker import OnProgress, TwoPassWorker
 
 
-class SortPassOne(PassOne, frozen=True, kw_only=True):
+class SortPassOne(messages.PassOne, frozen=True, kw_only=True):
     bounds: list[Bound]
     room_bytes: int
     """About how much comes to the node."""
@@ -50,8 +37,8 @@ class SortJob(TwoPassJob):
     JOB = "sort"
     LISTED = "sorted.json"
     COPIED_AS_WRITTEN = True
-    PASS_ONE = pass_one_step(SortPassOne, PassOneResult)
-    PASS_TWO = pass_two_step(PassTwo)
+    PASS_ONE = messages.pass_one_step(SortPassOne, messages.PassOneResult)
+    PASS_TWO = messages.pass_two_step(messages.PassTwo)
 
     layout: Layout
 
@@ -80,7 +67,10 @@ class SortJob(TwoPassJob):
         )
 
     def check_space(
-        self, nodes: Mapping[str, NodeInventory], weights: Mapping[str, float], total_bytes: int
+        self,
+        nodes: Mapping[str, messages.NodeInventory],
+        weights: Mapping[str, float],
+        total_bytes: int,
     ) -> None:
         """Refuses a node with too little space: scratch and output are as large as the input."""
         outputs = 2 if self.durability == "replicated" else 1
@@ -112,11 +102,11 @@ class SortJob(TwoPassJob):
     def pass_one(
         self,
         each: Round,
-        requests: Mapping[str, PassOne],
+        requests: Mapping[str, messages.PassOne],
         plan: Plan,
         schedule: Schedule,
         workers: Mapping[str, int],
-    ) -> Mapping[str, PassOne]:
+    ) -> Mapping[str, messages.PassOne]:
         blocks = sizing.block_bytes(
             each,
             schedule,
@@ -138,13 +128,15 @@ class SortJob(TwoPassJob):
             for node, request in requests.items()
         }
 
-    def check_round(self, each: Round, results: Mapping[str, PassOneResult]) -> dict[str, Any]:
+    def check_round(
+        self, each: Round, results: Mapping[str, messages.PassOneResult]
+    ) -> dict[str, Any]:
         """Nothing: the totals of records at the end say more."""
         return {}
 
     def pass_two(
-        self, requests: Mapping[str, PassTwo], events: Sequence[Event]
-    ) -> Mapping[str, PassTwo]:
+        self, requests: Mapping[str, messages.PassTwo], events: Sequence[Event]
+    ) -> Mapping[str, messages.PassTwo]:
         return requests
 
     def has_single_key(self, plan: Plan, place: int) -> bool:
@@ -157,7 +149,7 @@ class SortJob(TwoPassJob):
         return {"range": ends[place : place + 2]}
 
     def is_complete(
-        self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
+        self, files: Sequence[Finished], last: messages.FinishedFile, received_bytes: int
     ) -> bool:
         return sum(file.total.bytes for file in files) == received_bytes
 
@@ -195,7 +187,7 @@ class SortWorker(TwoPassWorker):
     PASS_ONE, PASS_TWO = SortJob.PASS_ONE, SortJob.PASS_TWO
     _config: SortWorkerConfig
 
-    def sample(self, request: Sample, on_progress: OnProgress) -> SampleResult:
+    def sample(self, request: messages.Sample, on_progress: OnProgress) -> messages.SampleResult:
         keys = self._rooms[0] / "keys"
         self._refuse_changed(request.files)
         splits = [self._split_config(each) for each in request.splits]
@@ -204,21 +196,21 @@ class SortWorker(TwoPassWorker):
             done = core.run("fleet_sample", config, on_progress)
         content = keys.read_bytes()
         keys.unlink()
-        return SampleResult(content, done["requests"])
+        return messages.SampleResult(content, done["requests"])
 
     def _gather(
         self, request: SortPassOne, devices: Sequence[Path], index: Path, on_progress: OnProgress
-    ) -> PassOneResult:
+    ) -> messages.PassOneResult:
         config = self._round_config(request, devices, index) | {
             "bounds": msgspec.to_builtins(request.bounds),
             "room_bytes": request.room_bytes,
             "block_bytes": request.block_bytes,
         }
         done = core.run("fleet_pass_one", config | self._common, on_progress)
-        read = Sum.of(Total(**done["read"]))
-        return PassOneResult.of(done, read=read, partitions=done["partitions"])
+        read = messages.Sum.of(Total(**done["read"]))
+        return messages.PassOneResult.of(done, read=read, partitions=done["partitions"])
 
-    def pass_two(self, request: PassTwo, on_progress: OnProgress) -> WorkReport:
+    def pass_two(self, request: messages.PassTwo, on_progress: OnProgress) -> messages.WorkReport:
         self._forget(only={each.number for each in request.partitions} | {*request.keeps})
         self._note_listed()
         rounds = [
@@ -240,7 +232,9 @@ class SortWorker(TwoPassWorker):
         }
         if request.mesh is not None:
             config["copies"] = self._copies(request.mesh)
-        return WorkReport.of(core.run("fleet_pass_two", config | self._common, on_progress))
+        return messages.WorkReport.of(
+            core.run("fleet_pass_two", config | self._common, on_progress)
+        )
 
     def _refuse_input(self, file: FileId) -> None:
         record = self._config.layout["record_bytes"]

@@ -40,6 +40,7 @@ class ObjectStoreOptions:
         return {"store": self._store, "requests": self.concurrency}
 
     def store(self, bucket: str) -> dict[str, Any]:
+        """Return a bucket as the core takes it."""
         return {"bucket": bucket} | self._store
 
     @property

@@ -34,26 +34,10 @@ from tonnage.cluster.failures import DeterministicError, Failure
 from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.worker_pool import WorkerPool
-from tonnage.run.two_pass import admission, startup
+from tonnage.run.two_pass import admission, messages, startup
 from tonnage.run.two_pass.job_dir import open_job_dir, round_event
 from tonnage.run.two_pass.job_spec import TwoPassJob
 from tonnage.run.two_pass.job_state import JobRun
-from tonnage.run.two_pass.messages import (
-    CLEAR,
-    COPY,
-    LEAVE,
-    RELEASE,
-    Clear,
-    CopyFiles,
-    FileToCopy,
-    Leave,
-    Mesh,
-    PartitionToFinish,
-    PassOne,
-    PassOneResult,
-    PassTwo,
-    SplitToRead,
-)
 from tonnage.run.two_pass.output import commit
 from tonnage.run.two_pass.schedule import InputLost, NoNodeLeft, Outcome, Round
 from tonnage.run.two_pass.stragglers import StragglerDetector
@@ -102,11 +86,11 @@ def _run(job: JobRun) -> RunRecord:
         return _run_schedule(job)
     except core.UsageError:
         if job_dir.plan is None:
-            pool.run_step(LEAVE, {node: Leave() for node in pool.nodes})
+            pool.run_step(messages.LEAVE, {node: messages.Leave() for node in pool.nodes})
             if job.spec.output_url is not None:
                 # The store may be what was refused.
                 with suppress(core.UsageError, core.RunError, NoNodeLeft):
-                    job.run_on_one(RELEASE, None)
+                    job.run_on_one(messages.RELEASE, None)
         raise
     except DeterministicError as why:
         commit.abandon(job)
@@ -144,10 +128,12 @@ def _run_round(job: JobRun, each: Round) -> None:
     for place, node in each.owners.items():
         owners[place] = endpoints[node]
     requests = {
-        node: PassOne(
+        node: messages.PassOne(
             number=each.number,
             files=job.files(schedule.splits, each.reads.get(node, ())),
-            splits=[SplitToRead.of(schedule.splits[one]) for one in each.reads.get(node, ())],
+            splits=[
+                messages.SplitToRead.of(schedule.splits[one]) for one in each.reads.get(node, ())
+            ],
             owners=owners,
             mesh=meshes[node],
         )
@@ -175,7 +161,7 @@ def _run_round(job: JobRun, each: Round) -> None:
 
 def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
     schedule, spec = job.schedule, job.spec
-    requests: dict[str, PassTwo] = {}
+    requests: dict[str, messages.PassTwo] = {}
     for node, places in left.items():
         filled = [place for place in places if schedule.received[place]]
         for place in places:
@@ -185,12 +171,15 @@ def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
                 schedule.partition_finished(place, [])
         if filled:
             partitions = [
-                PartitionToFinish(place, spec.has_single_key(job.plan, place)) for place in filled
+                messages.PartitionToFinish(place, spec.has_single_key(job.plan, place))
+                for place in filled
             ]
-            requests[node] = PassTwo(rounds=schedule.scratch[node], partitions=partitions, keeps=[])
+            requests[node] = messages.PassTwo(
+                rounds=schedule.scratch[node], partitions=partitions, keeps=[]
+            )
     if requests and spec.output_url is not None:
         again = [each.number for one in requests.values() for each in one.partitions]
-        job.run_on_one(CLEAR, Clear(again))
+        job.run_on_one(messages.CLEAR, messages.Clear(again))
     copies = schedule.copies is not None and spec.COPIED_AS_WRITTEN and bool(requests)
     if copies and not (requests := _with_copies(job, requests)):
         return
@@ -214,7 +203,7 @@ def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
             )
 
 
-def _straggler_detector(job: JobRun, requests: Mapping[str, PassTwo]) -> StragglerDetector:
+def _straggler_detector(job: JobRun, requests: Mapping[str, messages.PassTwo]) -> StragglerDetector:
     """Finds stragglers of pass two; none, where others wait for their copies."""
     schedule = job.schedule
     if schedule.copies is not None and job.spec.COPIED_AS_WRITTEN:
@@ -228,11 +217,13 @@ def _straggler_detector(job: JobRun, requests: Mapping[str, PassTwo]) -> Straggl
     return StragglerDetector(shares, max(rounds, default=0.0))
 
 
-def _with_copies(job: JobRun, requests: Mapping[str, PassTwo]) -> dict[str, PassTwo]:
+def _with_copies(
+    job: JobRun, requests: Mapping[str, messages.PassTwo]
+) -> dict[str, messages.PassTwo]:
     """The requests with the nodes that keep copies; none if one of those is lost."""
     places = [each.number for one in requests.values() for each in one.partitions]
     keepers = job.schedule.assign_copies(sorted(places))
-    idle = PassTwo(rounds=[], partitions=[], keeps=[])
+    idle = messages.PassTwo(rounds=[], partitions=[], keeps=[])
     nodes = sorted({*requests, *keepers.values()})
     meshes = _connect(job, nodes)
     endpoints = {node: number for number, node in enumerate(nodes)}
@@ -257,23 +248,23 @@ def _copy(job: JobRun, lacking: Mapping[int, str]) -> None:
     endpoints = {node: number for number, node in enumerate(nodes)}
     if not (meshes := _connect(job, nodes)):
         return
-    files: dict[str, list[FileToCopy]] = {node: [] for node in nodes}
+    files: dict[str, list[messages.FileToCopy]] = {node: [] for node in nodes}
     for place, keeper in lacking.items():
         files[schedule.owner[place]] += [
-            FileToCopy(file.path, endpoints[keeper]) for file in schedule.finished[place]
+            messages.FileToCopy(file.path, endpoints[keeper]) for file in schedule.finished[place]
         ]
     requests = {
-        node: CopyFiles(
+        node: messages.CopyFiles(
             files=files[node],
             mesh=meshes[node],
             keeps=[place for place, keeper in lacking.items() if keeper == node],
         )
         for node in nodes
     }
-    _run_together(job, COPY, requests, True)
+    _run_together(job, messages.COPY, requests, True)
 
 
-def _connect(job: JobRun, nodes: Sequence[str], connections: int = 1) -> dict[str, Mesh]:
+def _connect(job: JobRun, nodes: Sequence[str], connections: int = 1) -> dict[str, messages.Mesh]:
     """How these nodes connect with each other; nothing if one of them is lost.
 
     With one connection a pair, all of a file comes in order. The secret is new each time.
@@ -286,7 +277,7 @@ def _connect(job: JobRun, nodes: Sequence[str], connections: int = 1) -> dict[st
     endpoints, secret = [addresses[node] for node in nodes], secrets.token_hex(32)
     patience = job.spec.patience_seconds
     return {
-        node: Mesh(endpoints, connections, secret, patience, number)
+        node: messages.Mesh(endpoints, connections, secret, patience, number)
         for number, node in enumerate(nodes)
     }
 
@@ -321,7 +312,9 @@ def _run_together(
     return results
 
 
-def _outcome(result: PassOneResult, each: Round, node: str, nodes: Sequence[str]) -> Outcome:
+def _outcome(
+    result: messages.PassOneResult, each: Round, node: str, nodes: Sequence[str]
+) -> Outcome:
     lost = {nodes[link.peer] for link in result.received if link.lost is not None}
     partitions = {
         place: result.partitions[place] for place, owner in each.owners.items() if owner == node

@@ -13,7 +13,7 @@ from tonnage.cluster.failures import Failure
 from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.worker_pool import first_failure, raise_refusal
 from tonnage.run.storage.object_store import is_url, split_url
-from tonnage.run.two_pass import admission
+from tonnage.run.two_pass import admission, messages
 from tonnage.run.two_pass.job_dir import (
     FatalJobError,
     holders_from_json,
@@ -23,18 +23,6 @@ from tonnage.run.two_pass.job_dir import (
 )
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
 from tonnage.run.two_pass.job_state import JobRun
-from tonnage.run.two_pass.messages import (
-    CLAIM,
-    FIND,
-    LOOK,
-    PREPARE,
-    REACH,
-    SAMPLE,
-    NodeInventory,
-    Paths,
-    Sample,
-    SplitToRead,
-)
 from tonnage.run.two_pass.schedule import Finished, Schedule, Split, assign_splits
 from tonnage.run.two_pass.splits import find_holders
 
@@ -56,10 +44,10 @@ def begin(job: JobRun) -> None:
         _resume(job, nodes)
 
 
-def _look_at_nodes(job: JobRun) -> dict[str, NodeInventory]:
+def _look_at_nodes(job: JobRun) -> dict[str, messages.NodeInventory]:
     """What is on each node, all of which can be used."""
-    _run_on_all(job, PREPARE, None)
-    results = _run_on_all(job, LOOK, None)
+    _run_on_all(job, messages.PREPARE, None)
+    results = _run_on_all(job, messages.LOOK, None)
     nodes = {node: result.value for node, result in results.items() if result.value}
     for node, inventory in nodes.items():
         if others := {each: where for each, where in inventory.others.items() if each != node}:
@@ -96,19 +84,19 @@ def _look_at_store(job: JobRun, nodes: Sequence[str]) -> None:
     if plan is not None:
         job.holders = holders_from_json(plan)
     elif spec.input_urls:
-        objects = job.run_on_one(FIND, Paths(spec.input_urls)).objects
+        objects = job.run_on_one(messages.FIND, messages.Paths(spec.input_urls)).objects
         job.holders = dict.fromkeys(objects, tuple(sorted(nodes)))
     of_buckets = {split_url(each.path)[0]: each.path for each in job.holders if is_url(each.path)}
     urls = list(of_buckets.values())
     if spec.output_url is not None:
-        claimed = job.run_on_one(CLAIM, None)
+        claimed = job.run_on_one(messages.CLAIM, None)
         job.stored = claimed.sizes
         urls.append(claimed.marker)
     if urls:
-        _run_on_all(job, REACH, Paths(urls))
+        _run_on_all(job, messages.REACH, messages.Paths(urls))
 
 
-def _plan(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
+def _plan(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
     spec = job.spec
     admission.refuse_absent(spec.inputs, {node: each.absent for node, each in nodes.items()})
     admission.refuse_parts(nodes)
@@ -138,15 +126,15 @@ def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
     while left:
         shares = assign_splits(splits, left, {*job.pool.nodes})
         requests = {
-            node: Sample(
-                splits=[SplitToRead.of(splits[number]) for number in share],
+            node: messages.Sample(
+                splits=[messages.SplitToRead.of(splits[number]) for number in share],
                 chunks=-(-chunks * sum(splits[each].bytes for each in share) // total) or 1,
                 files=job.files(splits, share),
             )
             for node, share in shares.items()
         }
         done: set[int] = set()
-        for node, result in job.run_step(SAMPLE, requests).items():
+        for node, result in job.run_step(messages.SAMPLE, requests).items():
             if result.value is not None:
                 sampled.append(result.value.sampled)
                 done.update(shares[node])
@@ -158,7 +146,7 @@ def _sample(job: JobRun, splits: Sequence[Split], chunks: int) -> list[bytes]:
     return sampled
 
 
-def _resume(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
+def _resume(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
     everybody = tuple(sorted({*job.plan["weights"], *nodes}))
     splits = [
         replace(split, holders=everybody) if is_url(split.path) else split
@@ -212,7 +200,7 @@ def _resume(job: JobRun, nodes: Mapping[str, NodeInventory]) -> None:
         job.find_surviving_reader(node)
 
 
-def _note_finished(job: JobRun, node: str, inventory: NodeInventory) -> None:
+def _note_finished(job: JobRun, node: str, inventory: messages.NodeInventory) -> None:
     """Notes what a node has finished, if its input is as it was."""
     files = {*inventory.files}
     for each, holders in job.holders.items():

@@ -37,22 +37,6 @@ from tonnage.run.storage.object_store import HIDDEN, is_url
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_files import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
-from tonnage.run.two_pass.messages import (
-    DeviceSpace,
-    Drop,
-    FilesThere,
-    FinishedFile,
-    Leave,
-    Mesh,
-    NodeInventory,
-    PassOne,
-    PassOneResult,
-    Paths,
-    Sample,
-    SampleResult,
-    Seal,
-    WorkReport,
-)
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import OTHER_JOB, ObjectStoreSteps, manifest_json
 from tonnage.run.two_pass.output.replication import ReplicationSteps
@@ -69,7 +53,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     """A node's part in a job; how it reads, sends and writes, its kind of job says."""
 
     PASS_ONE: Step[Any, Any]
-    PASS_TWO: Step[Any, WorkReport]
+    PASS_TWO: Step[Any, messages.WorkReport]
 
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
@@ -116,7 +100,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                     f"{home.parent}: {why.strerror}: give a directory to write to", setting=setting
                 ) from why
 
-    def take_inventory(self, _: None, on_progress: OnProgress) -> NodeInventory:
+    def take_inventory(self, _: None, on_progress: OnProgress) -> messages.NodeInventory:
         """What is here, when all nodes are prepared; `UsageError` if an input cannot be used."""
         config = self._config
         files: dict[str, FileId] = {}
@@ -138,7 +122,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             for name in os.listdir(home)
             if name.startswith(OWNER) and name != f"{OWNER}{config.node}"
         }
-        return NodeInventory(
+        return messages.NodeInventory(
             workers=core.workers(),
             files=sorted(files.values()),
             absent=absent,
@@ -150,10 +134,12 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         )
 
     @abstractmethod
-    def sample(self, request: Sample, on_progress: OnProgress) -> SampleResult:
+    def sample(self, request: messages.Sample, on_progress: OnProgress) -> messages.SampleResult:
         """Samples its share of the input."""
 
-    def pass_one(self, request: PassOne, on_progress: OnProgress) -> PassOneResult:
+    def pass_one(
+        self, request: messages.PassOne, on_progress: OnProgress
+    ) -> messages.PassOneResult:
         self._refuse_changed(request.files)
         if request.mesh.number not in request.owners:
             # A node that only reads may have no disk that can be written to.
@@ -163,8 +149,12 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         return self._round_in(*self._round(request.number), request, on_progress)
 
     def _round_in(
-        self, devices: Sequence[Path], index: Path, request: PassOne, on_progress: OnProgress
-    ) -> PassOneResult:
+        self,
+        devices: Sequence[Path],
+        index: Path,
+        request: messages.PassOne,
+        on_progress: OnProgress,
+    ) -> messages.PassOneResult:
         for path in (index, *devices):
             path.unlink(missing_ok=True)
         inputs = {each.path for each in request.files}
@@ -183,11 +173,11 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     @abstractmethod
     def _gather(
         self, request: Any, devices: Sequence[Path], index: Path, on_progress: OnProgress
-    ) -> PassOneResult:
+    ) -> messages.PassOneResult:
         """Reads its splits, sends what is in them, and writes what comes to these files."""
 
     def _round_config(
-        self, request: PassOne, devices: Sequence[Path], index: Path
+        self, request: messages.PassOne, devices: Sequence[Path], index: Path
     ) -> dict[str, Any]:
         return {
             "mesh": self._mesh_config(request.mesh),
@@ -197,22 +187,22 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             "index": str(index),
         }
 
-    def _mesh_config(self, mesh: Mesh) -> dict[str, Any]:
+    def _mesh_config(self, mesh: messages.Mesh) -> dict[str, Any]:
         return mesh.to_json()
 
     @abstractmethod
-    def pass_two(self, request: Any, on_progress: OnProgress) -> WorkReport:
+    def pass_two(self, request: Any, on_progress: OnProgress) -> messages.WorkReport:
         """Finishes partitions; files are listed when they are whole."""
 
-    def sees(self, request: Paths, on_progress: OnProgress) -> FilesThere:
+    def sees(self, request: messages.Paths, on_progress: OnProgress) -> messages.FilesThere:
         files = []
         for number, path in enumerate(request.paths):
             if os.path.isfile(path):
                 files.append(file_id(path))
             on_progress(number)
-        return FilesThere(files)
+        return messages.FilesThere(files)
 
-    def drop(self, request: Drop, on_progress: OnProgress) -> None:
+    def drop(self, request: messages.Drop, on_progress: OnProgress) -> None:
         """Removes what a lost node had, but finished partitions that are kept."""
         keeps = {*request.keeps}
         if request.output is not None:
@@ -223,7 +213,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             for path in room.glob("round-*"):
                 path.unlink(missing_ok=True)
 
-    def seal(self, request: Seal, on_progress: OnProgress) -> None:
+    def seal(self, request: messages.Seal, on_progress: OnProgress) -> None:
         for directory in self._copied_to:
             for path in directory.glob("*"):
                 if path.name not in request.copies:
@@ -232,7 +222,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for output in request.output:
             write_atomically(Path(output) / MANIFEST, content)
 
-    def leave(self, request: Leave, on_progress: OnProgress) -> None:
+    def leave(self, request: messages.Leave, on_progress: OnProgress) -> None:
         for room in self._rooms:
             shutil.rmtree(room, ignore_errors=True)
         for directory in {*self._config.output, *request.parts}:
@@ -263,11 +253,11 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
     def begin_step(self) -> None:
         self._listed = None
 
-    def news(self, known: int) -> list[FinishedFile]:
+    def news(self, known: int) -> list[messages.FinishedFile]:
         listed = self._listed
         return [] if listed is None else list(self._lines(listed + known))
 
-    def _lines(self, first: int = 0) -> Iterator[FinishedFile]:
+    def _lines(self, first: int = 0) -> Iterator[messages.FinishedFile]:
         try:
             lines = self._list.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
@@ -275,7 +265,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for line in lines[first:]:
             if not line.endswith(b"\n"):
                 return  # It is being written.
-            file = msgspec.json.decode(line, type=FinishedFile)
+            file = msgspec.json.decode(line, type=messages.FinishedFile)
             about: FileId | None
             try:
                 about = (
@@ -302,7 +292,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             if all(device.is_file() for device in self._round(number)[0]):
                 yield number
 
-    def _free(self) -> Iterator[DeviceSpace]:
+    def _free(self) -> Iterator[messages.DeviceSpace]:
         counts: dict[int, list[int]] = {}
         free: dict[int, int] = {}
         for kind, directories in enumerate((self._config.output, self._config.scratch)):
@@ -312,7 +302,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 if about.f_blocks:
                     free[device] = about.f_bavail * about.f_frsize
         for device, size in free.items():
-            yield DeviceSpace(device, size, *counts[device])
+            yield messages.DeviceSpace(device, size, *counts[device])
 
     def _input(self, path: str) -> Iterator[str]:
         if not os.path.isdir(path):

@@ -16,15 +16,8 @@ from dataclasses import dataclass, field
 
 from tonnage.cluster.protocol import Heartbeat
 from tonnage.cluster.worker_pool import WorkerPool
+from tonnage.run.reduce.cluster import messages
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
-from tonnage.run.reduce.cluster.messages import (
-    ChunkRetrieved,
-    ChunksArrived,
-    ChunksReturned,
-    MoreChunks,
-    Reduce,
-    ReturnChunks,
-)
 from tonnage.run.reduce.local_round import NumberedChunk
 
 IN_TRANSIT = 4
@@ -139,7 +132,7 @@ class ChunkAssignment:
         self._is_ending = False
         self.ended_at: dict[str, float] = {}
 
-    def first_steps(self, number: int, known: bytes) -> dict[str, Reduce]:
+    def first_steps(self, number: int, known: bytes) -> dict[str, messages.Reduce]:
         """The requests that start the step, with the first chunks, one at a time for each node.
 
         ``number`` is the round's, ``known`` the previous round's result, pickled.
@@ -148,7 +141,7 @@ class ChunkAssignment:
             for node in self._queues:
                 self._assign(node)
         return {
-            node: Reduce(number, known, queue.assigned, self._update_is_last(node))
+            node: messages.Reduce(number, known, queue.assigned, self._update_is_last(node))
             for node, queue in self._queues.items()
         }
 
@@ -158,14 +151,14 @@ class ChunkAssignment:
         before = len(queue.returned)
         for news in heartbeat.news:
             match news:
-                case ChunkRetrieved(number, ahead):
+                case messages.ChunkRetrieved(number, ahead):
                     self._ledger.note_retrieved(number)
                     queue.retrieved += 1
                     queue.retrieved_bytes += self._ledger.handed_out[number].chunk.bytes
                     queue.ahead = ahead + IN_TRANSIT
-                case ChunksArrived(count, last):
+                case messages.ChunksArrived(count, last):
                     queue.arrived, queue.knows_last = count, last
-                case ChunksReturned(numbers):
+                case messages.ChunksReturned(numbers):
                     self._note_returned(queue, numbers)
                 case _:
                     of_node = self._checkpoints.setdefault(node, {})
@@ -207,7 +200,7 @@ class ChunkAssignment:
         last = self._update_is_last(node)
         if queue.arrived < len(queue.assigned) or last != queue.knows_last:
             more = queue.assigned[queue.arrived :]
-            self._pool.notify(node, MoreChunks(queue.arrived, more, last))
+            self._pool.notify(node, messages.MoreChunks(queue.arrived, more, last))
 
     def _wants(self, node: str) -> bool:
         queue = self._queues[node]
@@ -243,7 +236,7 @@ class ChunkAssignment:
         own = self._queues[node].seconds_for(queue.assigned[-1][1].bytes)
         if others[slowest] > max(SOON_SECONDS, RETURN_FACTOR * own):
             queue.is_returning, queue.return_asked_at = True, now
-            self._pool.notify(slowest, ReturnChunks((queue.pending + 1) // 2))
+            self._pool.notify(slowest, messages.ReturnChunks((queue.pending + 1) // 2))
 
     def _note_returned(self, queue: NodeQueue, numbers: Sequence[int]) -> None:
         """Let other nodes have the chunks that a node has returned."""

@@ -24,25 +24,6 @@ from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.cluster.step_worker import Handler, WorkerSteps
 from tonnage.run.reduce import index_store, tuning
 from tonnage.run.reduce.cluster import messages
-from tonnage.run.reduce.cluster.messages import (
-    Checkpoint,
-    ChunkRetrieved,
-    ChunksArrived,
-    ChunksFound,
-    ChunksReturned,
-    FindChunks,
-    Learn,
-    Merge,
-    Merged,
-    MoreChunks,
-    News,
-    Notice,
-    Reduce,
-    Reduced,
-    RowsSampled,
-    SampleRows,
-    ThreadReport,
-)
 from tonnage.run.reduce.index import from_bytes, to_bytes
 from tonnage.run.reduce.local_round import (
     ComputeFlag,
@@ -130,10 +111,10 @@ class ReduceWorker(WorkerSteps):
             self._note, lambda: self._reducer.wanted_ahead if self._reducer else 0
         )
         self._running: LocalRound | None = None
-        self._news: list[News] = []
+        self._news: list[messages.News] = []
         self._known = 0
 
-    def news(self, known: int) -> list[News]:
+    def news(self, known: int) -> list[messages.News]:
         with self._lock:
             del self._news[
                 : known - self._known
@@ -141,13 +122,13 @@ class ReduceWorker(WorkerSteps):
             self._known = known
             return list(self._news)
 
-    def notify(self, notice: Notice) -> None:
-        if isinstance(notice, MoreChunks):
+    def notify(self, notice: messages.Notice) -> None:
+        if isinstance(notice, messages.MoreChunks):
             self.add_chunks(notice.start, notice.chunks, notice.last)
         else:
             self.give_back(notice.count)
 
-    def index(self, request: FindChunks, on_progress: OnProgress) -> ChunksFound:
+    def index(self, request: messages.FindChunks, on_progress: OnProgress) -> messages.ChunksFound:
         """Find the chunks of the node's files, and of the urls in the request.
 
         Progress is the number of files and chunks, since a long text is one file.
@@ -168,21 +149,21 @@ class ReduceWorker(WorkerSteps):
                     lambda total: tuning.chunk_bytes(total, memory, workers),
                     lambda files, chunks: on_progress(files + chunks),
                 )
-        return ChunksFound(
+        return messages.ChunksFound(
             index=None if index is None else to_bytes(index),
             files=[] if index is None else [_identify(file) for file in index.files],
             absent=[each for each in place.inputs if each not in here],
             workers=self._workers,
         )
 
-    def sample(self, request: SampleRows, on_progress: OnProgress) -> RowsSampled:
+    def sample(self, request: messages.SampleRows, on_progress: OnProgress) -> messages.RowsSampled:
         """Sample rows; progress is the number of sampled chunks."""
         index = from_bytes(request.index, "the index")
         with _classified_errors():
             rows = sample_rows(index, self._place.object_store, request.rows, on_progress)
-        return RowsSampled(pickle.dumps(rows))
+        return messages.RowsSampled(pickle.dumps(rows))
 
-    def learn(self, request: Learn, on_progress: OnProgress) -> None:
+    def learn(self, request: messages.Learn, on_progress: OnProgress) -> None:
         place = self._place
         with self.compute_flag.computing():
             reduction: Reduction[Any] = pickle.loads(request.reduction)
@@ -202,7 +183,7 @@ class ReduceWorker(WorkerSteps):
         self._round, self._objects = -1, []
         self._checkpoint_bytes = request.checkpoint_bytes
 
-    def reduce(self, request: Reduce, on_progress: OnProgress) -> Reduced:
+    def reduce(self, request: messages.Reduce, on_progress: OnProgress) -> messages.Reduced:
         assert self._reducer is not None
         machine = self._reducer
         if request.round != self._round:
@@ -228,9 +209,9 @@ class ReduceWorker(WorkerSteps):
         ):
             self._objects.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
-        return Reduced(
+        return messages.Reduced(
             chunks=done,
-            workers=[ThreadReport(**asdict(worker)) for worker in machine.workers],
+            workers=[messages.ThreadReport(**asdict(worker)) for worker in machine.workers],
             requests=sum_requests(machine.requests),
             phases=[phase_record(phase) for phase in machine.phases],
             threads=at_once,
@@ -250,13 +231,13 @@ class ReduceWorker(WorkerSteps):
         numbers = self._queue.give_back(chunks)
         if self._running is not None:
             numbers += self._running.return_chunks(chunks - len(numbers))
-        self._note(ChunksReturned(numbers))
+        self._note(messages.ChunksReturned(numbers))
 
     def store_object(self, attempt: int, content: bytes) -> None:
         self._begin_attempt(attempt)
         self._joined.append(content)
 
-    def merge(self, request: Merge, on_progress: OnProgress) -> Merged:
+    def merge(self, request: messages.Merge, on_progress: OnProgress) -> messages.Merged:
         """Merge the node's objects, or their merged object, with those received since.
 
         The first step of an attempt merges the node's own.
@@ -273,7 +254,7 @@ class ReduceWorker(WorkerSteps):
                         whole = call_reduction(merge, whole, pickle.loads(other))
                     packs = [pickle_with_modules(whole, ())]
         (self._merged,) = packs
-        return Merged(len(self._merged))
+        return messages.Merged(len(self._merged))
 
     def fetch_object(self, attempt: int) -> bytes:
         assert attempt == self._attempt and self._merged is not None
@@ -283,7 +264,7 @@ class ReduceWorker(WorkerSteps):
         if attempt != self._attempt:
             self._attempt, self._joined, self._merged = attempt, [], None
 
-    def _note(self, news: News) -> None:
+    def _note(self, news: messages.News) -> None:
         with self._lock:
             self._news.append(news)
         self.context.note_news()
@@ -292,7 +273,7 @@ class ReduceWorker(WorkerSteps):
 class _ChunkQueue:
     """The chunks that the driver has assigned; it repeats messages that were lost."""
 
-    def __init__(self, note: Callable[[News], None], ahead: Callable[[], int]) -> None:
+    def __init__(self, note: Callable[[messages.News], None], ahead: Callable[[], int]) -> None:
         self._note, self._ahead, self._lock = note, ahead, threading.Lock()
         self._chunks: deque[NumberedChunk] = deque()
         self._count, self._is_last = 0, False
@@ -305,7 +286,7 @@ class _ChunkQueue:
             self._chunks += new
             self._count += len(new)
             self._is_last = last
-            self._note(ChunksArrived(self._count, last))
+            self._note(messages.ChunksArrived(self._count, last))
             return True
 
     def next(self) -> NumberedChunk | None:
@@ -318,7 +299,7 @@ class _ChunkQueue:
             return [self._chunks.pop()[0] for _ in range(count)]
 
     def retrieved(self, number: int) -> None:
-        self._note(ChunkRetrieved(number, self._ahead()))
+        self._note(messages.ChunkRetrieved(number, self._ahead()))
 
     @property
     def is_over(self) -> bool:
@@ -354,7 +335,7 @@ class _Checkpoints:
         with user_code("local", "the object, to be sent"):
             content = pickle_with_modules(whole, ())
         if len(content) <= self._max_bytes:
-            self._site._note(Checkpoint(place, content, list(since)))
+            self._site._note(messages.Checkpoint(place, content, list(since)))
             since.clear()
         now = time.monotonic()
         self._due[place] = now + max(self._seconds, (now - began) / CHECKPOINT_SHARE)

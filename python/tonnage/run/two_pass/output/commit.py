@@ -9,22 +9,10 @@ from typing import Any
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.run.storage.object_store import is_url
+from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_dir import files_to_json
 from tonnage.run.two_pass.job_files import Manifest
 from tonnage.run.two_pass.job_state import JobRun
-from tonnage.run.two_pass.messages import (
-    CLEAR,
-    DROP,
-    LEAVE,
-    PUBLISH,
-    RELEASE,
-    SEAL,
-    Clear,
-    Drop,
-    Leave,
-    Publish,
-    Seal,
-)
 from tonnage.run.two_pass.run_record import build_run_record
 from tonnage.run.two_pass.schedule import NoNodeLeft, Schedule
 
@@ -43,7 +31,7 @@ def seal(job: JobRun) -> bool:
     )
     if job.spec.output_url is not None:
         sizes = {each["path"]: each["bytes"] for each in files}
-        job.run_on_one(PUBLISH, Publish(manifest, sizes))
+        job.run_on_one(messages.PUBLISH, messages.Publish(manifest, sizes))
         job.dir.append({"event": "publish", "told": job.take_reports()})
         for node in sorted(schedule.keepers - {*job.pool.nodes}):
             job.lose(node, job.why_lost(node))  # What it had put stays.
@@ -60,7 +48,7 @@ def _seal_directories(job: JobRun, manifest: Manifest, files: Sequence[Mapping[s
         for path in copy.paths
     ]
     requests = {
-        node: Seal(
+        node: messages.Seal(
             manifest=manifest,
             output=[*job.parts(node, names)],
             copies=[name for keeper, name in copies if keeper == node],
@@ -68,7 +56,7 @@ def _seal_directories(job: JobRun, manifest: Manifest, files: Sequence[Mapping[s
         for node in job.pool.nodes
         if node in schedule.keepers or node in names
     }
-    results = job.pool.run_step(SEAL, requests)
+    results = job.pool.run_step(messages.SEAL, requests)
     for node, result in sorted(results.items()):
         if result.failure is not None:
             job.pool.lose(node, result.reason)
@@ -115,14 +103,14 @@ def leave(job: JobRun) -> None:
         for node in sizes:
             if node not in there and node not in job.surviving_readers:
                 job.has_surviving_reader(node, sizes[node])
-        requests = {node: Leave(job.parts(node, names)) for node in there}
-        for node, result in pool.run_step(LEAVE, requests).items():
+        requests = {node: messages.Leave(job.parts(node, names)) for node in there}
+        for node, result in pool.run_step(messages.LEAVE, requests).items():
             if result.failure is not None:
                 pool.lose(node, result.reason)
         again = there > {*pool.nodes}
     keepers = {each["copy"]["node"] for each in files if each["copy"]}
     if job.spec.output_url is not None:
-        job.run_on_one(RELEASE, None)
+        job.run_on_one(messages.RELEASE, None)
     if {*sizes} | keepers <= {*pool.nodes, *job.surviving_readers}:
         job.dir.leave(pool.nodes)  # Else the same command does it, when they are back.
 
@@ -130,12 +118,12 @@ def leave(job: JobRun) -> None:
 def abandon(job: JobRun) -> None:
     """Has nodes remove all of a job that cannot be done, and forgets it."""
     nodes = job.pool.nodes
-    job.pool.run_step(DROP, {node: Drop([]) for node in nodes})
-    job.pool.run_step(LEAVE, {node: Leave() for node in nodes})
+    job.pool.run_step(messages.DROP, {node: messages.Drop([]) for node in nodes})
+    job.pool.run_step(messages.LEAVE, {node: messages.Leave() for node in nodes})
     if job.spec.output_url is not None:
         with suppress(core.UsageError, core.RunError, NoNodeLeft):  # Why it ends says more.
-            job.run_on_one(CLEAR, Clear(None))
-            job.run_on_one(RELEASE, None)
+            job.run_on_one(messages.CLEAR, messages.Clear(None))
+            job.run_on_one(messages.RELEASE, None)
     job.dir.forget()
 
 

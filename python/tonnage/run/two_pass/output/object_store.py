@@ -30,16 +30,6 @@ from tonnage.run.storage.object_store import (
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_files import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
-from tonnage.run.two_pass.messages import (
-    Clear,
-    FolderClaimed,
-    ObjectsFound,
-    Paths,
-    Publish,
-    RequestCounts,
-    SplitToRead,
-    StoreRequests,
-)
 from tonnage.run.two_pass.output.names import MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.splits import FileId, object_id
 
@@ -64,18 +54,18 @@ class ObjectStoreSteps(WorkerSteps):
             Handler(messages.RELEASE, self.release),
         )
 
-    def find(self, request: Paths, on_progress: OnProgress) -> ObjectsFound:
+    def find(self, request: messages.Paths, on_progress: OnProgress) -> messages.ObjectsFound:
         """Find the objects that urls mean; `UsageError` if there is none, or none to be used."""
         found, requests = find_and_count(request.paths, self._config.object_store)
         objects = [object_id(each.url, each.bytes, each.etag) for each in found]
         more = self._refuse_inputs(objects, on_progress)
-        return ObjectsFound(objects, sum_requests([requests, more]))
+        return messages.ObjectsFound(objects, sum_requests([requests, more]))
 
-    def reach(self, request: Paths, on_progress: OnProgress) -> StoreRequests:
+    def reach(self, request: messages.Paths, on_progress: OnProgress) -> messages.StoreRequests:
         """Looks at objects, to see that this node may; `UsageError` if it may not."""
-        return StoreRequests(find_and_count(request.paths, self._config.object_store)[1])
+        return messages.StoreRequests(find_and_count(request.paths, self._config.object_store)[1])
 
-    def claim(self, _: None, on_progress: OnProgress) -> FolderClaimed:
+    def claim(self, _: None, on_progress: OnProgress) -> messages.FolderClaimed:
         """Make the output's folder the job's own, by an object; `UsageError` if it is another's."""
         sizes, requests = self._folder.objects()
         if self._marker not in sizes:
@@ -88,15 +78,15 @@ class ObjectStoreSteps(WorkerSteps):
                     self._folder.clear([self._marker])
                     self._refuse_folder(name)
         parts = {self._url(name): size for name, size in sizes.items() if is_part(name)}
-        return FolderClaimed(parts, self._url(self._marker), requests)
+        return messages.FolderClaimed(parts, self._url(self._marker), requests)
 
-    def clear(self, request: Clear, on_progress: OnProgress) -> StoreRequests:
+    def clear(self, request: messages.Clear, on_progress: OnProgress) -> messages.StoreRequests:
         """Removes partitions, and uploads that were not completed."""
         only = None if request.partitions is None else {*request.partitions}
         names = [name for name in self._folder.objects()[0] if is_part(name, only=only)]
         return self._clear(names, uploads=True)
 
-    def publish(self, request: Publish, on_progress: OnProgress) -> StoreRequests:
+    def publish(self, request: messages.Publish, on_progress: OnProgress) -> messages.StoreRequests:
         """Writes the manifest; `RunError` if a part is not there, or not as it was put."""
         # First, so that nothing comes after it was looked for.
         cleared = self._clear([], uploads=True)
@@ -114,25 +104,27 @@ class ObjectStoreSteps(WorkerSteps):
         self._folder.put(MANIFEST, text)
         return cleared
 
-    def release(self, _: None, on_progress: OnProgress) -> StoreRequests:
+    def release(self, _: None, on_progress: OnProgress) -> messages.StoreRequests:
         """Removes the object that makes the folder the job's."""
         return self._clear([self._marker], uploads=False)
 
-    def _clear(self, names: Sequence[str], *, uploads: bool) -> StoreRequests:
-        return StoreRequests(self._folder.clear(names, uploads)["requests"])
+    def _clear(self, names: Sequence[str], *, uploads: bool) -> messages.StoreRequests:
+        return messages.StoreRequests(self._folder.clear(names, uploads)["requests"])
 
     @abstractmethod
     def _refuse_input(self, file: FileId) -> None:
         """Refuses a file or an object that this kind of job cannot read."""
 
-    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> RequestCounts:
+    def _refuse_inputs(
+        self, files: Sequence[FileId], on_progress: OnProgress
+    ) -> messages.RequestCounts:
         """Refuses if one cannot be read; gives the requests that this took."""
         for each in files:
             self._refuse_input(each)
         return {}
 
     @contextmanager
-    def _unchanged(self, splits: Iterable[SplitToRead]) -> Iterator[None]:
+    def _unchanged(self, splits: Iterable[messages.SplitToRead]) -> Iterator[None]:
         """While these are read: tells an object that was changed from other failures."""
         try:
             yield
@@ -142,7 +134,7 @@ class ObjectStoreSteps(WorkerSteps):
                 raise InputChanged(why.why) from why
             raise
 
-    def _split_config(self, split: SplitToRead) -> dict[str, Any]:
+    def _split_config(self, split: messages.SplitToRead) -> dict[str, Any]:
         span: dict[str, Any] = {"offset": split.offset, "bytes": split.bytes}
         if not is_url(split.path):
             return {"path": split.path} | span
