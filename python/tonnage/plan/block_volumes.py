@@ -1,8 +1,8 @@
 """Network block volumes of a node: size, speed and price, for many cluster sizes at once.
 
-The job's bytes are spread evenly over all volumes of all nodes. More nodes mean smaller volumes, and
-some kinds are slower when smaller. Buckets start full. Provisioned rates are never bought: another
-volume of the kind includes as much, since only size is billed.
+The job's bytes are spread evenly over all volumes of all nodes. More nodes mean smaller volumes,
+and some kinds are slower when smaller. Buckets start full. Provisioned rates are never bought:
+another volume of the kind includes as much, since only size is billed.
 """
 
 import math

@@ -1,12 +1,12 @@
 """Calibrate phases by finished runs of the job.
 
-A run on M nodes had a pace in each phase: bytes of input per second and node. The phase's bottleneck
+A run on M nodes had a pace in each phase: bytes of input per second and node. The bottleneck
 delivered that pace times its bytes per byte of input. So the model reproduces the run, and
-extrapolates to other sizes and clusters by each resource's own distribution. For a resource that was
-not the bottleneck the measured capacity counts if it surely exceeds the run's rate; else the run's.
+extrapolates to other sizes and clusters by each resource's own distribution. For any other resource
+the measured capacity counts if it surely exceeds the run's rate; else the run's rate.
 
-In a shuffle each of N nodes keeps 1/N, so (N - 1)/N crosses the network. The papers' equations count
-all of it, which is close for large clusters; runs are of small ones, so it is counted here.
+In a shuffle each of N nodes keeps 1/N, so (N - 1)/N crosses the network. The papers' equations
+count all of it, which is close for large clusters. Runs are of small ones, so it is counted here.
 
 A run matches a job of the same kind: the same durability, functions and number of phases, and
 shares of bytes within `ALIKE`. Others are skipped with a note.
@@ -79,7 +79,8 @@ def describe(cited: CalibrationSource | None) -> str:
         return "not calibrated: no profile has a finished run of this job on such machines"
     return (
         f"calibrated by {formatting.several(len(cited.runs), 'run')} on "
-        f"{formatting.several(cited.nodes, 'node')}, {formatting.size(cited.bytes)}: {', '.join(cited.runs)}"
+        f"{formatting.several(cited.nodes, 'node')}, {formatting.size(cited.bytes)}: "
+        f"{', '.join(cited.runs)}"
     )
 
 

@@ -110,7 +110,8 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     notes = list(demand.calibration_match.notes)
     if full > NEARLY_FULL:
         notes.append(
-            f"its disks are {formatting.percent(full)} full, not counting the file system's own 1 to 2 %"
+            f"its disks are {formatting.percent(full)} full, not counting the file system's own "
+            "1 to 2 %"
         )
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")

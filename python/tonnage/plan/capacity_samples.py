@@ -59,7 +59,7 @@ class CapacitySamples:
         return middles if law.of_fleet else middles[nodes - self.min_nodes]
 
     def draws_at(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
-        """Each cluster's slowest node: ``(clusters, len(nodes))``, or ``(clusters, 1)`` for any size."""
+        """Draws of each cluster's slowest node: a column for each size, or one for all sizes."""
         if law.of_fleet:
             scale, law_at_one, key = _normalized(law)
             if key not in self._drawn:

@@ -3,10 +3,10 @@
     seconds(phase) = max over terms of (sum over parts of demand / capacity) + fixed seconds
 
 A term is one resource class. Its parts' times add up, since reads and writes share the resource.
-Local disks measured with both ways at once have one part, the larger of the two ways (Themis on EC2,
-equation 5); measured apart, a part each. Reads and writes of volumes are parts, since they share the
-node's link. Object storage traffic during a shuffle uses the node's network link, and is a part of
-both terms. Credits are shared among phases in proportion to their bytes.
+Local disks measured with both ways at once have one part, the larger way (Themis on EC2, equation
+5); measured apart, a part each. Reads and writes of volumes are parts, since they share the node's
+link. Object storage traffic during a shuffle uses the node's network link, and is a part of both
+terms. Credits are shared among phases in proportion to their bytes.
 
 Runs of the job override the model (`calibration`). A part's capacity is a distribution, either of
 rates or of shares of the advertised rate. All machines with the same demand are computed at once.

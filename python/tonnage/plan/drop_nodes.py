@@ -1,7 +1,7 @@
 """Estimate what a job gains on an existing cluster if some of its nodes are left out.
 
 The cluster is known, so nothing is drawn: each resource is as fast as its slowest node's measured
-rate, and demands are a plan's (`demand`, `cost_model`). Fewer nodes do more each; without slow nodes
+rate, and demands are a plan's (`demand`, `cost_model`). Fewer nodes do more each; without slow ones
 the rest are faster. CPU time counts where a catalog knows the number of cores. A measurement of a
 minute gives no interval.
 """
@@ -206,5 +206,6 @@ def _refuse_full(job: Job, size: int, nodes: Sequence[MeasuredNode]) -> None:
     if small is not None and known[small] < share:
         raise NotEstimable(
             f"it does not fit on {formatting.several(len(nodes), 'node')}: each stores "
-            f"{formatting.size(share)} of it, and the disks of {small} hold {formatting.size(known[small])}"
+            f"{formatting.size(share)} of it, and the disks of {small} hold "
+            f"{formatting.size(known[small])}"
         )

@@ -178,7 +178,8 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
             f"{group.outside_usd:.2f} USD for object storage requests and egress ({store.source})"
         )
     lines.append(
-        f"{formatting.count(choice.nodes)} nodes at {usd_per_hour:.4g} USD an hour; {group.catalog.billing.source}"
+        f"{formatting.count(choice.nodes)} nodes at {usd_per_hour:.4g} USD an hour; "
+        f"{group.catalog.billing.source}"
     )
     return lines
 

@@ -3,7 +3,7 @@
 ``local``: everything on local disks. ``local + 2 x gp3``: input and output on two volumes a node.
 ``2 x gp3``: everything on volumes. ``diskless``: the job stores nothing.
 
-A resource that was not measured is estimated: its advertised rate times the share of such rates that
+An unmeasured resource is estimated: its advertised rate times the share of such rates that
 measured offers reached. No catalog has the rates of local disks, so an offer whose disks were not
 measured cannot be planned; `next_measurements` considers it.
 """
@@ -42,7 +42,7 @@ UNKNOWN_FIGURES: dict[ResourceClass, str] = {
 
 @dataclass(frozen=True, eq=False)
 class OfferGroup:
-    """Machines of one catalog with equal demand, and the fewest nodes of each that store the job."""
+    """Machines of one catalog with equal demand, and each one's fewest nodes that store the job."""
 
     demand: LayoutDemand
     machines: Machines
@@ -95,7 +95,7 @@ def layout_options(
     placement: bool | None = None,
     measured: bool = False,
 ) -> LayoutOptions:
-    """Enumerate the layouts of all offers for ``size`` bytes; ``measured``: without advertised rates."""
+    """Enumerate all offers' layouts for ``size`` bytes; ``measured``: without advertised rates."""
     options = LayoutOptions([], [], [])
     number = 0
     for catalog in catalogs:

@@ -1,7 +1,7 @@
 """Price offers and turn their advertised rates into token buckets.
 
-A network's peak is a burst whose credits nobody publishes, so plans use its baseline. For the volume
-link some providers state how long the maximum lasts. No catalog states the sustained rate of
+A network's peak is a burst whose credits nobody publishes, so plans use its baseline. Some
+providers state how long the volume link's maximum lasts. No catalog states the sustained rate of
 burstable cores, so it is unknown.
 """
 

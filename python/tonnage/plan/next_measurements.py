@@ -2,11 +2,11 @@
 
 No catalog has a local disk's speed. But the speed it needs is known: with N nodes and every other
 resource as planned, there is a least rate at which the offer beats the best candidate and keeps the
-deadline. Offers that would lose even with infinitely fast disks, or with any existing ones, are left
-out: measuring them is a waste.
+deadline. Offers that would lose even with infinitely fast disks, or with any existing ones, are
+left out: measuring them is a waste.
 
 The chance that a disk is fast enough is the share of measured disks that are, counted as
-(reached + 1/2) / (measured + 1) since few were measured. Offers are ordered by chance per dollar, and
+(reached + 1/2) / (measured + 1) since few were measured. Offers are in order of chance per dollar;
 a budget is work in that order; what it buys is listed cheapest first.
 """
 

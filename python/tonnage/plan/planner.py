@@ -131,7 +131,8 @@ def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     if count > MOST_CANDIDATES:
         raise PlanError(
             f"{formatting.count(count)} candidates are too many, the limit is "
-            f"{formatting.count(MOST_CANDIDATES)}: restrict providers, catalogs or the number of nodes"
+            f"{formatting.count(MOST_CANDIDATES)}: restrict providers, catalogs or the number of "
+            "nodes"
         )
     return [
         Choice(group, place, nodes)
@@ -271,8 +272,8 @@ def plan_notes(
     waits = request.job.settings.get("waits_seconds")
     if isinstance(waits, float) and waits > 0:
         notes.append(
-            f"the observed run waited {formatting.duration(waits)} without using any resource; that "
-            "is not included"
+            f"the observed run waited {formatting.duration(waits)} without using any resource; "
+            "that is not included"
         )
     # Calibrated phases include the CPU time of their runs.
     shapes = [

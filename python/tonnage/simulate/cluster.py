@@ -22,7 +22,7 @@ from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, ResourceClass, layout_demand
 from tonnage.run.sort.local import Layout
-from tonnage.run.two_pass.sizing import Devices
+from tonnage.run.two_pass.sizing import NodeResources
 
 Array = npt.NDArray[np.float64]
 
@@ -40,10 +40,9 @@ class Machine:
     layout: Layout = dataclasses.field(default_factory=Layout)
 
     @property
-    def memory(self) -> tuple[Layout, int, Devices, int]:
-        """The arguments by which `run.two_pass.sizing` divides a node's memory."""
-        devices = Devices(1, self.devices, self.devices)
-        return self.layout, self.memory_bytes, devices, self.connections
+    def resources(self) -> NodeResources:
+        devices = 1, self.devices, self.devices
+        return NodeResources(self.layout, self.memory_bytes, self.connections, devices)
 
 
 @dataclass(frozen=True)

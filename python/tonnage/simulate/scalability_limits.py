@@ -96,7 +96,7 @@ def cluster_limits(
     ]
     share = -(-data_bytes // nodes)
     try:
-        plan = sizing.plan(share, machine.cores, nodes, *machine.memory)
+        plan = sizing.plan(share, machine.cores, nodes, machine.resources)
     except core.UsageError as why:
         return ClusterLimits(nodes, data_bytes, bound_seconds, counted, str(why))
     partitions = int(plan["partitions"]) * nodes
@@ -165,7 +165,7 @@ def _driver_cost(
     each = schedule.next_round()
     if each is None:
         return time.process_time() - began, 0.0
-    sizing.block_bytes(each, schedule, workers, *machine.memory)
+    sizing.block_bytes(each, schedule, workers, machine.resources)
     sizing.space_needed(each, schedule)
     deciding = time.process_time() - began
     # As `run.two_pass.driver` sends it to each node: where all partitions begin, and their owners.

@@ -3,8 +3,9 @@
 Splits, partitions, owners, blocks and assignments are those of a real sort (`run.two_pass.sizing`,
 `run.two_pass.schedule`). The sizes of partitions follow from the sample: with k sampled keys for
 each, they are distributed as Gamma(k) (the spacings of uniform order statistics: David and
-Nagaraja, Order Statistics, section 6.4). The partition of an input byte depends on its position only. So data
-that is read again after a loss goes to the same partition, and all sizes add up to the byte.
+Nagaraja, Order Statistics, section 6.4). The partition of an input byte depends on its position
+only. So data that is read again after a loss goes to the same partition, and all sizes add up to
+the byte.
 """
 
 import time
@@ -142,7 +143,7 @@ class _Simulation:
             self._names, request.data_bytes, machine.layout.record_bytes, request.input_copies
         )
         desired = self._driver(
-            lambda: sizing.partitions(splits, self._workers, *self._machine.memory)
+            lambda: sizing.partitions(splits, self._workers, self._machine.resources)
         )
         keys = keys_per_partition(cluster.nodes, desired, machine.layout.record_bytes)
         partitions = min(desired, int(keys * desired))
@@ -153,7 +154,7 @@ class _Simulation:
             lambda: Schedule(splits, partitions, dict.fromkeys(self._names, 1.0))
         )
         share = -(-request.data_bytes // cluster.nodes)
-        self._slot = sizing.plan(share, machine.cores, cluster.nodes, *self._machine.memory)[
+        self._slot = sizing.plan(share, machine.cores, cluster.nodes, self._machine.resources)[
             "slot_bytes"
         ]
         self._steps: list[SimulatedStep] = []
@@ -210,7 +211,7 @@ class _Simulation:
         if self._lose_dead():
             return  # Failures are detected before a round starts.
         blocks = self._driver(
-            lambda: sizing.block_bytes(each, schedule, self._workers, *self._machine.memory)
+            lambda: sizing.block_bytes(each, schedule, self._workers, self._machine.resources)
         )
         self._driver(lambda: sizing.space_needed(each, schedule))
         self._blocks = self._blocks or blocks

@@ -170,8 +170,8 @@ class _Loop:
         out = self._settings.out
         if (out / "study.json").exists():
             raise core.UsageError(
-                f"--output {out} holds an earlier study, {_how_far(out)}: give another directory, or "
-                "remove that one"
+                f"--output {out} holds an earlier study, {_how_far(out)}: give another directory, "
+                "or remove that one"
             )
         self._shape(self._bytes)  # Refuses too little memory.
         # The sort needs most: input and output here, scratch there. Measurements are no larger

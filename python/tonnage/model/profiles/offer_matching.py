@@ -63,7 +63,8 @@ def match_offers(
             if assigned.default not in (None, reported):
                 raise OfferError(
                     f"{'/'.join(assigned.default or ())}: {here.host} reports "
-                    f"{'/'.join(reported)}: omit this, or write HOST=PROVIDER/TYPE for hosts that report no offer"
+                    f"{'/'.join(reported)}: omit this, or write HOST=PROVIDER/TYPE for hosts that "
+                    "report no offer"
                 )
             found.append(MatchedMeasurement(each, here.host, reported, assigned=False))
         elif assigned.default:

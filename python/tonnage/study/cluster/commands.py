@@ -20,7 +20,7 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
         [sys.executable, "-m", "tonnage", *arguments],
         stdout=subprocess.PIPE if is_kept else sys.stderr,
         text=True,
-        # A terminal sends Ctrl-C to a whole group: only this process gets it, and passes it on once.
+        # A terminal sends Ctrl-C to the group: only this process gets it, and passes it on once.
         process_group=0,
         pass_fds=[held],
     ) as running:

@@ -217,8 +217,8 @@ class _Loop:
             if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
                 record.unlink()
                 raise core.RunError(
-                    f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: other machines "
-                    "took part than have the input"
+                    f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: "
+                    "other machines took part than have the input"
                 )
         finally:
             if not record.exists():
@@ -241,7 +241,8 @@ class _Loop:
                 there = formatting.listing(each.name for each in first)
                 raise core.RunError(
                     f"the first {nodes} machines of {kind} are {there}, and the survey had "
-                    f"{formatting.listing(names)}: bring these back, or give another output directory"
+                    f"{formatting.listing(names)}: bring these back, or give another output "
+                    "directory"
                 )
             with (
                 data_generator(cluster, first) as generator,

@@ -68,7 +68,7 @@ def missing_space(settings: ClusterStudySettings, machine: SurveyedMachine, shar
 def _offers_of(
     machines: Sequence[Machine], settings: ClusterStudySettings
 ) -> dict[str, tuple[str, str]]:
-    """Provider and type of each machine, which its labels have to name and a catalog has to have."""
+    """Provider and type of each machine: its labels must name them, a catalog must have them."""
     try:
         catalogs = list(map(catalog.load_catalog, settings.catalogs)) or catalog.newest_catalogs()
     except catalog.CatalogError as why:
@@ -78,9 +78,9 @@ def _offers_of(
         kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
         if kind is None or provider is None:
             raise core.UsageError(
-                f"{settings.cluster}: {machine.name} has no labels for its provider and type: start "
-                f"Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study one type: "
-                f"TYPE{TYPE_SEPARATOR}{settings.cluster.rpartition(TYPE_SEPARATOR)[2]}",
+                f"{settings.cluster}: {machine.name} has no labels for its provider and type: "
+                f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study one "
+                f"type: TYPE{TYPE_SEPARATOR}{settings.cluster.rpartition(TYPE_SEPARATOR)[2]}",
                 setting="cluster",
             )
         try:
@@ -107,8 +107,8 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
             del kinds[node]
     if not kinds:
         raise core.UsageError(
-            f"{settings.cluster}: there are no two machines of a type: add some, or study one machine "
-            "without a cluster",
+            f"{settings.cluster}: there are no two machines of a type: add some, or study one "
+            "machine without a cluster",
             setting="cluster",
         )
 
