@@ -1,6 +1,6 @@
 """Build the shell commands that set up a reachable node.
 
-A node receives Tonnage's wheel, installs it with Ray (`export.rental`), and starts Ray, which requires
+A node receives Tonnage's wheel, installs it with Ray (`export.rental`), and starts Ray, which needs
 the launch's token. Commands find both through ``~/tonnage/environment``.
 """
 

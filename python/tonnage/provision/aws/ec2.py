@@ -38,7 +38,7 @@ class AwsError(Exception):
 
 @dataclass
 class LaunchResources:
-    """A launch's resources: instances, including recently terminated ones, and what belongs to them."""
+    """A launch's resources: instances, also recently terminated ones, and what belongs to them."""
 
     instances: list[dict[str, Any]] = field(default_factory=list)
     volumes: list[str] = field(default_factory=list)

@@ -293,8 +293,8 @@ class Launcher:
         self._replaced += len(bad)
         if self._replaced > self._asked.replacements:
             raise core.RunError(
-                f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be replaced: "
-                "allow more replacements or choose another candidate"
+                f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be "
+                "replaced: allow more replacements or choose another candidate"
             )
         refuse_above(self._asked, self._kept.record, len(bad))
         self._rent(len(bad))
@@ -377,8 +377,8 @@ def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
     most = highest_cost_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
-            f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in all, "
-            f"above the budget of {asked.cap_usd:g} USD"
+            f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in "
+            f"all, above the budget of {asked.cap_usd:g} USD"
         )
 
 
@@ -431,8 +431,8 @@ def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
     place = kept.path.parent if kept.path else record.name
     return (
         f"{record.name} COULD NOT BE TERMINATED ({why}): {nodes} in {record.region} may still be "
-        f"running, until {format_moment(record.ends_at)} at the latest: terminate it with tonnage cluster down "
-        f"{place}"
+        f"running, until {format_moment(record.ends_at)} at the latest: terminate it with "
+        f"tonnage cluster down {place}"
     )
 
 

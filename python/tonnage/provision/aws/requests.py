@@ -1,7 +1,8 @@
 """Build the EC2 requests of a launch.
 
-To the nodes of `export.aws` they add what finds them again (tags), terminates them (a shutdown at a set
-time), and bounds the bill (all or none; an idempotency token). Fields are those of EC2's API reference.
+To the nodes of `export.aws` they add what finds them again (tags), terminates them (a shutdown at a
+set time), and bounds the bill (all or none; an idempotency token). Fields are as in EC2's API
+reference.
 """
 
 from collections.abc import Iterator

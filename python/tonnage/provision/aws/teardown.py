@@ -1,6 +1,6 @@
 """Terminate a launch: everything with its tag, billed resources first.
 
-Requests are repeated until nothing is left, since AWS releases an instance's resources only after it
+Requests are repeated until nothing is left, since AWS releases an instance's resources only when it
 is gone. Only the launch's name is needed; a record, if any, receives the final cost.
 """
 
@@ -99,7 +99,8 @@ def tear_down(
             on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")
         if time.monotonic() > until:
             raise core.RunError(
-                f"{describe_resources(there)} did not end in {formatting.duration(PATIENCE_SECONDS)}"
+                f"{describe_resources(there)} did not end in "
+                f"{formatting.duration(PATIENCE_SECONDS)}"
             )
         time.sleep(PAUSE_SECONDS)
     note(step="down", address=None, unheard_since=None)

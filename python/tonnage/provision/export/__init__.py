@@ -1,7 +1,8 @@
 """Export a plan's candidate as a document for another tool; renting nothing.
 
-``ray``: a cluster for Ray's launcher. ``aws``: boto3 requests. ``skypilot``: a SkyPilot task. Values that
-only the user's account has (an image, a zone) are ``REPLACE-...`` placeholders, listed with the document.
+``ray``: a cluster for Ray's launcher. ``aws``: boto3 requests. ``skypilot``: a SkyPilot task.
+Values that only the user's account has (an image, a zone) are ``REPLACE-...`` placeholders, listed
+with the document.
 """
 
 from tonnage.provision.export import aws, ray, skypilot

@@ -32,8 +32,8 @@ def export(rental: Rental) -> ExportedDocument:
         )
     if candidate.provider == "aws" and disks_to_request(rental):
         raise ExportError(
-            f"SkyPilot requests no local disks from EC2, and {offer.type} has them only on request: "
-            f"{others}"
+            f"SkyPilot requests no local disks from EC2, and {offer.type} has them only on "
+            f"request: {others}"
         )
     document: dict[str, Any] = {
         "name": rental.name,

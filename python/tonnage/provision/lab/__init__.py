@@ -1,10 +1,10 @@
 """Emulate a small cluster on this machine, with known disk, network and CPU limits.
 
 Nodes are network namespaces behind a bridge, with real packets over rate-limited links and real
-blocks on throttled disks; control groups limit their CPU. A lab's file configures it (`config`), `up`
-creates it, `down` removes it whatever happened, `exec_on_node` runs a command on a node, `start_ray`
-makes a Ray cluster, `inject_fault` and `heal_node` break and repair nodes. A lab has its own catalog,
-so that plans can use its machines.
+blocks on throttled disks; control groups limit their CPU. A file configures a lab (`config`), `up`
+creates it, `down` removes it whatever happened, `exec_on_node` runs a command on a node,
+`start_ray` makes a Ray cluster, `inject_fault` and `heal_node` break and repair nodes. A lab has
+its own catalog, so that plans can use its machines.
 """
 
 from tonnage.provision.lab.enter_node import NotStarted, exec_on_node

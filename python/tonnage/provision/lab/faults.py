@@ -7,7 +7,7 @@
     kill        all processes are killed
 
 Faults accumulate, and healing removes all of them. Ray is restarted where it was killed or ended
-during a long cut. A cluster does not survive its head: if that is lost, all nodes get a new cluster.
+during a long cut. If the head of a cluster is lost, all nodes get a new cluster.
 """
 
 import errno

@@ -207,8 +207,8 @@ def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
     cores = len(os.sched_getaffinity(0))
     if wanted > cores:
         found.append(
-            f"the nodes have {wanted:g} cores in total, this machine has {cores}: under full load they "
-            "get less"
+            f"the nodes have {wanted:g} cores in total, this machine has {cores}: under full load "
+            "they get less"
         )
     devices = [attached.get(each.image) for node in nodes for each in node.devices]
     if any(device and uses_page_cache(device) for device in devices):
@@ -265,6 +265,6 @@ def _refuse_full(nodes: list[Node], directory: Path) -> None:
     wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
     if wanted > free:
         raise UsageError(
-            f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} free: use "
-            "smaller disks or fewer nodes"
+            f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} "
+            "free: use smaller disks or fewer nodes"
         )
