@@ -75,7 +75,8 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
             [("", "any"), *((each, each) for each in _providers(values["catalogs"]))]
         ),
         held=escape(
-            f"This page holds {formatting.several(data.offers, 'machine')} of {formatting.listing(dates)}; "
+            f"This page holds {formatting.several(data.offers, 'machine')} "
+            f"of {formatting.listing(dates)}; "
             f"measurements: {formatting.listing(values['profiles'])}."
         ),
         interval=escape(values["interval_rule"]),
