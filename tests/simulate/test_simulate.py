@@ -347,7 +347,7 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
         nodes: int, memory: int, connections: int = 1, each: int = 10
     ) -> tuple[scalability_limits.ClusterLimits, int]:
         machine = Machine(memory, 2, connections=connections)
-        planned = sizing.plan(each * GB, 2, nodes, *machine.memory)
+        planned = sizing.plan(each * GB, 2, nodes, machine.resources)
         found = scalability_limits.cluster_limits(
             nodes, nodes * each * GB, machine, 1e9, 1e6, mtbf_seconds=1e15, descriptors=1 << 20
         )

@@ -169,10 +169,7 @@ def _remaining_modes(settings: DiskSettings, completed: Sequence[Trial], number:
 
 
 def _run_trials(
-    settings: DiskSettings,
-    modes: Sequence[str],
-    number: int,
-    on_progress: core.OnProgress | None,
+    settings: DiskSettings, modes: Sequence[str], number: int, on_progress: core.OnProgress | None
 ) -> list[Trial]:
     """Try each of ``modes``, in round ``number`` and those that follow it."""
     config = {

@@ -12,10 +12,7 @@ from tonnage.base.records.base import Amount, Count, PositiveAmount, PositiveCou
 from tonnage.base.records.calibration import Calibration
 
 CapacityName = Annotated[
-    str,
-    Meta(
-        pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$",
-    ),
+    str, Meta(pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$")
 ]
 Spread = Annotated[float, Meta(ge=0, lt=10)]  # A standard deviation of a logarithm
 

@@ -67,9 +67,7 @@ def over_instances(
 
 
 def percentile_lines(
-    samples: Mapping[str, Floats],
-    shares: Sequence[float] = PERCENTILES,
-    better: Better = "higher",
+    samples: Mapping[str, Floats], shares: Sequence[float] = PERCENTILES, better: Better = "higher"
 ) -> PercentileLines:
     names = best_to_worst({name: quantile(of, 0.5) for name, of in samples.items()}, better)
     lines = tuple(tuple(quantile(samples[name], share) for name in names) for share in shares)

@@ -34,11 +34,7 @@ PAUSE_SECONDS = 0.25
 """Between attempts: files of a killed process are closed a moment after it is gone."""
 LOCK_PAUSE_SECONDS = 0.05
 
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "BLKID_FILE": "/dev/null",
-    "LVM_SUPPRESS_FD_WARNINGS": "1",
-}
+ENVIRONMENT = {"LC_ALL": "C", "BLKID_FILE": "/dev/null", "LVM_SUPPRESS_FD_WARNINGS": "1"}
 """For commands: no cache of temporary devices, no warning about the inherited lock."""
 
 Command = tuple[str, ...]

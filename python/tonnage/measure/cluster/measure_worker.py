@@ -120,9 +120,5 @@ class MeasureSteps(WorkerSteps):
         task = self._task
         barrier = {"barrier": self.context.barrier} if task.in_step else {}
         return task.work(
-            self._out,
-            command=task.command,
-            labels=task.labels,
-            on_progress=on_progress,
-            **barrier,
+            self._out, command=task.command, labels=task.labels, on_progress=on_progress, **barrier
         )

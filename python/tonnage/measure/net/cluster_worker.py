@@ -78,12 +78,7 @@ class MachineType(Message, frozen=True):
 
 DESCRIBE = Step("describe machine", NoneType, MachineType, idle=Idle.ALONE)
 MEASURE_NETWORK = Step(
-    "measure network",
-    Measure,
-    NoneType,
-    news=News,
-    notice=RoundPart | NoMoreParts,
-    idle=Idle.ALONE,
+    "measure network", Measure, NoneType, news=News, notice=RoundPart | NoMoreParts, idle=Idle.ALONE
 )
 
 OnResult = Callable[[RoundResult], None]

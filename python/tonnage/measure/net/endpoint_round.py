@@ -66,10 +66,7 @@ def warm_up(seconds: float) -> float:
 
 
 def core_configs(
-    addresses: Sequence[str],
-    spec: RoundSpec,
-    patience_seconds: float,
-    secret: str | None = None,
+    addresses: Sequence[str], spec: RoundSpec, patience_seconds: float, secret: str | None = None
 ) -> list[dict[str, Any]]:
     """The core's configuration of each endpoint; ``secret`` is hexadecimal, by default new."""
     mesh = {

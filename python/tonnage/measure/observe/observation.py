@@ -40,9 +40,7 @@ def write_observation(
     """Find the phases; write ``observation.json``, and ``job.json`` if the input is known."""
     series = result.series
     phases = split_into_phases(
-        series,
-        result.devices,
-        MachineCapacity(environment.cores, link_bytes_per_second()),
+        series, result.devices, MachineCapacity(environment.cores, link_bytes_per_second())
     )
     size, input_from = find_input_size(phases, data)
     dirty = [int(series["host_dirty_bytes"][place]) for place in (0, -1)]

@@ -148,11 +148,7 @@ def _require_nothing_else(out: Path, children: Sequence[str] = ()) -> None:
 
 
 def _require_same_measurement(
-    out: Path,
-    header: Measurement,
-    kind: str,
-    settings: dict[str, Any],
-    environment: Environment,
+    out: Path, header: Measurement, kind: str, settings: dict[str, Any], environment: Environment
 ) -> None:
     if header.kind != kind:
         raise core.UsageError(

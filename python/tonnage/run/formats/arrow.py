@@ -65,9 +65,6 @@ class Arrow(ChunkFormat, UnitFormat, OutputFormat):
     SMALLER_CHUNKS = "write files with shorter record batches"
     UNIT = "batch"
 
-    def __init__(self, row: str | None = None) -> None:
-        super().__init__(row)
-
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
         return describe_columns(_checked_footer(file, sources).schema)

@@ -13,20 +13,8 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from tonnage.base import core
-from tonnage.run.formats.format import (
-    Chunk,
-    OutputFormat,
-    Rows,
-    invalid_file,
-    printable,
-    to_batch,
-)
-from tonnage.run.formats.lines import (
-    LineChunks,
-    LineSplits,
-    beginning_error,
-    beginning_schema,
-)
+from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
+from tonnage.run.formats.lines import LineChunks, LineSplits, beginning_error, beginning_schema
 from tonnage.run.storage.sources import InputFile, Sources
 
 VALUE = rb'(?:"(?:[^"]|"")*+"[^,]*+|[^",][^,]*+)?'
@@ -39,9 +27,6 @@ class Csv(LineChunks, LineSplits, OutputFormat):
     SUFFIXES = (".csv",)
     OUTPUT_SUFFIX = ".csv"
     FIRST_ROW = 1
-
-    def __init__(self, row: str | None = None) -> None:
-        super().__init__(row)
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:

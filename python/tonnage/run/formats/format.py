@@ -49,7 +49,7 @@ class ChunkFormat(Format):
     SMALLER_CHUNKS: ClassVar[str] = "use smaller chunks"
     """How a user gets smaller chunks, for messages."""
 
-    def __init__(self, row: str | None) -> None:
+    def __init__(self, row: str | None = None) -> None:
         self.row = row
 
     @classmethod

@@ -10,20 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pjson
 
-from tonnage.run.formats.format import (
-    Chunk,
-    OutputFormat,
-    Rows,
-    invalid_file,
-    printable,
-    to_batch,
-)
-from tonnage.run.formats.lines import (
-    LineChunks,
-    LineSplits,
-    beginning_error,
-    beginning_schema,
-)
+from tonnage.run.formats.format import Chunk, OutputFormat, Rows, invalid_file, printable, to_batch
+from tonnage.run.formats.lines import LineChunks, LineSplits, beginning_error, beginning_schema
 from tonnage.run.storage.sources import InputFile, Sources
 
 ROWS_AT_ONCE = 1024
@@ -35,9 +23,6 @@ class Json(LineChunks, LineSplits, OutputFormat):
     NAME = "json"
     SUFFIXES = (".json", ".jsonl", ".ndjson")
     OUTPUT_SUFFIX = ".jsonl"
-
-    def __init__(self, row: str | None = None) -> None:
-        super().__init__(row)
 
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:

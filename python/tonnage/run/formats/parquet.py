@@ -38,9 +38,6 @@ class Parquet(ChunkFormat, UnitFormat, OutputFormat):
     SMALLER_CHUNKS = "write files with smaller row groups"
     UNIT = "row group"
 
-    def __init__(self, row: str | None = None) -> None:
-        super().__init__(row)
-
     @classmethod
     def row_type(cls, file: InputFile, sources: Sources) -> str:
         return describe_columns(_checked_footer(file, sources).schema.to_arrow_schema())

@@ -208,12 +208,6 @@ class MapReduceJob(TwoPassJob):
             for node, request in requests.items()
         }
 
-    def has_single_key(self, plan: Plan, place: int) -> bool:
-        return False
-
-    def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
-        return {}
-
     def is_complete(
         self, files: Sequence[Finished], last: FinishedFile, received_bytes: int
     ) -> bool:

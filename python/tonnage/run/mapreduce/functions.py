@@ -65,11 +65,7 @@ def per_record(
         records = [record for key, values in _grouped(batch) for record in reduce(key, values)]
         return pa.RecordBatch.from_pylist(records)
 
-    return {
-        "map": map_batch,
-        "combine": combine_batch if combine else None,
-        "reduce": reduce_batch,
-    }
+    return {"map": map_batch, "combine": combine_batch if combine else None, "reduce": reduce_batch}
 
 
 def _grouped(batch: pa.RecordBatch) -> Iterator[tuple[Any, list[Any]]]:

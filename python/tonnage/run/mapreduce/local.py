@@ -5,7 +5,6 @@ threads. The output is complete or absent, and scratch is removed however the jo
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ import pyarrow as pa
 
 from tonnage.base import core, formatting
 from tonnage.base.core import stage_stats
-from tonnage.base.core.process_usage import peak_memory_bytes
+from tonnage.base.core.process_usage import cpu_seconds, peak_memory_bytes
 from tonnage.base.records import RunRecord
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
@@ -34,8 +33,8 @@ from tonnage.run.mapreduce.shuffle import (
     MemoryBudget,
     Partitioner,
     RowCounts,
+    Shuffle,
     ShuffleOutput,
-    shuffle,
 )
 from tonnage.run.storage.object_store import ObjectStoreOptions, sum_requests
 from tonnage.run.storage.sources import Sources
@@ -100,7 +99,7 @@ def run_map_reduce(
         RunError: A function failed (its exception is the cause), or a device.
         KeyboardInterrupt: Ctrl-C; everything is cleaned up by then.
     """
-    began_at, began, cpu_before = utc_now(), time.monotonic(), _cpu_seconds()
+    began_at, began, cpu_before = utc_now(), time.monotonic(), cpu_seconds()
     threads = core.workers() if workers is None else workers
     budget = MemoryBudget(memory_bytes, threads, len(scratch))
     check_settings(functions, scratch, budget, format)
@@ -139,7 +138,7 @@ def run_map_reduce(
         bytes=splits.bytes,
         checksum=f"{shuffled.checksum:x}",
         seconds=time.monotonic() - began,
-        cpu_seconds=_cpu_seconds() - cpu_before,
+        cpu_seconds=cpu_seconds() - cpu_before,
         peak_memory_bytes=peak_memory_bytes(),
         repartitioned_bytes=pass_two.divided_bytes,
         requests=sum_requests([sources.requests]),
@@ -176,18 +175,17 @@ class _LocalJob:
             yield from self._mapper.rows_of(split, counts)
             done += split.bytes
 
-        shuffled = shuffle(
+        shuffle = Shuffle(
             self._threads,
             iter(self._splits.splits),
             rows_of,
             self._partitioner(),
             self._budget,
             self._combine,
-            self._new_scratch(),
             counts,
             lambda _: self._on_progress(done, 2 * self._splits.bytes),
         )
-        return shuffled, counts
+        return shuffle.to_scratch(self._new_scratch()), counts
 
     def pass_two(self, shuffled: ShuffleOutput, output: core.OutputFiles, format: str) -> PassTwo:
         shuffled_bytes, total = shuffled.bytes, self._splits.bytes
@@ -288,8 +286,3 @@ def _publish(output: core.OutputFiles, parts: list[PartWriter], rows: int, suffi
     manifest = {"format": "tonnage.output/1", "records": rows, "bytes": size, "parts": names}
     output.publish(len(parts), json.dumps(manifest))
     return size
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

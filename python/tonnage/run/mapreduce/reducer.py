@@ -24,8 +24,8 @@ from tonnage.run.mapreduce.shuffle import (
     MemoryBudget,
     Partitioner,
     RowCounts,
+    Shuffle,
     ShuffleOutput,
-    shuffle,
 )
 from tonnage.run.thread_pool import WorkerThreads
 
@@ -185,17 +185,17 @@ class PassTwo:
                 counts.add(read=rows.num_rows)
                 yield rows
 
-            divided = shuffle(
+            shuffle = Shuffle(
                 threads,
                 portions,
                 rows_of,
                 partitioner,
                 self.budget,
                 self.combine,
-                self.new_scratch(),
                 counts,
                 lambda _: self.on_progress(self._done_bytes),
             )
+            divided = shuffle.to_scratch(self.new_scratch())
         self.phases += [phase | {"name": "pass_one_again"} for phase in divided.phases]
         return divided, counts.read, counts.shuffled
 

@@ -186,24 +186,77 @@ class RowCounts:
         return None if self._several or self._first is None else self._shown
 
 
-class ShuffleBuffer:
+@dataclass(frozen=True)
+class Shuffle:
+    """The way of rows to their partitions: buffered and combined by threads, moved by the core.
+
+    Attributes:
+        threads: Take ``items`` in turn: splits, or portions of a partition.
+        combine: Makes fewer rows of those with the same key.
+        on_progress: Called with the bytes written.
+    """
+
+    threads: WorkerThreads
+    items: Iterator[Any]
+    rows_of: Callable[[Any], Iterator[pa.RecordBatch]]
+    partitioner: Partitioner
+    budget: MemoryBudget
+    combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None
+    counts: RowCounts
+    on_progress: Callable[[int], None]
+
+    def send(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Send rows to the owners of their partitions; gives the core's outcome.
+
+        ``config`` has ``owners``, ``scratch``, ``index``, and on a cluster ``mesh``, for the core.
+        """
+        gate = core.HostInput(2 * self.budget.block_bytes)
+        config = config | {
+            "block_bytes": self.budget.block_bytes,
+            "memory_bytes": self.budget.pass_one_bytes,
+        }
+
+        def work() -> None:
+            buffer = _Buffer(self, config["owners"], gate)
+            last: object = "the end"
+            for item in self.threads.take_from(self.items):
+                last = item
+                for rows in self.rows_of(item):
+                    self.threads.check()
+                    buffer.add(rows, item)
+            buffer.flush(last)
+
+        with core.BackgroundJob("map_reduce_pass_one", config, gate) as job:
+            self.threads.run(work, lambda: self.on_progress(job.done_bytes()))
+            gate.close()
+        return job.outcome
+
+    def to_scratch(self, files: Sequence[Path]) -> ShuffleOutput:
+        """Spill rows on this machine to new files, one a device; the index is next to the first."""
+        spilled = {
+            "scratch": [str(path) for path in files],
+            "index": str(files[0].with_suffix(".index")),
+        }
+        outcome = self.send(spilled | {"owners": [0] * self.partitioner.partitions})
+        return ShuffleOutput(
+            spilled=[spilled],
+            blocks=[BlockStats(**each) for each in outcome["came"]],
+            spans=outcome["spans"],
+            phases=outcome["phases"],
+            single_key=self.counts.single_key,
+        )
+
+
+class _Buffer:
     """One thread's rows, until they go to the core through ``gate``.
 
     ``owners`` has each partition's owner; the rows of a partition without one are dropped.
     """
 
     def __init__(
-        self,
-        partitioner: Partitioner,
-        budget: MemoryBudget,
-        combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
-        owners: Sequence[int | None],
-        gate: core.HostInput,
-        counts: RowCounts,
+        self, shuffle: Shuffle, owners: Sequence[int | None], gate: core.HostInput
     ) -> None:
-        self._owners = owners
-        self._partitioner, self._budget, self._combine = partitioner, budget, combine
-        self._gate, self._counts = gate, counts
+        self._shuffle, self._owners, self._gate = shuffle, owners, gate
         self._rows: list[pa.RecordBatch] = []
         self._bytes = 0
 
@@ -211,7 +264,7 @@ class ShuffleBuffer:
         if rows.num_rows:
             self._rows.append(rows)
             self._bytes += rows.nbytes
-        if self._bytes >= self._budget.buffer_bytes:
+        if self._bytes >= self._shuffle.budget.buffer_bytes:
             self.flush(where)
 
     def flush(self, where: object) -> None:
@@ -219,89 +272,15 @@ class ShuffleBuffer:
             return
         rows = blocks.concat(self._rows)
         self._rows, self._bytes = [], 0
-        if self._combine is not None:
-            rows = self._combine(rows, f"the rows buffered up to {where}")
-        self._counts.note_keys(rows, self._partitioner.key)
-        rows, begins = self._partitioner.partition(rows)
+        shuffle, key = self._shuffle, self._shuffle.partitioner.key
+        if shuffle.combine is not None:
+            rows = shuffle.combine(rows, f"the rows buffered up to {where}")
+        shuffle.counts.note_keys(rows, key)
+        rows, begins = shuffle.partitioner.partition(rows)
         ends = zip(begins.tolist(), begins[1:].tolist(), strict=False)
         for partition, (begin, end) in enumerate(ends):
             if begin < end and self._owners[partition] is not None:
                 part = rows.slice(begin, end - begin)
-                self._counts.add(shuffled=part.num_rows)
-                for block in blocks.encode(part, self._partitioner.key, self._budget.block_bytes):
+                shuffle.counts.add(shuffled=part.num_rows)
+                for block in blocks.encode(part, key, shuffle.budget.block_bytes):
                     self._gate.put(partition, block)
-
-
-def send_to_owners(
-    threads: WorkerThreads,
-    items: Iterator[Any],
-    rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
-    partitioner: Partitioner,
-    budget: MemoryBudget,
-    combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
-    config: dict[str, Any],
-    counts: RowCounts,
-    on_progress: Callable[[int], None],
-) -> dict[str, Any]:
-    """Send the rows of items to the owners of their partitions; gives the core's outcome.
-
-    Args:
-        threads: Take items in turn.
-        items: Splits, or portions of a partition.
-        rows_of: The rows of an item.
-        partitioner: Assigns rows to partitions.
-        budget: How the memory is divided.
-        combine: Makes fewer rows of those with the same key.
-        config: ``owners``, ``scratch``, ``index``, and on a cluster ``mesh``, for the core.
-        counts: Of rows.
-        on_progress: Called with the bytes written.
-    """
-    gate = core.HostInput(2 * budget.block_bytes)
-    config = config | {"block_bytes": budget.block_bytes, "memory_bytes": budget.pass_one_bytes}
-
-    def work() -> None:
-        buffer = ShuffleBuffer(partitioner, budget, combine, config["owners"], gate, counts)
-        last: object = "the end"
-        for item in threads.take_from(items):
-            last = item
-            for rows in rows_of(item):
-                threads.check()
-                buffer.add(rows, item)
-        buffer.flush(last)
-
-    with core.BackgroundJob("map_reduce_pass_one", config, gate) as job:
-        threads.run(work, lambda: on_progress(job.done_bytes()))
-        gate.close()
-    return job.outcome
-
-
-def shuffle(
-    threads: WorkerThreads,
-    items: Iterator[Any],
-    rows_of: Callable[[Any], Iterator[pa.RecordBatch]],
-    partitioner: Partitioner,
-    budget: MemoryBudget,
-    combine: Callable[[pa.RecordBatch, str], pa.RecordBatch] | None,
-    files: Sequence[Path],
-    counts: RowCounts,
-    on_progress: Callable[[int], None],
-) -> ShuffleOutput:
-    """Partition the rows of items into scratch on this machine, as `send_to_owners` does.
-
-    ``files`` are new, one on each device; the index is next to the first.
-    """
-    spilled = {
-        "scratch": [str(path) for path in files],
-        "index": str(files[0].with_suffix(".index")),
-    }
-    config = spilled | {"owners": [0] * partitioner.partitions}
-    outcome = send_to_owners(
-        threads, items, rows_of, partitioner, budget, combine, config, counts, on_progress
-    )
-    return ShuffleOutput(
-        spilled=[spilled],
-        blocks=[BlockStats(**each) for each in outcome["came"]],
-        spans=outcome["spans"],
-        phases=outcome["phases"],
-        single_key=counts.single_key,
-    )

@@ -40,8 +40,8 @@ from tonnage.run.mapreduce.shuffle import (
     MemoryBudget,
     Partitioner,
     RowCounts,
+    Shuffle,
     ShuffleOutput,
-    send_to_owners,
 )
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
@@ -132,17 +132,17 @@ class MapReduceWorker(TwoPassWorker):
             done += split.bytes
 
         with _classified_errors():
-            told = send_to_owners(
+            shuffle = Shuffle(
                 WorkerThreads(self._budget.workers, sources.stop),
                 iter(own),
                 rows_of,
                 Partitioner(functions.keys, request.partitions, 0, bounds),
                 shares,
                 wrap_function("combine", functions.combine, functions.keys),
-                config,
                 counts,
                 lambda _: on_progress(done),
             )
+            told = shuffle.send(config)
         left = {"came": told.pop("came"), "spans": told.pop("spans")}
         write_atomically(index.with_suffix(BLOCKS_SUFFIX), json.dumps(left).encode())
         size = sum(split.bytes for split in splits)

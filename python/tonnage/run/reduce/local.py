@@ -1,6 +1,5 @@
 """A reduction on this machine: rounds over all chunks until the reduction says it is done."""
 
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.core import stage_stats
-from tonnage.base.core.process_usage import peak_memory_bytes
+from tonnage.base.core.process_usage import cpu_seconds, peak_memory_bytes
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 from tonnage.measure.trial import environment
 from tonnage.measure.trial.trial import utc_now
@@ -122,14 +121,13 @@ def reduce_locally(spec: ReduceSpec, on_round: OnRound) -> tuple[Any, ReductionR
         measured=spec.measured,
     )
     job = LocalReduction(reduction, index, settings, on_round)
-    cpu_before = _cpu_seconds()
+    cpu_before = cpu_seconds()
     done = job.run()
-    cpu_seconds = _cpu_seconds() - cpu_before
-    return done.result, _record(spec, job, done, began_at, cpu_seconds)
+    return done.result, _record(spec, job, done, began_at, cpu_seconds() - cpu_before)
 
 
 def _record(
-    spec: ReduceSpec, job: LocalReduction, done: LocalResult, began_at: str, cpu_seconds: float
+    spec: ReduceSpec, job: LocalReduction, done: LocalResult, began_at: str, cpu_used: float
 ) -> ReductionRecord:
     reducer, index, settings = job.reducer, job.index, job.reducer.settings
     name, flags = spec.named
@@ -158,7 +156,7 @@ def _record(
         rounds=done.rounds,
         rounds_here=done.rounds,
         seconds=done.seconds,
-        cpu_seconds=cpu_seconds,
+        cpu_seconds=cpu_used,
         peak_memory_bytes=peak_memory_bytes(),
         result=summary(reducer.reduction, done.result),
         workers=[
@@ -181,8 +179,3 @@ def _record(
         requests=sum_requests(reducer.requests),
         phases=[stage_stats.phase_record(phase) for phase in reducer.phases],
     )
-
-
-def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime

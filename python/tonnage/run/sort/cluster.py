@@ -57,12 +57,15 @@ class SortJob(TwoPassJob):
         return cut_splits(holders, self.layout.record_bytes)
 
     @property
-    def _devices(self) -> sizing.Devices:
+    def _node(self) -> sizing.NodeResources:
         directories, requests = len(self.scratch), self.object_store.concurrency
-        return sizing.Devices(
-            requests if self.input_urls else 1,
-            directories,
-            requests if self.output_url else directories,
+        readers = requests if self.input_urls else 1
+        writers = requests if self.output_url else directories
+        return sizing.NodeResources(
+            self.layout,
+            self.memory_bytes,
+            self.connections,
+            (readers, directories, writers),
             uploads=self.output_url is not None,
         )
 
@@ -83,9 +86,7 @@ class SortJob(TwoPassJob):
         sample: Callable[[int], list[bytes]],
     ) -> dict[str, Any]:
         """The first key of each partition, from keys that nodes sample of their shares."""
-        partitions = sizing.partitions(
-            splits, workers, self.layout, self.memory_bytes, self._devices, self.connections
-        )
+        partitions = sizing.partitions(splits, workers, self._node)
         with tempfile.TemporaryDirectory(prefix="tonnage-keys-") as directory:
             samples = []
             for number, keys in enumerate(sample(sizing.chunks(partitions))):
@@ -107,15 +108,7 @@ class SortJob(TwoPassJob):
         schedule: Schedule,
         workers: Mapping[str, int],
     ) -> Mapping[str, messages.PassOne]:
-        blocks = sizing.block_bytes(
-            each,
-            schedule,
-            workers,
-            self.layout,
-            self.memory_bytes,
-            self._devices,
-            self.connections,
-        )
+        blocks = sizing.block_bytes(each, schedule, workers, self._node)
         room = sizing.space_needed(each, schedule)
         bounds = [Bound(**bound) for bound in plan["bounds"]]
         return {
@@ -127,17 +120,6 @@ class SortJob(TwoPassJob):
             )
             for node, request in requests.items()
         }
-
-    def check_round(
-        self, each: Round, results: Mapping[str, messages.PassOneResult]
-    ) -> dict[str, Any]:
-        """Nothing: the totals of records at the end say more."""
-        return {}
-
-    def pass_two(
-        self, requests: Mapping[str, messages.PassTwo], events: Sequence[Event]
-    ) -> Mapping[str, messages.PassTwo]:
-        return requests
 
     def has_single_key(self, plan: Plan, place: int) -> bool:
         single: bool = plan["single"][place]
@@ -164,11 +146,7 @@ class SortJob(TwoPassJob):
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
         total = schedule.written
-        return {
-            "records": total.records,
-            "bytes": total.bytes,
-            "checksum": f"{total.checksum:x}",
-        }
+        return {"records": total.records, "bytes": total.bytes, "checksum": f"{total.checksum:x}"}
 
 
 def _in_words(total: Total) -> str:

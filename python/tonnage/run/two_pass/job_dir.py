@@ -35,13 +35,7 @@ from tonnage.run.two_pass.job_files import (
 from tonnage.run.two_pass.schedule import Finished, Outcome, Round, Schedule, Total
 from tonnage.run.two_pass.splits import FileId
 
-JOB, PLAN, ROUNDS, RUN, LEFT = (
-    "job.json",
-    "plan.json",
-    "rounds.json",
-    "run.json",
-    "left.json",
-)
+JOB, PLAN, ROUNDS, RUN, LEFT = ("job.json", "plan.json", "rounds.json", "run.json", "left.json")
 IN_WORDS = {
     "memory_bytes": "memory",
     "chunk_bytes": "size of chunks",
@@ -247,9 +241,7 @@ def replay(schedule: Schedule, event: Event) -> list[str]:
         each = Round(event["number"], event["reads"], dict(map(tuple, event["owners"])))
         outcomes = {
             node: Outcome(
-                Total(*told["read"]),
-                tuple(told["lost"]),
-                dict(map(tuple, told["partitions"])),
+                Total(*told["read"]), tuple(told["lost"]), dict(map(tuple, told["partitions"]))
             )
             for node, told in event["outcomes"].items()
         }

@@ -17,13 +17,7 @@ from tonnage.cluster.config import PATIENCE_SECONDS
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import WorkerSteps
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
-from tonnage.run.two_pass.messages import (
-    FinishedFile,
-    NodeInventory,
-    PassOne,
-    PassTwo,
-    WorkReport,
-)
+from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo, WorkReport
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
 from tonnage.run.two_pass.splits import FileId
 
@@ -208,23 +202,23 @@ class TwoPassJob(ABC):
     ) -> Mapping[str, PassOne]:
         """The requests of a round, with what the kind adds."""
 
-    @abstractmethod
     def check_round(self, each: Round, results: Mapping[str, Any]) -> dict[str, Any]:
         """Check the results of a round; gives what its event keeps of them, as JSON values."""
+        return {}
 
-    @abstractmethod
     def pass_two(
         self, requests: Mapping[str, PassTwo], events: Sequence[Event]
     ) -> Mapping[str, PassTwo]:
         """The requests of pass two, with what the kind adds."""
+        return requests
 
-    @abstractmethod
     def has_single_key(self, plan: Plan, place: int) -> bool:
-        """Whether all keys of a partition are equal."""
+        """Whether all keys of a partition are known to be equal."""
+        return False
 
-    @abstractmethod
     def listing_fields(self, plan: Plan, place: int) -> dict[str, Any]:
         """A partition's fields in the list of the output's files, in addition to owner and sums."""
+        return {}
 
     @abstractmethod
     def is_complete(

@@ -123,10 +123,7 @@ class JobRun:
 
         nodes = sorted(requests)
         results = self.pool.run_step(
-            step,
-            requests,
-            on_heartbeat,
-            lambda result: admission.unreachable_peers(result, nodes),
+            step, requests, on_heartbeat, lambda result: admission.unreachable_peers(result, nodes)
         )
         for node, result in results.items():
             self._reports.setdefault(node, {})[step.name] = step_report(result)

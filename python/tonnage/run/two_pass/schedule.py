@@ -67,16 +67,12 @@ class Total:
 
     def __add__(self, other: Total) -> Total:
         return Total(
-            self.records + other.records,
-            self.bytes + other.bytes,
-            self.checksum + other.checksum,
+            self.records + other.records, self.bytes + other.bytes, self.checksum + other.checksum
         )
 
     def __sub__(self, other: Total) -> Total:
         return Total(
-            self.records - other.records,
-            self.bytes - other.bytes,
-            self.checksum - other.checksum,
+            self.records - other.records, self.bytes - other.bytes, self.checksum - other.checksum
         )
 
 

@@ -28,14 +28,15 @@ SLACK = 1.1
 
 
 @dataclass(frozen=True)
-class Devices:
-    """How many devices a node reads and writes at once; in object storage, concurrent requests."""
+class NodeResources:
+    """What a sort has of each node, and the layout of its records."""
 
-    readers: int = 1
-    """Of the input."""
-    scratch: int = 1
-    writers: int = 1
-    """Of the output."""
+    layout: Layout
+    memory_bytes: int
+    connections: int
+    """To each other node."""
+    devices: tuple[int, int, int] = (1, 1, 1)
+    """For input, scratch and output; in object storage, concurrent requests."""
     uploads: bool = False
     """Whether the output's blocks are parts of objects."""
 
@@ -49,17 +50,10 @@ def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
     return max(most // step, 1) * step
 
 
-def partitions(
-    splits: Sequence[Split],
-    workers: Mapping[str, int],
-    layout: Layout,
-    memory_bytes: int,
-    devices: Devices,
-    connections: int,
-) -> int:
+def partitions(splits: Sequence[Split], workers: Mapping[str, int], node: NodeResources) -> int:
     nodes = len(workers)
     share = -(-sum(split.bytes for split in splits) // nodes)
-    planned = plan(share, max(workers.values()), nodes, layout, memory_bytes, devices, connections)
+    planned = plan(share, max(workers.values()), nodes, node)
     return int(planned["partitions"]) * nodes
 
 
@@ -69,25 +63,19 @@ def chunks(count: int) -> int:
 
 
 def block_bytes(
-    each: Round,
-    schedule: Schedule,
-    workers: Mapping[str, int],
-    layout: Layout,
-    memory_bytes: int,
-    devices: Devices,
-    connections: int,
+    each: Round, schedule: Schedule, workers: Mapping[str, int], resources: NodeResources
 ) -> int:
     """The size of a block in a round, which fits every node's memory."""
     nodes = each.nodes
     found = []
     for node in nodes:
         reads = sum(schedule.splits[number].bytes for number in each.reads.get(node, ()))
-        planned = plan(reads, workers[node], len(nodes), layout, memory_bytes, devices, connections)
+        planned = plan(reads, workers[node], len(nodes), resources)
         # Half of the memory is for blocks that are open: one a partition and thread.
         open_blocks = max(workers[node] * len(each.owners), 1)
-        most = memory_bytes // 2 // open_blocks // ALIGNMENT * ALIGNMENT
+        most = resources.memory_bytes // 2 // open_blocks // ALIGNMENT * ALIGNMENT
         found.append(min(int(planned["block_bytes"]), most))
-    least = -(-layout.record_bytes // ALIGNMENT) * ALIGNMENT
+    least = -(-resources.layout.record_bytes // ALIGNMENT) * ALIGNMENT
     return max(min(found), least)
 
 
@@ -101,25 +89,17 @@ def space_needed(each: Round, schedule: Schedule) -> dict[str, int]:
     return {node: int(size * SLACK) for node, size in comes.items()}
 
 
-def plan(
-    size: int,
-    workers: int,
-    endpoints: int,
-    layout: Layout,
-    memory_bytes: int,
-    devices: Devices,
-    connections: int,
-) -> dict[str, Any]:
+def plan(size: int, workers: int, endpoints: int, node: NodeResources) -> dict[str, Any]:
     """How the core divides a node's memory to sort ``size`` bytes; `UsageError` if too small."""
-    shape = {
-        "bytes": size,
-        "record_bytes": layout.record_bytes,
-        "memory_bytes": memory_bytes,
-        "workers": workers,
-        "devices": [devices.readers, devices.scratch, devices.writers],
-        "uploads": devices.uploads,
-        "endpoints": endpoints,
-        "connections": connections,
-    }
-    planned: dict[str, Any] = core.plan(shape)
-    return planned
+    return core.plan(
+        {
+            "bytes": size,
+            "record_bytes": node.layout.record_bytes,
+            "memory_bytes": node.memory_bytes,
+            "workers": workers,
+            "devices": node.devices,
+            "uploads": node.uploads,
+            "endpoints": endpoints,
+            "connections": node.connections,
+        }
+    )

@@ -363,8 +363,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for name in names:
             if name.startswith(UNFINISHED_PREFIX):
                 raise core.UsageError(
-                    f"{directory}: {OTHER_JOB}, or remove {name} and the parts",
-                    setting="output",
+                    f"{directory}: {OTHER_JOB}, or remove {name} and the parts", setting="output"
                 )
             has_copies = name == COPIES and any(Path(directory, name).iterdir())
             if has_copies or name == MANIFEST or not name.startswith(HIDDEN):

@@ -32,12 +32,7 @@ from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.inputs import ClusterInput, find_input, input_from_json
 from tonnage.run.reduce.cluster.job_dir import INDEX, ROUND, SAMPLE, ReduceJobDir, open_job_dir
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
-from tonnage.run.reduce.cluster.messages import (
-    LEARN,
-    REDUCE,
-    Learn,
-    SampleRows,
-)
+from tonnage.run.reduce.cluster.messages import LEARN, REDUCE, Learn, SampleRows
 from tonnage.run.reduce.cluster.messages import SAMPLE as SAMPLE_ROWS
 from tonnage.run.reduce.cluster.round_state import RoundStateCodec
 from tonnage.run.reduce.cluster.run_record import NodeReports, make_record
@@ -57,10 +52,7 @@ is lost, all the node's chunks are reduced again."""
 
 
 def reduce_on_cluster(
-    cluster: Cluster,
-    job_dir: Path,
-    job: ReduceJob,
-    on_round: OnRound = lambda *_: None,
+    cluster: Cluster, job_dir: Path, job: ReduceJob, on_round: OnRound = lambda *_: None
 ) -> tuple[Any, ReductionRecord]:
     """Run a reduction on a cluster, or resume it; gives the result and the record.
 

@@ -25,13 +25,7 @@ TUPLE, DICT, SET, FROZEN_SET, LONG, ARRAY, SCALAR, BATCH, TABLE, SINGLE, INSTANC
 )
 OWN_MODULES = ("tonnage.run.reduce.builtin.", "tonnage.api.aggregates.")
 _PLAIN = (type(None), bool, float, str, bytes)
-_BY_ARROW = (
-    datetime.datetime,
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    decimal.Decimal,
-)
+_BY_ARROW = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal)
 
 
 class NotStorable(Exception):
