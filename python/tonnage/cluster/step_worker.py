@@ -4,6 +4,8 @@ A job defines the steps (`WorkerSteps`); this file begins, watches and halts the
 failures. A lost message costs nothing: it is sent again (`protocol`).
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import re
@@ -45,30 +47,10 @@ class Handler(Generic[Q, R]):
     do: Callable[[Q, core.OnProgress], R]
 
 
-class StepContext(Protocol):
-    """What the worker offers the step under way."""
-
-    @property
-    def barrier(self) -> WorkerBarrier:
-        """Where it waits for other nodes."""
-
-    def on_progress(self, done_bytes: int) -> None:
-        """Notes how far the step is; raises `Stopped` if it is to end."""
-
-    def check_stopped(self) -> None:
-        """Raises `Stopped` if the step is to end."""
-
-    def note_progress(self) -> None:
-        """Notes that something was done, however far the step is."""
-
-    def note_news(self) -> None:
-        """Has the driver hear of news at once."""
-
-
 class WorkerSteps(ABC):
     """The steps that a job needs on a node; what they share stays between them."""
 
-    context: StepContext
+    context: StepWorker
 
     @abstractmethod
     def handlers(self) -> Sequence[Handler[Any, Any]]:
@@ -159,14 +141,17 @@ class StepWorker:
         return protocol.encode(None)
 
     def on_progress(self, done_bytes: int) -> None:
+        """Notes how far the step is; raises `Stopped` if it is to end."""
         self.check_stopped()
         if done_bytes != self._done_bytes:
             self._done_bytes, self._progress_at = done_bytes, time.monotonic()
 
     def note_progress(self) -> None:
+        """Notes that something was done, however far the step is."""
         self._progress_at = time.monotonic()
 
     def note_news(self) -> None:
+        """Has the driver hear of news at once."""
         self._news.set()
 
     def _begin(self, begin: protocol.Begin) -> None:

@@ -199,15 +199,15 @@ class MapReduceWorker(TwoPassWorker):
             with lock:
                 output_bytes += self._list_partition(lines, shuffled.blocks[number])
                 if shuffled.spans[number] > self._budget.portion_bytes:
-                    self._remove_divisions()
+                    self._remove_scratch(f"{DIVISION}*")
 
-        self._remove_divisions()
+        self._remove_scratch(f"{DIVISION}*")
         try:
             with _classified_errors():
                 reducer.write_each(shuffled, numbers, on_done)
         finally:
-            self._remove_divisions()
-            self._remove_unfinished()
+            self._remove_scratch(f"{DIVISION}*")
+            self._remove_scratch("part-*.unfinished")
         return WorkReport.of(
             {"phases": reducer.phases, "sent": [], "received": []},
             repartitioned_bytes=reducer.divided_bytes,
@@ -354,14 +354,9 @@ class MapReduceWorker(TwoPassWorker):
     def _division_files(self, number: int) -> list[Path]:
         return [room / f"{DIVISION}{number}" for room in self._rooms]
 
-    def _remove_divisions(self) -> None:
+    def _remove_scratch(self, pattern: str) -> None:
         for room in self._rooms:
-            for path in room.glob(f"{DIVISION}*"):
-                path.unlink()
-
-    def _remove_unfinished(self) -> None:
-        for room in self._rooms:
-            for path in room.glob("part-*.unfinished"):
+            for path in room.glob(pattern):
                 path.unlink()
 
     def _directory(self, number: int) -> Path:

@@ -23,16 +23,12 @@ def machines(
     if began_with is not None:
         chosen = sorted(chosen, key=lambda machine: (machine.name not in began_with, machine.name))
     else:
-        refuse_few(len(chosen), instances)
+        if instances is not None and len(chosen) < instances:
+            raise core.UsageError(
+                f"{instances}: the cluster has {len(chosen)} nodes: add some, or ask for fewer",
+                setting="nodes",
+            )
     return chosen[:instances]
-
-
-def refuse_few(nodes: int, instances: int | None) -> None:
-    if instances is not None and nodes < instances:
-        raise core.UsageError(
-            f"{instances}: the cluster has {nodes} nodes: add some, or ask for fewer",
-            setting="nodes",
-        )
 
 
 def weights(nodes: Sequence[str], measured: Mapping[str, float] | None) -> dict[str, float]:

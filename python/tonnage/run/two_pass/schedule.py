@@ -293,7 +293,7 @@ class Schedule:
             for source in outcome.lost
             if source in outcomes
         } | {frozenset((node, other)) for node in blames for other in blames[node]}
-        return self._nodes_to_lose(pairs, {*outcomes, *blames})
+        return self.links_failed(pairs, {*outcomes, *blames})
 
     def partition_finished(self, place: int, files: Iterable[Finished]) -> None:
         before = self.finished.get(place, [])
@@ -303,10 +303,6 @@ class Schedule:
     def copy_finished(self, place: int, copy: Copy) -> None:
         assert self.copies is not None
         self.copies[place] = copy
-
-    def links_failed(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
-        """Take links that failed while copying, and nodes that ended well; gives nodes to lose."""
-        return self._nodes_to_lose({frozenset(pair) for pair in pairs}, well)
 
     def lose(
         self,
@@ -368,8 +364,9 @@ class Schedule:
             self._masks = [missing | mask for missing in self._masks]
             self._give(gone)
 
-    def _nodes_to_lose(self, pairs: Collection[frozenset[str]], well: Collection[str]) -> list[str]:
-        for pair in pairs:
+    def links_failed(self, pairs: Iterable[Collection[str]], well: Collection[str]) -> list[str]:
+        """Take links that failed, and nodes that ended well all the same; gives nodes to lose."""
+        for pair in {frozenset(pair) for pair in pairs}:
             if len(pair) == 2 and pair <= set(well):
                 self._failed_pairs[pair] = self._failed_pairs.get(pair, 0) + 1
         blamed = {node for node, times in self._failures.items() if times >= TRIES}

@@ -187,9 +187,6 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             "index": str(index),
         }
 
-    def _mesh_config(self, mesh: messages.Mesh) -> dict[str, Any]:
-        return mesh.to_json()
-
     @abstractmethod
     def pass_two(self, request: Any, on_progress: OnProgress) -> messages.WorkReport:
         """Finishes partitions; files are listed when they are whole."""

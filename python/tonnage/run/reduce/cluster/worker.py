@@ -116,17 +116,21 @@ class ReduceWorker(WorkerSteps):
 
     def news(self, known: int) -> list[messages.News]:
         with self._lock:
-            del self._news[
-                : known - self._known
-            ]  # The driver has them, and checkpoints take memory.
+            # The driver has them, and checkpoints take memory.
+            del self._news[: known - self._known]
             self._known = known
             return list(self._news)
 
     def notify(self, notice: messages.Notice) -> None:
         if isinstance(notice, messages.MoreChunks):
-            self.add_chunks(notice.start, notice.chunks, notice.last)
-        else:
-            self.give_back(notice.count)
+            start, chunks, last = notice.start, notice.chunks, notice.last
+            if self._running is not None and self._queue.add(start, chunks, last):
+                self._running.request_chunks()
+            return
+        numbers = self._queue.give_back(notice.count)
+        if self._running is not None:
+            numbers += self._running.return_chunks(notice.count - len(numbers))
+        self._note(messages.ChunksReturned(numbers))
 
     def index(self, request: messages.FindChunks, on_progress: OnProgress) -> messages.ChunksFound:
         """Find the chunks of the node's files, and of the urls in the request.
@@ -217,21 +221,6 @@ class ReduceWorker(WorkerSteps):
             threads=at_once,
             why=why,
         )
-
-    def add_chunks(self, start: int, chunks: Sequence[NumberedChunk], last: bool) -> None:
-        """Take chunks for the running step; repetitions are ignored.
-
-        ``start`` chunks come before these; ``last`` tells that no more follow.
-        """
-        if self._running is not None and self._queue.add(start, chunks, last):
-            self._running.request_chunks()
-
-    def give_back(self, chunks: int) -> None:
-        """Return up to so many chunks that are not retrieved, the last first."""
-        numbers = self._queue.give_back(chunks)
-        if self._running is not None:
-            numbers += self._running.return_chunks(chunks - len(numbers))
-        self._note(messages.ChunksReturned(numbers))
 
     def store_object(self, attempt: int, content: bytes) -> None:
         self._begin_attempt(attempt)

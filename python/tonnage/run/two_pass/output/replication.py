@@ -61,9 +61,8 @@ class ReplicationSteps(ABC):
     def _copied_to(self) -> list[Path]:
         return [Path(directory) / COPIES for directory in self._config.output]
 
-    @abstractmethod
     def _mesh_config(self, mesh: Mesh) -> dict[str, Any]:
-        """A mesh as the core takes it."""
+        return mesh.to_json()
 
     @abstractmethod
     def _note_listed(self) -> None:
