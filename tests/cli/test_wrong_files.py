@@ -1,4 +1,4 @@
-"""A file with something wrong in it is one line of the command, which names the file and the place."""
+"""An error in a file is one line of the command, which names the file and the place."""
 
 from __future__ import annotations
 

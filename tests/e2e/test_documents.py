@@ -26,8 +26,8 @@ DOCUMENTS = sorted(
 )
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
 EXECUTED = {"data-in-objects.md", "cluster-in-a-lab.md", "first-study.md", "from-a-bucket.md"}
-"""Pages of the guide whose commands a test runs: two as scripts (tests/e2e/test_guide.py), one here,
-and one against an emulated EC2 (tests/provision/aws/test_launch.py)."""
+"""Pages of the guide whose commands a test runs: two as scripts (tests/e2e/test_guide.py), one
+here, and one against an emulated EC2 (tests/provision/aws/test_launch.py)."""
 
 
 def refusal_of(text: str) -> str:

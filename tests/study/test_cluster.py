@@ -1,4 +1,4 @@
-"""`tonnage study --cluster`: the whole loop on machines of a Ray cluster, and what ends it early."""
+"""`tonnage study --cluster`: the loop on machines of a Ray cluster, and what ends it early."""
 
 from __future__ import annotations
 
@@ -188,8 +188,9 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
         cluster.kill("alpha")
     assert failed.returncode == 1
     assert (
-        "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: bring "
-        f"these back, or give another output directory; the same command with --output {out} resumes it"
+        "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: "
+        "bring these back, or give another output directory; the same command with "
+        f"--output {out} resumes it"
     ) in failed.stderr
     assert left(data) == []
 

@@ -1,4 +1,4 @@
-"""Which lines of some modules, and which of a page's scripts, did not run: neither is compared then."""
+"""Lines of some modules and of a page's scripts that did not run, so that nothing compares them."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Faulty(TwoPassWorker):
     _mesh_effect: Any = None
 
     def _mesh_config(self, mesh: Mesh) -> dict[str, Any]:
-        """A network that holds up what this endpoint sends, so that there is a middle; or cuts it."""
+        """A network that delays or cuts what this endpoint sends, so that a step has a middle."""
         config = super()._mesh_config(mesh)
         if (effect := self._mesh_effect) is not None:
             peers = [number for number in range(len(mesh.endpoints)) if number != mesh.number]

@@ -1,9 +1,10 @@
 """List import cycles between the files of one Rust crate.
 
-A file imports another when it names it in `use crate::...`, `use super::...` or `use self::...`, or by such a path in
-its code. A name that a module re-exports (`pub use`) counts as an import of the file that defines it. Declaring a module
-(`mod x;`) and re-exporting its names are not imports: otherwise every module tree would be a cycle. Tests inside a file
-(`#[cfg(test)] mod ...`) are left out. Cycles are strongly connected components (Tarjan, 1972).
+A file imports another when it names it in `use crate::...`, `use super::...` or `use self::...`, or
+by such a path in its code. A name that a module re-exports (`pub use`) counts as an import of the
+file that defines it. Declaring a module (`mod x;`) and re-exporting its names are not imports:
+otherwise every module tree would be a cycle. Tests inside a file (`#[cfg(test)] mod ...`) are left
+out. Cycles are strongly connected components (Tarjan, 1972).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The project's documents as pages of HTML.
 
-A page has the place of its document: `docs/concepts/cluster.md` becomes `docs/concepts/cluster.html`,
-a `README.md` its directory's `index.html`. Link targets become pages too: a directory becomes a list
-of its files, a source file a page that shows it; images are copied. So every link stays within the
-site, which opens from a disk as well as from a server. Identifiers of headings are GitHub's, because
-the documents link to each other by those.
+A page has the place of its document: `docs/concepts/cluster.md` becomes
+`docs/concepts/cluster.html`, a `README.md` its directory's `index.html`. Link targets become pages
+too: a directory becomes a list of its files, a source file a page that shows it; images are copied.
+So every link stays within the site, which opens from a disk as well as from a server. Identifiers
+of headings are GitHub's, because the documents link to each other by those.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`tonnage launch` and `cluster`, against moto: each failure is reported and leaves nothing behind.
 
-Nodes are answered for by a script (`support/ssh.sh`); `tests/provision/aws/test_launch_lab.py` has real ones.
+A script answers for the nodes (`support/ssh.sh`); `test_launch_lab.py` has real ones.
 """
 
 import json

@@ -1,9 +1,10 @@
 """The page's arithmetic is the planner's: no field, term or line of either goes without comparison.
 
-`report/explorer/assets` is a second implementation of parts of `tonnage.plan`. Three tests tie them:
-each field that the planner's classes have reaches the page or is listed here with a reason; each
-term of each candidate has the same name, values and sources; and the requests compared here run every
-line of the arithmetic on both sides, so that a new branch fails until a request compares it.
+`report/explorer/assets` is a second implementation of parts of `tonnage.plan`. Three tests tie
+them: each field that the planner's classes have reaches the page or is listed here with a reason;
+each term of each candidate has the same name, values and sources; and the requests compared here
+run every line of the arithmetic on both sides, so that a new branch fails until a request compares
+it.
 """
 
 from __future__ import annotations

@@ -156,7 +156,8 @@ from tonnage.run.storage.sources import Sources
 from tonnage.run.storage.object_store import ObjectStoreOptions
 sources = Sources(ObjectStoreOptions(), 1)
 (file,) = sources.find(sys.argv[1])
-split(file, Path(sys.argv[2]), 3, sources, on_progress=lambda _: os.kill(os.getpid(), signal.SIGKILL))
+kill = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+split(file, Path(sys.argv[2]), 3, sources, on_progress=kill)
 """
 
 

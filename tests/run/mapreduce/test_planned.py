@@ -103,9 +103,9 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err
     assert (
-        "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown."
-        in said.err
-    )
+        "A, b and c are not labelled with a machine type, so whether they are n as planned is "
+        "unknown."
+    ) in said.err
     assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
     # The same command, when all is done: nothing runs again, and all is printed again.
     assert count(disk, monkeypatch, SortMachines(*NODES), plan=plan) == record
@@ -150,7 +150,8 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
         (("--plan", "x", *cluster), "--plan x: No such file"),
         (
             ("--plan", "sort.json", *cluster),
-            "--plan sort.json: it is a plan of sort: give the output of tonnage plan mapreduce --json",
+            "--plan sort.json: it is a plan of sort: give the output of tonnage plan mapreduce "
+            "--json",
         ),
         (("--plan", "plan.json", "--candidate", "2", *cluster), "plan.json has 1 candidate"),
         (

@@ -104,9 +104,9 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 3.00 MB in 42.0 s (40.0 – 51.0 s)." in said.err
     assert (
-        "A, b and c are not labelled with a machine type, so whether they are n as planned is unknown."
-        in said.err
-    )
+        "A, b and c are not labelled with a machine type, so whether they are n as planned is "
+        "unknown."
+    ) in said.err
     one, whole = (
         next(line for line in said.out.splitlines() if line.startswith(begin))
         for begin in ("pass one: ", "all phases: ")

@@ -1,9 +1,9 @@
-"""Whatever happens to a tenth of requests, each row counts once, or the object that changed is named.
+"""With faults in a tenth of requests, each row counts once, or the object that changed is named.
 
 The store is a real one (`support.s3`), which answers 500 or 503, resets connections, cuts answers
-short and stalls in the middle of them, each a fortieth of all; a seed says which. On a cluster workers
-and machines die at the same time. A sum of rows' digests proves it (`support.checksums`). Ten seeds, or
-those that ``TONNAGE_REDUCE_SEEDS`` says: ``0:100`` are all that are asked for, ``17`` is one alone.
+short and stalls in the middle of them, each a fortieth of all, drawn by a seed. On a cluster
+workers and machines die at the same time. A sum of rows' digests proves it (`support.checksums`).
+Ten seeds, or those of ``TONNAGE_REDUCE_SEEDS``: ``0:100`` are a hundred, ``17`` is one alone.
 """
 
 from __future__ import annotations
