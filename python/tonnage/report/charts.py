@@ -1,10 +1,10 @@
 """Build Plotly charts, and the figure elements that hold them.
 
-Colours are CSS variables (``--read``), which the style sheet defines for the light and the dark scheme;
-the page's script fills them in.
+Colours are CSS variables (``--read``), which the style sheet defines for the light and the dark
+scheme; the page's script fills them in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,18 @@ Trace = dict[str, Any]
 
 # The same for every chart over time, so that their axes align.
 LEFT, RIGHT, TOP, BOTTOM = 50, 10, 6, 22
+MARGIN = {"l": 50, "r": 14, "t": 8, "b": 40}
 # Tick labels: 25,000 instead of 25k.
 PLAIN = {"separatethousands": True, "exponentformat": "none"}
 # Phases shorter than this share of the job have no room for a name.
 NAMED_SHARE = 0.08
 LANE_HEIGHT = 60
 LANE_NAME = 0.36  # The share of a lane that its name takes.
+WIDE = 10.0
+"""Values that differ by more than this factor get a logarithmic axis."""
+MANY_TENFOLDS = 1e3
+"""Beyond this factor only powers of ten are labelled."""
+DASHED = {"color": "--ink-soft", "width": 1, "dash": "dash"}
 
 
 @dataclass(frozen=True)
@@ -63,17 +69,53 @@ class Chart:
         return {"traces": self.traces, "layout": self.layout}
 
 
+def scatter(
+    x: Sequence[float | None],
+    y: Sequence[Any],
+    name: str,
+    hover: str | None,
+    *,
+    line: dict[str, Any] | None = None,
+    marker: dict[str, Any] | None = None,
+    **more: Any,
+) -> Trace:
+    """Points as a line, as markers or both, whichever have a style; ``hover`` is their text."""
+    styles = {kind: style for kind, style in (("line", line), ("marker", marker)) if style}
+    on_hover = {"hoverinfo": "skip"} if hover is None else {"hovertemplate": hover}
+    mode = "+".join(f"{kind}s" for kind in styles)
+    return (
+        {"type": "scatter", "mode": mode, "x": x, "y": y, "name": name} | styles | on_hover | more
+    )
+
+
+def bars(
+    names: Sequence[str],
+    values: Sequence[float | None],
+    name: str,
+    colour: str,
+    hover: str,
+    **more: Any,
+) -> Trace:
+    """Horizontal bars, one for each of ``names``; ``hover`` is their text."""
+    style = {"type": "bar", "orientation": "h", "marker": {"color": colour}}
+    return style | {"name": name, "x": values, "y": names, "hovertemplate": hover} | more
+
+
+def error_bars(
+    intervals: Iterable[tuple[float | None, float, float | None]], factor: float = 1.0, **style: Any
+) -> dict[str, Any]:
+    """Error bars from lows, middles and highs, divided by a unit; none where an end is unknown."""
+    known = list(intervals)
+    above = [None if high is None else (high - middle) / factor for _, middle, high in known]
+    below = [None if low is None else (middle - low) / factor for low, middle, _ in known]
+    drawn = {"color": "--ink", "thickness": 1.5, "width": 4} | style
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below} | drawn
+
+
 def line(series: Series, colour: str, name: str, unit: str) -> Trace:
     """A line over time."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": series.seconds,
-        "y": series.values,
-        "name": name,
-        "line": {"color": colour, "width": 1.5},
-        "hovertemplate": f"%{{y:,.4~r}} {unit}",
-    }
+    style = {"color": colour, "width": 1.5}
+    return scatter(series.seconds, series.values, name, f"%{{y:,.4~r}} {unit}", line=style)
 
 
 def area(series: Series, colour: str, name: str, unit: str, stack: str | None = None) -> Trace:
@@ -109,34 +151,57 @@ def time_layout(until: float, phases: Sequence[Phase], *, named: bool = False) -
     }
 
 
+def layout(xaxis: dict[str, Any], yaxis: dict[str, Any], **margin: int) -> dict[str, Any]:
+    """The layout of a chart that shows the text of the closest point."""
+    return {"margin": MARGIN | margin, "hovermode": "closest", "xaxis": xaxis, "yaxis": yaxis}
+
+
 def zero_based_axis(most: float | None = None, **more: Any) -> dict[str, Any]:
-    """A vertical axis from zero that does not zoom."""
+    """An axis from zero that does not zoom."""
     limits = {"rangemode": "tozero"} if most is None else {"range": [0, most]}
     return {"fixedrange": True, "nticks": 5, **PLAIN, **limits, **more}
 
 
+def linear_axis(title: str = "", **more: Any) -> dict[str, Any]:
+    """A titled axis from zero with room for its tick labels."""
+    return zero_based_axis(**{"automargin": True, "nticks": 6, "title": titled(title), **more})
+
+
+def log_axis(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
+    """A logarithmic axis for positive values."""
+    figures = (1,) if max(values) > MANY_TENFOLDS * min(values) else (1, 2, 5)
+    ticks = [figure * 10.0**power for power in range(-9, 16) for figure in figures]
+    shown = {"tickvals": ticks, "ticktext": [formatting.significant(tick, 1) for tick in ticks]}
+    return (
+        {"type": "log", "fixedrange": True, "automargin": True, "title": titled(title)}
+        | shown
+        | more
+    )
+
+
+def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[str, Any]:
+    """An axis for values: linear from zero, or logarithmic if they differ by more than `WIDE`."""
+    positive = [value for value in values if value is not None and value > 0]
+    if positive and max(positive) > WIDE * min(positive):
+        return log_axis(positive, title, **more)
+    return linear_axis(title, **more)
+
+
+def titled(text: str) -> dict[str, Any]:
+    """The title of an axis."""
+    return {"text": text, "font": {"size": 11}}
+
+
 def level_line(value: float, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """A line across a chart at a value, and its name above it."""
-    shape = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": value,
-        "y1": value,
-        "line": {"color": "--ink-soft", "width": 1, "dash": "dash"},
-    }
-    annotation = {
-        "xref": "paper",
-        "x": 1,
-        "xanchor": "right",
-        "y": value,
-        "yanchor": "bottom",
-        "text": name,
-        "showarrow": False,
-        "font": {"size": 11, "color": "--ink-soft"},
-    }
-    return shape, annotation
+    shape = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value}
+    return shape | {"line": DASHED}, _words(name, 11, xref="paper", x=1, xanchor="right", y=value)
+
+
+def upright_line(value: float, **style: Any) -> dict[str, Any]:
+    """A vertical line at a value."""
+    shape = {"type": "line", "yref": "paper", "x0": value, "x1": value, "y0": 0, "y1": 1}
+    return shape | {"line": style}
 
 
 def split_into_lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
@@ -150,19 +215,8 @@ def split_into_lanes(names: Sequence[str], layout: dict[str, Any]) -> int:
             "tickvals": [0, 1],
             "ticktext": ["0", "100 %"],
         }
-        layout["annotations"].append(
-            {
-                "xref": "paper",
-                "x": 0,
-                "xanchor": "left",
-                "yref": "paper",
-                "y": top,
-                "yanchor": "bottom",
-                "text": name,
-                "showarrow": False,
-                "font": {"size": 12, "color": "--ink"},
-            }
-        )
+        place_of_name = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": top}
+        layout["annotations"].append(_words(name, 12, "--ink", **place_of_name))
     layout["xaxis"]["anchor"] = "y" if len(names) == 1 else f"y{len(names)}"
     return LANE_HEIGHT * len(names) + TOP + BOTTOM
 
@@ -175,13 +229,8 @@ def grouped_bars_layout(names: Sequence[str]) -> dict[str, Any]:
         "bargap": 0.32,
         "bargroupgap": 0.08,
         "hovermode": "closest",
-        "xaxis": {
-            "rangemode": "tozero",
-            "ticksuffix": " s",
-            "zeroline": True,
-            "fixedrange": True,
-            **PLAIN,
-        },
+        "xaxis": {"rangemode": "tozero", "ticksuffix": " s", "zeroline": True, "fixedrange": True}
+        | PLAIN,
         "yaxis": {
             "autorange": "reversed",
             "fixedrange": True,
@@ -194,32 +243,22 @@ def grouped_bars_layout(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _band(place: int, phase: Phase) -> dict[str, Any]:
-    return {
-        "type": "rect",
-        "layer": "below",
-        "xref": "x",
-        "yref": "paper",
-        "x0": phase.began_seconds,
-        "x1": phase.began_seconds + phase.seconds,
-        "y0": 0,
-        "y1": 1,
-        "fillcolor": "--band-even" if place % 2 == 0 else "--band-odd",
-        "line": {"width": 0},
-    }
+    begin, end = phase.began_seconds, phase.began_seconds + phase.seconds
+    place_of_band = {"xref": "x", "x0": begin, "x1": end, "yref": "paper", "y0": 0, "y1": 1}
+    colour = "--band-even" if place % 2 == 0 else "--band-odd"
+    style = {"type": "rect", "layer": "below", "fillcolor": colour, "line": {"width": 0}}
+    return style | place_of_band
 
 
 def _names(until: float, phases: Sequence[Phase]) -> list[dict[str, Any]]:
     return [
-        {
-            "xref": "x",
-            "x": phase.began_seconds + phase.seconds / 2,
-            "yref": "paper",
-            "y": 1,
-            "yanchor": "bottom",
-            "text": formatting.phase(phase.name),
-            "showarrow": False,
-            "font": {"size": 12, "color": "--ink-soft"},
-        }
+        _words(formatting.phase(phase.name), 12, xref="x", x=middle, yref="paper", y=1)
         for phase in phases
         if phase.seconds >= NAMED_SHARE * until
+        for middle in [phase.began_seconds + phase.seconds / 2]
     ]
+
+
+def _words(text: str, size: int, colour: str = "--ink-soft", **place: Any) -> dict[str, Any]:
+    font = {"size": size, "color": colour}
+    return {"text": text, "showarrow": False, "yanchor": "bottom", "font": font, **place}

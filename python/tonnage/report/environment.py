@@ -8,7 +8,6 @@ from tonnage.report.html import Child, Html, code_block, fact_list, join, sectio
 
 
 def environment_section(study: Study) -> Html:
-    """The section."""
     said = [tag("li", warning) for warning in study.warnings]
     parts: list[Child] = [
         tag("h3", "Warnings", id="warnings"),

@@ -102,8 +102,12 @@ def table(
 
 def fact_list(pairs: Iterable[tuple[str, Child]]) -> Html:
     """Build a list of names and values."""
-    rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
-    return tag("dl", *rows, class_="facts")
+    return tag("dl", *(definition(name, value) for name, value in pairs), class_="facts")
+
+
+def definition(name: str, *value: Child) -> Html:
+    """Build an entry of a ``dl``."""
+    return tag("div", tag("dt", name), tag("dd", *value))
 
 
 def code(line: str) -> Html:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RunRecord, Study, Trial
-from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.charts import Chart, Trace, layout, scatter, titled, zero_based_axis
 from tonnage.report.html import (
     Html,
     code_block,
+    definition,
     escape,
     fact_list,
     join,
@@ -33,7 +34,6 @@ APART = "headroom"
 
 
 def measurements_section(study: Study) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     drawn: list[Chart] = []
     parts: list[Html] = []
     for measurement in study.measurements:
@@ -53,7 +53,6 @@ def _when(measurement: Measurement, run: RunRecord | None) -> str:
 
 
 def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Chart]]:
-    identifier = f"measurement-{slug(measurement.id)}"
     together = [trial for trial in measurement.trials if trial.name != APART]
     apart = [trial for trial in measurement.trials if trial.name == APART]
     drawn = [
@@ -65,23 +64,17 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
         body = missing_note("It has no trials.")
     else:
         body = join([_table(measurement), *(chart.figure() for chart in drawn)])
-    heading = tag(
-        "h3",
-        formatting.KINDS.get(measurement.kind, measurement.kind),
-        _when(measurement, study.run),
+    kind = formatting.KINDS.get(measurement.kind, measurement.kind)
+    article = tag(
+        "article",
+        tag("h3", kind, _when(measurement, study.run)),
+        tag("p", "Cited as ", tag("code", measurement.id), class_="note"),
+        body,
+        _how(measurement, study.command),
+        _graphs(measurement),
+        id=f"measurement-{slug(measurement.id)}",
     )
-    return (
-        tag(
-            "article",
-            heading,
-            tag("p", "Cited as ", tag("code", measurement.id), class_="note"),
-            body,
-            _how(measurement, study.command),
-            _graphs(measurement),
-            id=identifier,
-        ),
-        drawn,
-    )
+    return article, drawn
 
 
 def _table(measurement: Measurement) -> Html:
@@ -118,46 +111,27 @@ def _chart(name: str, trials: Sequence[Trial]) -> Chart:
     unit = formatting.rate_unit(
         max((rate for trial in trials for rate in trial.rates), default=0.0)
     )
-    traces = [
-        *_in_order(trials, unit),
-        *(_box(kind, alike, unit) for kind, alike in kinds.items()),
-    ]
+    boxes = [_box(kind, alike, unit) for kind, alike in kinds.items()]
     said = [
         f"{formatting.trial(trial.name)} {formatting.rate(trial.bytes_per_second)}"
         for trial in trials
     ]
+    bare = {"showticklabels": False, "showgrid": False, "fixedrange": True}
     return Chart(
         name=name,
         title=f"Raw rates, {unit.name}, in the order measured, and their distribution",
-        description=f"Raw rates of each trial over time, and their distribution. Trials: {'; '.join(said)}.",
+        description="Raw rates of each trial over time, and their distribution. "
+        f"Trials: {'; '.join(said)}.",
         height=240 if len(kinds) > 1 else 180,
-        traces=traces,
-        layout={
-            "margin": {"l": 50, "r": 10, "t": 8, "b": 24},
-            "hovermode": "closest",
-            "xaxis": {
-                "domain": [0, 0.66],
-                "showticklabels": False,
-                "showgrid": False,
-                "zeroline": False,
-                "fixedrange": True,
-                "title": {"text": "windows, trial by trial", "font": {"size": 11}},
-            },
-            "xaxis2": {
-                "domain": [0.7, 1],
-                "fixedrange": True,
-                "showgrid": False,
-                "showticklabels": False,
-                "title": {"text": "quartiles, median", "font": {"size": 11}},
-            },
-            "yaxis": {
-                "rangemode": "tozero",
-                "fixedrange": True,
-                "nticks": 6,
-                "automargin": True,  # Room for long tick labels.
-                **PLAIN,
-            },
-        },
+        traces=[*_in_order(trials, unit), *boxes],
+        layout=layout(
+            bare
+            | {"domain": [0, 0.66], "zeroline": False, "title": titled("windows, trial by trial")},
+            zero_based_axis(nticks=6, automargin=True),  # Room for long tick labels.
+            r=10,
+            b=24,
+        )
+        | {"xaxis2": bare | {"domain": [0.7, 1], "title": titled("quartiles, median")}},
         legend=[(_colour(kind), formatting.trial(kind)) for kind in kinds],
     )
 
@@ -167,16 +141,14 @@ def _in_order(trials: Sequence[Trial], unit: formatting.Unit) -> list[Trace]:
     for trial in trials:
         colour = _colour(trial.name)
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": list(range(first, first + len(trial.rates))),
-                "y": _scaled(trial.rates, unit),
-                "name": formatting.trial(trial.name),
-                "line": {"color": f"{colour}-soft", "width": 1},
-                "marker": {"color": colour, "size": 4.5},
-                "hovertemplate": f"%{{y:,.4~r}} {unit.name}<extra>%{{fullData.name}}</extra>",
-            }
+            scatter(
+                list(range(first, first + len(trial.rates))),
+                _scaled(trial.rates, unit),
+                formatting.trial(trial.name),
+                f"%{{y:,.4~r}} {unit.name}<extra>%{{fullData.name}}</extra>",
+                line={"color": f"{colour}-soft", "width": 1},
+                marker={"color": colour, "size": 4.5},
+            )
         )
         first += len(trial.rates) + 2  # A gap before the next trial.
     return traces
@@ -233,18 +205,15 @@ def _graphs(measurement: Measurement) -> Html | None:
     if not kinds:
         return None
     graphs = [
-        tag(
-            "div",
-            tag("dt", formatting.trial(kind)),
-            tag("dd", graph_drawing(trials[0].phase.graph)),
-        )
+        definition(formatting.trial(kind), graph_drawing(trials[0].phase.graph))
         for kind, trials in kinds.items()
     ]
     tables = [
         stages_table(
             trial.phase,
-            f"Trial {number}: {formatting.trial(trial.name)}, {formatting.seconds(trial.phase.seconds)}; its"
-            f" rate is without the warm-up, the first {formatting.seconds(trial.warm_up_seconds)}",
+            f"Trial {number}: {formatting.trial(trial.name)}, "
+            f"{formatting.seconds(trial.phase.seconds)}; its rate is without the warm-up, "
+            f"the first {formatting.seconds(trial.warm_up_seconds)}",
         )
         for number, trial in enumerate(measurement.trials, start=1)
     ]

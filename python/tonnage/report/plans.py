@@ -8,12 +8,21 @@ from pathlib import Path
 from typing import Literal
 
 from tonnage.base import formatting
-from tonnage.base.records import write_atomically
 from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
-from tonnage.report.charts import PLAIN, Chart, Trace, grouped_bars_layout
+from tonnage.report.charts import (
+    PLAIN,
+    Chart,
+    Trace,
+    bars,
+    error_bars,
+    grouped_bars_layout,
+    layout,
+    scatter,
+    titled,
+)
 from tonnage.report.environment import settings_table
 from tonnage.report.html import Html, section, table, tag
-from tonnage.report.template import PageSection, render_page
+from tonnage.report.template import PageSection, page_header, render_page, write_page
 
 SHOWN = 12
 """Machine types in the charts; the tables have all."""
@@ -22,14 +31,8 @@ COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--s
 MOST_PLANS = len(COLOURS)
 """The number of distinguishable colours."""
 COLUMNS = (
-    "Machines",
-    "Nodes",
-    "Time",
-    "Cost",
-    "Limited by",
-    "Evidence",
-    "Calibrated by",
-    "Storage",
+    *("Machines", "Nodes", "Time", "Cost"),
+    *("Limited by", "Evidence", "Calibrated by", "Storage"),
 )
 FRONT = "Pareto front of median cost and time"
 
@@ -38,26 +41,16 @@ TITLES: dict[Figure, str] = {"cost_usd": "Cost, USD", "seconds": "Time, s"}
 
 
 def write_plans(plans: Plans, path: Path) -> Path:
-    """Write the page to ``path`` and the plans as JSON next to it.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
-    plans.write(path.with_suffix(".json"))
-    write_atomically(path, render(plans).encode())
-    return path
+    """Write the page to ``path`` and the plans as JSON next to it."""
+    return write_page(plans, render(plans), path)
 
 
 def render(plans: Plans) -> str:
-    """The page."""
     charts = [_bars(figure, plans) for figure in TITLES]
     front = _front(plans)
+    types = section("types", "Cost and time by machine type", *map(Chart.figure, charts))
     parts = [
-        PageSection(
-            "types",
-            "Machine types",
-            section("types", "Cost and time by machine type", *map(Chart.figure, charts)),
-        ),
+        PageSection("types", "Machine types", types),
         PageSection("front", "Front", section("front", "Faster or cheaper", front.figure())),
     ]
     for place, each in enumerate(plans.plans):
@@ -97,12 +90,8 @@ def name_of(candidate: Candidate) -> str:
 def _header(plans: Plans) -> Html:
     said = [f"{each.name}: {best_in_words(each.plan)}." for each in plans.plans]
     made = max(each.plan.made_at for each in plans.plans)
-    return tag(
-        "header",
-        tag("p", tag("b", "Tonnage"), f" · {formatting.moment(made)}", class_="eyebrow"),
-        tag("h1", f"{title(plans)}."),
-        tag("p", " ".join(said), class_="lead") if len(said) > 1 else None,
-    )
+    lead = tag("p", " ".join(said), class_="lead") if len(said) > 1 else None
+    return page_header(formatting.moment(made), title(plans), lead)
 
 
 def _bars(figure: Figure, plans: Plans) -> Chart:
@@ -119,10 +108,10 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
             value = _range(candidate, figure).median
             least[name] = min(value, least.get(name, value))
     shown = sorted(least, key=least.__getitem__)[:SHOWN]
-    layout = grouped_bars_layout(shown)
-    layout["margin"] = {"l": 20, "r": 14, "t": 6, "b": 40}
-    layout["yaxis"] |= {"automargin": True}
-    layout["xaxis"] |= {"ticksuffix": "", "title": {"text": TITLES[figure], "font": {"size": 11}}}
+    grouped = grouped_bars_layout(shown)
+    grouped["margin"] |= {"l": 20, "b": 40}
+    grouped["yaxis"] |= {"automargin": True}
+    grouped["xaxis"] |= {"ticksuffix": "", "title": titled(TITLES[figure])}
     traces: list[Trace] = []
     said = []
     for place, (each, first) in enumerate(zip(plans.plans, best, strict=True)):
@@ -141,7 +130,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         description=f"{TITLES[figure]}, by machine type. {'; '.join(said)}.",
         height=60 + len(shown) * (TYPE_HEIGHT + PLAN_HEIGHT * len(plans.plans)),
         traces=traces,
-        layout=layout,
+        layout=grouped,
         legend=_legend(plans),
         note=f"{formatting.several(left, 'more machine type')} in the tables below."
         if left
@@ -153,24 +142,15 @@ def _trace(
     plan: str, names: list[str], first: dict[str, Candidate], figure: Figure, colour: str
 ) -> Trace:
     ranges = [_range(first[name], figure) for name in names]
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [each.median for each in ranges],
-        "y": names,
-        "name": plan,
-        "marker": {"color": colour},
-        "error_x": {
-            "type": "data",
-            "array": [each.high - each.median for each in ranges],
-            "arrayminus": [each.median - each.low for each in ranges],
-            "color": "--ink",
-            "thickness": 1.5,
-            "width": 4,
-        },
-        "customdata": [first[name].nodes for name in names],
-        "hovertemplate": "%{customdata} x %{y}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
-    }
+    return bars(
+        names,
+        [each.median for each in ranges],
+        plan,
+        colour,
+        "%{customdata} x %{y}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
+        customdata=[first[name].nodes for name in names],
+        error_x=error_bars((each.low, each.median, each.high) for each in ranges),
+    )
 
 
 def _front(plans: Plans) -> Chart:
@@ -179,20 +159,16 @@ def _front(plans: Plans) -> Chart:
     said = []
     for place, each in enumerate(plans.plans):
         points = sorted(each.plan.pareto, key=lambda point: point.seconds)
-        colour = COLOURS[place]
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "x": [point.seconds for point in points],
-                "y": [point.cost_usd for point in points],
-                "name": each.name,
-                "line": {"color": colour, "width": 1.5},
-                "marker": {"size": 6, "color": colour},
-                "customdata": [f"{point.nodes} x {point.offer}" for point in points],
-                "hovertemplate": "%{customdata}: %{x:,.4~r} s, $%{y:,.2f}"
-                "<extra>%{fullData.name}</extra>",
-            }
+            scatter(
+                [point.seconds for point in points],
+                [point.cost_usd for point in points],
+                each.name,
+                "%{customdata}: %{x:,.4~r} s, $%{y:,.2f}<extra>%{fullData.name}</extra>",
+                line={"color": COLOURS[place], "width": 1.5},
+                marker={"size": 6, "color": COLOURS[place]},
+                customdata=[f"{point.nodes} x {point.offer}" for point in points],
+            )
         )
         ends = dict.fromkeys([*points[:1], *points[-1:]])
         said += [
@@ -207,12 +183,7 @@ def _front(plans: Plans) -> Chart:
         description=f"{FRONT}. From the fastest to the cheapest: {'; '.join(said)}.",
         height=300,
         traces=traces,
-        layout={
-            "margin": {"l": 64, "r": 14, "t": 8, "b": 40},
-            "hovermode": "closest",
-            "xaxis": {**axis, "title": {"text": "s", "font": {"size": 11}}},
-            "yaxis": {**axis, "title": {"text": "USD", "font": {"size": 11}}},
-        },
+        layout=layout(axis | {"title": titled("s")}, axis | {"title": titled("USD")}, l=64),
         legend=_legend(plans),
     )
 
@@ -236,11 +207,8 @@ def _plan(key: str, named: NamedPlan) -> Html:
         **{name: value for name, value in plan.settings.items() if value not in (None, [])},
         "job": plan.job.settings,
     }
-    excluded = table(
-        "Excluded offers",
-        ("Offer", "Why"),
-        [[each.offer, each.why] for each in plan.excluded],
-    )
+    whys = [[each.offer, each.why] for each in plan.excluded]
+    excluded = table("Excluded offers", ("Offer", "Why"), whys)
     more = tag("details", tag("summary", f"{len(plan.excluded)} excluded offers"), excluded)
     return section(
         key,
@@ -263,7 +231,8 @@ def _row(each: Candidate) -> list[str]:
         longest.bottleneck if longest else "nothing",
         each.evidence,
         formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
-        f"{formatting.size(each.capacity.needed_bytes)} of {formatting.size(each.capacity.have_bytes)}",
+        f"{formatting.size(each.capacity.needed_bytes)} of "
+        f"{formatting.size(each.capacity.have_bytes)}",
     ]
 
 

@@ -7,12 +7,11 @@ threads, with the automatically tuned choice among them.
 from pathlib import Path
 
 from tonnage.base import formatting
-from tonnage.base.records import write_atomically
 from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
-from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.charts import Chart, Trace, layout, scatter, titled, zero_based_axis
 from tonnage.report.environment import command_block, machine_facts, settings_table
 from tonnage.report.html import Html, fact_list, join, section, table, tag
-from tonnage.report.template import PageSection, render_page
+from tonnage.report.template import PageSection, page_header, render_page, write_page
 
 FIGURES = {
     "seconds": "Execution time",
@@ -27,18 +26,11 @@ COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisati
 
 
 def write_sweep(sweep: ReductionSweep, path: Path) -> Path:
-    """Write the page to ``path`` and the sweep as JSON next to it.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
-    sweep.write(path.with_suffix(".json"))
-    write_atomically(path, render(sweep).encode())
-    return path
+    """Write the page to ``path`` and the sweep as JSON next to it."""
+    return write_page(sweep, render(sweep), path)
 
 
 def render(sweep: ReductionSweep) -> str:
-    """The page."""
     parts, drawn = [], []
     for number, swept in enumerate(sweep.swept):
         charts = [_chart(f"{number}-{name}", name, swept) for name in FIGURES]
@@ -49,7 +41,8 @@ def render(sweep: ReductionSweep) -> str:
     if sweep.compared:
         parts.append(PageSection("plan", "Plan", section("plan", "Plan and runs", _planned(sweep))))
     parts.append(PageSection("circumstances", "Machine", _circumstances(sweep)))
-    return render_page(title(sweep), _header(sweep), parts, drawn)
+    header = page_header(formatting.moment(sweep.began_at), title(sweep))
+    return render_page(title(sweep), header, parts, drawn)
 
 
 def title(sweep: ReductionSweep) -> str:
@@ -73,7 +66,8 @@ def found_in_words(swept: SweepResult) -> str:
     if best is not None:
         given = sum(not cell.found for cell in swept.cells)
         said.append(
-            f"The fastest of {given} fixed choices: {_way(best)}, {formatting.seconds(best.seconds)}."
+            f"The fastest of {given} fixed choices: {_way(best)}, "
+            f"{formatting.seconds(best.seconds)}."
         )
     if swept.found_over_best is not None:
         than = ""
@@ -89,15 +83,8 @@ def _longer(share: float) -> str:
 
 
 def _way(cell: SweepCell) -> str:
-    return f"chunks of {formatting.size(cell.chunk_bytes)} by {formatting.several(cell.threads, 'thread')}"
-
-
-def _header(sweep: ReductionSweep) -> Html:
-    return tag(
-        "header",
-        tag("p", tag("b", "Tonnage"), f" · {formatting.moment(sweep.began_at)}", class_="eyebrow"),
-        tag("h1", f"{title(sweep)}."),
-    )
+    threads = formatting.several(cell.threads, "thread")
+    return f"chunks of {formatting.size(cell.chunk_bytes)} by {threads}"
 
 
 def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
@@ -116,39 +103,34 @@ def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
         traces.append(trace)
     said = [f"{_way(cell)}: {formatting.seconds(getattr(cell, figure))}" for cell in swept.cells]
     legend = [(colour[each], formatting.several(each, "thread")) for each in threads]
+    across = {
+        "type": "log",
+        "tickvals": sizes,
+        "ticktext": [formatting.significant(size / 1e6, 3) for size in sizes],
+        "fixedrange": True,
+        "title": titled("MB in a chunk"),
+    }
     return Chart(
         name=f"chart-{key}",
         title=f"{FIGURES[figure]}, s",
-        description=f"{FIGURES[figure]} by size of a chunk and number of threads. {'; '.join(said)}.",
+        description=f"{FIGURES[figure]} by size of a chunk and number of threads. "
+        f"{'; '.join(said)}.",
         height=260,
         traces=traces,
-        layout={
-            "margin": {"l": 50, "r": 14, "t": 8, "b": 40},
-            "hovermode": "closest",
-            "xaxis": {
-                "type": "log",
-                "tickvals": sizes,
-                "ticktext": [formatting.significant(size / 1e6, 3) for size in sizes],
-                "fixedrange": True,
-                "title": {"text": "MB in a chunk", "font": {"size": 11}},
-            },
-            "yaxis": {"rangemode": "tozero", "fixedrange": True, "nticks": 6, **PLAIN},
-        },
+        layout=layout(across, zero_based_axis(nticks=6)),
         legend=[*legend, *([(FOUND, "tuned while running")] if found else [])],
     )
 
 
 def _trace(cells: list[SweepCell], figure: str, name: str, colour: str) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [cell.chunk_bytes for cell in cells],
-        "y": [getattr(cell, figure) for cell in cells],
-        "name": name,
-        "line": {"color": colour, "width": 1.5},
-        "marker": {"size": 6, "color": colour},
-        "hovertemplate": "%{y:,.4~r} s<extra>%{fullData.name}</extra>",
-    }
+    return scatter(
+        [cell.chunk_bytes for cell in cells],
+        [getattr(cell, figure) for cell in cells],
+        name,
+        "%{y:,.4~r} s<extra>%{fullData.name}</extra>",
+        line={"color": colour, "width": 1.5},
+        marker={"size": 6, "color": colour},
+    )
 
 
 def _table(swept: SweepResult) -> Html:

@@ -4,11 +4,22 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from string import Template
 from typing import Any
 
+from tonnage.base.records import Record, write_atomically
 from tonnage.report.charts import Chart
-from tonnage.report.html import Html, escape, join, tag
+from tonnage.report.html import Child, Html, escape, join, tag
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure with a note."""
+
+    name: str
+    figure: str
+    note: Child
 
 
 @dataclass(frozen=True)
@@ -18,6 +29,37 @@ class PageSection:
     identifier: str
     name: str
     section: Html
+
+
+def write_page(record: Record, page: str, path: Path) -> Path:
+    """Write a page to ``path`` and its record as JSON next to it.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    record.write(path.with_suffix(".json"))
+    write_atomically(path, page.encode())
+    return path
+
+
+def page_header(where: str, title: str, *parts: Child) -> Html:
+    """The head of a page: the program, where or when, and the first sentence."""
+    eyebrow = tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow")
+    return tag("header", eyebrow, tag("h1", f"{title}."), *parts)
+
+
+def notice(text: str, section: str) -> Html:
+    """A warning at the head of a page, with a link to a section."""
+    return tag("p", tag("a", text, href=f"#{section}"), class_="notice", role="note")
+
+
+def tile_list(some: Iterable[Tile]) -> Html | None:
+    """Key figures side by side."""
+    found = [
+        tag("div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.note)))
+        for tile in some
+    ]
+    return tag("dl", *found, class_="tiles") if found else None
 
 
 def render_page(

@@ -10,16 +10,25 @@ from tonnage.report.analysis.number_format import (
     NOT_ESTIMABLE,
     PERCENTILES,
     SHADES,
-    axis,
-    error_bars,
+    between,
+    estimate_bars,
     label,
-    linear_axis,
     measurement_links,
     percentile_legend,
+    queue_depth,
     row_chart,
     sample_size,
 )
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import (
+    DASHED,
+    Chart,
+    Trace,
+    axis,
+    bars,
+    linear_axis,
+    scatter,
+    upright_line,
+)
 from tonnage.report.html import Child, Html, missing_note, section, table
 
 PLAIN_UNIT = formatting.Unit("", 1.0)
@@ -29,7 +38,6 @@ MEGABYTES = formatting.Unit("MB", 1e6)
 
 
 def comparisons_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     parts: list[Child] = []
     drawn: list[Chart] = []
     for charts, tables in (
@@ -158,37 +166,26 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
         f"{title}: {'; '.join(map(_ratio_sentence, found))}.",
         labels,
         [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "x": [each.value for each in ratios],
-                "y": labels,
-                "marker": {"color": "--accent"},
-                "error_x": error_bars(ratios),
-                "width": BAR_HEIGHT,
-                "textposition": "none",
-                "hovertemplate": "%{text}: %{x:.3~r}<extra></extra>",
-            }
+            bars(
+                labels,
+                [each.value for each in ratios],
+                title,
+                "--accent",
+                "%{text}: %{x:.3~r}<extra></extra>",
+                error_x=estimate_bars(ratios),
+                width=BAR_HEIGHT,
+                textposition="none",
+            )
         ],
         linear_axis(),
     )
-    chart.layout["shapes"] = [
-        {
-            "type": "line",
-            "x0": 1,
-            "x1": 1,
-            "yref": "paper",
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": "--ink-soft", "width": 1, "dash": "dash"},
-        }
-    ]
+    chart.layout["shapes"] = [upright_line(1, **DASHED)]
     cells: list[list[Child]] = [
         [
             each.subject,
             each.way,
             each.than,
-            "not stated" if each.concurrency is None else str(each.concurrency),
+            queue_depth(each.concurrency),
             formatting.significant(each.ratio.value),
             _between(each.ratio),
             sample_size(each.ratio),
@@ -204,9 +201,8 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
 
 
 def _too_many(what: str, number: int) -> Html:
-    return missing_note(
-        f"{what}: {formatting.count(number)} are too many for a chart; see the tables."
-    )
+    count = formatting.count(number)
+    return missing_note(f"{what}: {count} are too many for a chart; see the tables.")
 
 
 def _per_gigabyte(seconds: float | None) -> str:
@@ -220,19 +216,17 @@ def _ratio_sentence(each: Comparison) -> str:
 def _between(ratio: Estimate) -> str:
     if ratio.low is None or ratio.high is None:
         return NOT_ESTIMABLE
-    return f"{formatting.significant(ratio.low)} – {formatting.significant(ratio.high)}"
+    return between(ratio.low, ratio.high)
 
 
 def _dots(
     labels: Sequence[str], estimates: Sequence[Estimate], factor: float, colour: str
 ) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [each.value / factor for each in estimates],
-        "y": list(labels),
-        "marker": {"color": colour, "size": 9},
-        "error_x": error_bars(estimates, factor),
-        "hovertemplate": "%{text}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
-        "name": "",
-    }
+    return scatter(
+        [each.value / factor for each in estimates],
+        labels,
+        "",
+        "%{text}: %{x:,.4~r}<extra>%{fullData.name}</extra>",
+        marker={"color": colour, "size": 9},
+        error_x=estimate_bars(estimates, factor),
+    )

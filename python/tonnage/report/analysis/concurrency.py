@@ -3,16 +3,13 @@
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Subject
 from tonnage.report.analysis.number_format import (
-    MARGIN,
     PERCENTILES,
     SHADES,
-    axis,
-    error_bars,
-    linear_axis,
+    estimate_bars,
     percentile_legend,
     unit,
 )
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import Chart, Trace, axis, layout, linear_axis, scatter
 
 QUEUE_DEPTH = "queue depth"
 
@@ -28,35 +25,27 @@ def levels_chart(subject: Subject) -> Chart | None:
         return None
     figure = unit(subject)
     estimates = [rate for _, rate in known]
-    trace: Trace = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": [number for number, _ in known],
-        "y": [rate.value / figure.factor for rate in estimates],
-        "error_y": error_bars(estimates, figure.factor),
-        "line": {"color": "--accent", "width": 2},
-        "marker": {"size": 7, "color": "--accent"},
-        "hovertemplate": f"queue depth %{{x}}: %{{y:,.4~r}} {figure.name}<extra></extra>",
-    }
+    trace = scatter(
+        [number for number, _ in known],
+        [rate.value / figure.factor for rate in estimates],
+        subject.name,
+        f"queue depth %{{x}}: %{{y:,.4~r}} {figure.name}<extra></extra>",
+        line={"color": "--accent", "width": 2},
+        marker={"size": 7, "color": "--accent"},
+        error_y=estimate_bars(estimates, figure.factor),
+    )
     said = [
         f"{number}: {formatting.per_second(rate.value, subject.unit)}" for number, rate in known
     ]
-    note = None
-    if subject.near_best is not None:
-        note = f"Queue depth {subject.near_best} is the smallest within 5 % of the best."
+    best = f"Queue depth {subject.near_best} is the smallest within 5 % of the best."
     return Chart(
         name=f"chart-{subject.key}-levels",
         title=f"Throughput by queue depth, {figure.name}",
         description=f"Throughput of {subject.name} by queue depth: {'; '.join(said)}.",
         height=240,
         traces=[trace],
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": linear_axis(QUEUE_DEPTH),
-            "yaxis": linear_axis(),
-        },
-        note=note,
+        layout=layout(linear_axis(QUEUE_DEPTH), linear_axis()),
+        note=None if subject.near_best is None else best,
     )
 
 
@@ -75,17 +64,14 @@ def latencies_chart(subject: Subject) -> Chart | None:
         ]
         if points:
             traces.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines+markers",
-                    "x": [number for number, _ in points],
-                    "y": [1e3 * value for _, value in points],
-                    "name": PERCENTILES[name],
-                    "line": {"color": colour, "width": 1.5},
-                    "marker": {"size": 5, "color": colour},
-                    "hovertemplate": "queue depth %{x}: %{y:,.4~r} ms"
-                    "<extra>%{fullData.name}</extra>",
-                }
+                scatter(
+                    [number for number, _ in points],
+                    [1e3 * value for _, value in points],
+                    PERCENTILES[name],
+                    "queue depth %{x}: %{y:,.4~r} ms<extra>%{fullData.name}</extra>",
+                    line={"color": colour, "width": 1.5},
+                    marker={"size": 5, "color": colour},
+                )
             )
     if not traces:
         return None
@@ -95,12 +81,9 @@ def latencies_chart(subject: Subject) -> Chart | None:
         description=f"Latency percentiles of {subject.name} by queue depth.",
         height=240,
         traces=traces,
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": linear_axis(QUEUE_DEPTH),
-            "yaxis": axis(value for trace in traces for value in trace["y"]),
-        },
+        layout=layout(
+            linear_axis(QUEUE_DEPTH), axis(value for trace in traces for value in trace["y"])
+        ),
         legend=percentile_legend(
             SHADES, (each.name for level in known for each in level.latencies)
         ),

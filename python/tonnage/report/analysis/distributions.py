@@ -1,30 +1,21 @@
 """Chart how instances differ: percentiles from best to worst, histograms, latencies."""
 
-from itertools import pairwise
-
 from tonnage.base import formatting
 from tonnage.base.records.analysis import InstancePercentiles, LatencyHistogram, Subject
 from tonnage.report.analysis.number_format import (
-    MARGIN,
     PERCENTILES,
     SHADES,
-    axis,
-    linear_axis,
-    log_axis,
+    density_axis,
+    histogram_steps,
     unit,
 )
 from tonnage.report.analysis.time_series import MARKS, exceptional_instances
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import Chart, Trace, axis, layout, linear_axis, log_axis, scatter
 
 NAMED_AT_MOST = 6
 """Names of more instances would overlap."""
 RATE_SHADES = ("--write", "--work-one", "--read", "--work-two", "--busy")
-ROLES = {
-    "best": "--read",
-    "middle": "--work-one",
-    "worst": "--write",
-    "only": "--accent",
-}
+ROLES = {"best": "--read", "middle": "--work-one", "worst": "--write", "only": "--accent"}
 
 
 def lines_chart(subject: Subject) -> Chart | None:
@@ -35,20 +26,17 @@ def lines_chart(subject: Subject) -> Chart | None:
     latency = found.of == "latency"
     figure = formatting.Unit("ms", 1e-3) if latency else unit(subject)
     shades = [SHADES[name] for name in found.percentiles] if latency else list(RATE_SHADES)
-    called = [_called(name) for name in found.percentiles]
+    called = [PERCENTILES.get(name, name) for name in found.percentiles]
     traces: list[Trace] = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "x": list(range(1, len(found.instances) + 1)),
-            "y": [None if value is None else value / figure.factor for value in values],
-            "text": found.instances,
-            "name": name,
-            "line": {"color": shade, "width": 1.5},
-            "marker": {"size": 4, "color": shade},
-            "hovertemplate": f"%{{text}}: %{{y:,.4~r}} {figure.name}"
-            "<extra>%{fullData.name}</extra>",
-        }
+        scatter(
+            list(range(1, len(found.instances) + 1)),
+            [None if value is None else value / figure.factor for value in values],
+            name,
+            f"%{{text}}: %{{y:,.4~r}} {figure.name}<extra>%{{fullData.name}}</extra>",
+            line={"color": shade, "width": 1.5},
+            marker={"size": 4, "color": shade},
+            text=found.instances,
+        )
         for name, shade, values in zip(called, shades, found.values, strict=False)
     ]
     traces.append(_named(subject, found, figure))
@@ -60,14 +48,13 @@ def lines_chart(subject: Subject) -> Chart | None:
         f"instances, from {found.instances[0]}, the best, to {found.instances[-1]}, the worst.",
         height=280,
         traces=traces,
-        layout={
-            "margin": MARGIN | {"t": 20},
-            "hovermode": "closest",
-            "xaxis": linear_axis(
+        layout=layout(
+            linear_axis(
                 "instances, from the best to the worst", rangemode="normal", zeroline=False
             ),
-            "yaxis": axis(value for trace in traces for value in trace["y"]),
-        },
+            axis(value for trace in traces for value in trace["y"]),
+            t=20,
+        ),
         legend=list(zip(shades, called, strict=False)),
     )
 
@@ -79,67 +66,50 @@ def spread_chart(subject: Subject) -> Chart | None:
         return None
     figure = unit(subject)
     edges = [edge / figure.factor for edge in found.edges]
-    x = [edge for pair in pairwise(edges) for edge in pair]
-    y = [count for count in found.counts for _ in range(2)]
     marked = exceptional_instances(subject)
     apart = [each for each in subject.instances if each.name in marked]
+    colours = [MARKS[marked[each.name]] for each in apart]
     traces: list[Trace] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [edges[0], *x, edges[-1]],
-            "y": [0, *y, 0],
-            "fill": "tozeroy",
-            "fillcolor": "--read-soft",
-            "line": {"color": "--read", "width": 1},
-            "name": "instances",
-            "hovertemplate": f"%{{x:,.4~r}} {figure.name}: %{{y}} instances<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [value / figure.factor for value in found.values],
-            "y": found.densities,
-            "line": {"color": "--work-one", "width": 2},
-            "name": "density",
-            "hoverinfo": "skip",
-        },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "x": [each.rate.value / figure.factor for each in apart],
-            "y": [0 for _ in apart],
-            "text": [f"{each.name}: {marked[each.name]}" for each in apart],
-            "marker": {
-                "size": 9,
-                "symbol": "diamond",
-                "color": [MARKS[marked[each.name]] for each in apart],
-            },
-            "cliponaxis": False,
-            "hovertemplate": f"%{{text}}, %{{x:,.4~r}} {figure.name}<extra></extra>",
-        },
+        histogram_steps(
+            edges,
+            found.counts,
+            "instances",
+            f"%{{x:,.4~r}} {figure.name}: %{{y}} instances<extra></extra>",
+            color="--read",
+            width=1,
+        )
+        | {"fill": "tozeroy", "fillcolor": "--read-soft"},
+        scatter(
+            [value / figure.factor for value in found.values],
+            found.densities,
+            "density",
+            None,
+            line={"color": "--work-one", "width": 2},
+        ),
+        scatter(
+            [each.rate.value / figure.factor for each in apart],
+            [0 for _ in apart],
+            "exceptional",
+            f"%{{text}}, %{{x:,.4~r}} {figure.name}<extra></extra>",
+            marker={"size": 9, "symbol": "diamond", "color": colours},
+            text=[f"{each.name}: {marked[each.name]}" for each in apart],
+            cliponaxis=False,
+        ),
     ]
     modes = formatting.listing(
         f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)})"
         for mode in found.modes
     )
     several = f" Modes: {modes}." if len(found.modes) > 1 else ""
-    across = linear_axis(figure.name, rangemode="normal")
-    if found.axis == "logarithmic":
-        across = log_axis(edges, figure.name)
     return Chart(
         name=f"chart-{subject.key}-spread",
         title="Instances by throughput, with density",
-        description=f"Histogram of instances by throughput of {subject.name}: {max(found.counts)} in the "
-        f"fullest of {formatting.several(len(found.counts), 'bin')}.{several}",
+        description=f"Histogram of instances by throughput of {subject.name}: "
+        f"{max(found.counts)} in the fullest of "
+        f"{formatting.several(len(found.counts), 'bin')}.{several}",
         height=240,
         traces=traces,
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": across,
-            "yaxis": linear_axis("instances"),
-        },
+        layout=layout(density_axis(found.axis, edges, figure), linear_axis("instances")),
         legend=[("--read", "instances"), ("--work-one", "density, instances per bin")],
         note=f"{formatting.sentence(found.rule)}{several}",
     )
@@ -150,22 +120,17 @@ def latency_chart(subject: Subject) -> Chart | None:
     found = subject.latency_histograms
     if not found:
         return None
+    counts = [f"{_role(each)}, {formatting.several(each.count, 'operation')}" for each in found]
     return Chart(
         name=f"chart-{subject.key}-histogram",
         title="Latency histogram, % of operations in each bin",
-        description=f"Latency of {subject.name}: "
-        + "; ".join(
-            f"{_role(each)}, {formatting.several(each.count, 'operation')}" for each in found
-        )
-        + ".",
+        description=f"Latency of {subject.name}: {'; '.join(counts)}.",
         height=240,
         traces=[_steps(each) for each in found],
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": log_axis([1e3 * edge for h in found for edge in h.edges_seconds], "ms"),
-            "yaxis": linear_axis(),
-        },
+        layout=layout(
+            log_axis([1e3 * edge for each in found for edge in each.edges_seconds], "ms"),
+            linear_axis(),
+        ),
         legend=[(ROLES[each.role], _role(each)) for each in found],
         note="A line for each instance: latencies are never pooled.",
     )
@@ -181,23 +146,18 @@ def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit
         if name in marked and value
     ]
     colours = [MARKS[marked[name]] for _, _, name in places]
-    return {
-        "type": "scatter",
-        "mode": "markers+text" if len(places) <= NAMED_AT_MOST else "markers",
-        "x": [at for at, _, _ in places],
-        "y": [value for _, value, _ in places],
-        "text": [name for _, _, name in places],
+    return scatter(
+        [at for at, _, _ in places],
+        [value for _, value, _ in places],
+        "exceptional",
+        "%{hovertext}<extra></extra>",
+        marker={"size": 10, "symbol": "diamond", "color": colours},
+        text=[name for _, _, name in places],
         # The median is the lowest line of latencies.
-        "textposition": "bottom left" if found.of == "latency" else "top left",
-        "textfont": {"size": 11, "color": "--ink"},
-        "hovertext": [f"{name}: {marked[name]}" for _, _, name in places],
-        "marker": {"size": 10, "symbol": "diamond", "color": colours},
-        "hovertemplate": "%{hovertext}<extra></extra>",
-    }
-
-
-def _called(name: str) -> str:
-    return PERCENTILES.get(name, name)
+        textposition="bottom left" if found.of == "latency" else "top left",
+        textfont={"size": 11, "color": "--ink"},
+        hovertext=[f"{name}: {marked[name]}" for _, _, name in places],
+    ) | ({"mode": "markers+text"} if len(places) <= NAMED_AT_MOST else {})
 
 
 def _role(each: LatencyHistogram) -> str:
@@ -205,14 +165,11 @@ def _role(each: LatencyHistogram) -> str:
 
 
 def _steps(each: LatencyHistogram) -> Trace:
-    edges = [1e3 * edge for edge in each.edges_seconds]
-    colour = ROLES[each.role]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [edges[0], *(edge for pair in pairwise(edges) for edge in pair), edges[-1]],
-        "y": [0, *(100 * share for share in each.shares for _ in range(2)), 0],
-        "line": {"color": colour, "width": 1.5},
-        "name": each.instance,
-        "hovertemplate": "%{x:,.3~r} ms: %{y:.2f} %<extra>%{fullData.name}</extra>",
-    }
+    return histogram_steps(
+        [1e3 * edge for edge in each.edges_seconds],
+        [100 * share for share in each.shares],
+        each.instance,
+        "%{x:,.3~r} ms: %{y:.2f} %<extra>%{fullData.name}</extra>",
+        color=ROLES[each.role],
+        width=1.5,
+    )

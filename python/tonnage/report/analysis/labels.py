@@ -1,19 +1,19 @@
 """Compare measurements by the values of a label: densities in a chart, medians in a table."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import LabelComparison
 from tonnage.report.analysis.number_format import (
-    MARGIN,
+    density_axis,
+    histogram_steps,
     interval,
-    linear_axis,
-    log_axis,
     measurement_links,
+    queue_depth,
     sample_size,
+    unit_of,
 )
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import Chart, Trace, layout, linear_axis, scatter
 from tonnage.report.html import Child, Html, table
 
 COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")
@@ -30,7 +30,7 @@ def label_comparisons(found: Sequence[LabelComparison]) -> tuple[list[Chart], li
             of.subject,
             of.label,
             each.value,
-            "not stated" if of.concurrency is None else str(of.concurrency),
+            queue_depth(of.concurrency),
             formatting.per_second(each.rate.value, of.unit),
             interval(each.rate, _unit(of)),
             sample_size(each.rate),
@@ -50,50 +50,29 @@ def _densities(number: int, found: LabelComparison) -> Chart:
     traces: list[Trace] = []
     drawn = list(zip(COLOURS, (each for each in found.values if each.densities), strict=False))
     for colour, each in drawn:
-        steps = {
-            "type": "scatter",
-            "mode": "lines",
-            "x": [edges[0], *(edge for pair in pairwise(edges) for edge in pair), edges[-1]],
-            "y": [0, *(100 * share for share in each.shares for _ in range(2)), 0],
-            "line": {"color": colour, "width": 1, "dash": "dot"},
-            "name": each.value,
-            "hovertemplate": f"%{{x:,.4~r}} {unit.name}: %{{y:.3~r}} %"
-            "<extra>%{fullData.name}</extra>",
-        }
-        density = {
-            "type": "scatter",
-            "mode": "lines",
-            "x": places,
-            "y": [100 * share for share in each.densities or []],
-            "line": {"color": colour, "width": 2},
-            "name": each.value,
-            "hoverinfo": "skip",
-        }
-        traces += [steps, density]
+        hover = f"%{{x:,.4~r}} {unit.name}: %{{y:.3~r}} %<extra>%{{fullData.name}}</extra>"
+        shares, densities = (
+            [100 * share for share in some or []] for some in (each.shares, each.densities)
+        )
+        traces += [
+            histogram_steps(edges, shares, each.value, hover, color=colour, width=1, dash="dot"),
+            scatter(places, densities, each.value, None, line={"color": colour, "width": 2}),
+        ]
     said = [
         f"{each.value} {formatting.per_second(each.rate.value, found.unit)}" for _, each in drawn
     ]
-    across = linear_axis(unit.name, rangemode="normal")
-    if found.axis == "logarithmic":
-        across = log_axis(edges, unit.name)
     return Chart(
         name=f"chart-label-{number + 1}",
         title=f"{found.subject} by {found.label}: density and histogram, % in each bin",
-        description=f"Distribution of {found.subject} by {found.label}; medians: {'; '.join(said)}.",
+        description=f"Distribution of {found.subject} by {found.label}; "
+        f"medians: {'; '.join(said)}.",
         height=240,
         traces=traces,
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": across,
-            "yaxis": linear_axis("%"),
-        },
+        layout=layout(density_axis(found.axis, edges, unit), linear_axis("%")),
         legend=[(colour, each.value) for colour, each in drawn],
         note=formatting.sentence(found.rule),
     )
 
 
 def _unit(found: LabelComparison) -> formatting.Unit:
-    if found.unit == "operations":
-        return formatting.Unit("operations/s", 1.0)
-    return formatting.rate_unit(max(each.rate.value for each in found.values))
+    return unit_of(found.unit, max(each.rate.value for each in found.values))

@@ -1,36 +1,27 @@
 """Shared by charts and tables of an analysis: units, estimates, citations, axes."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, Subject
-from tonnage.report.charts import PLAIN, Chart, Trace
+from tonnage.report.charts import Chart, Trace, error_bars, layout, linear_axis, log_axis, scatter
 from tonnage.report.html import Child, Html, cite, join, tag
 
 SOURCES = "sources"
 """The section that lists all measurements."""
 CITED = 3
 """Above this many measurements only their number is given."""
-MARGIN = {"l": 50, "r": 14, "t": 8, "b": 40}
 ROW_HEIGHT, LINE_HEIGHT, BAR_HEIGHT = 30, 17, 16
 BREAK = "<br>"
 WIDEST = 26
 """Characters of a row's label."""
-WIDE = 10.0
-"""Values that differ by more than this factor get a logarithmic axis."""
-MANY_TENFOLDS = 1e3
-"""Beyond this factor only powers of ten are labelled."""
 TALL = 12
 """Charts with more rows have their axis on top."""
 NOT_ESTIMABLE = "not estimable"
-PERCENTILES = {
-    "mean": "mean",
-    "p50": "p50",
-    "p90": "p90",
-    "p99": "p99",
-    "p999": "p99.9",
-    "max": "max",
+PERCENTILES = {name: name for name in ("mean", "p50", "p90", "p99", "p999", "max")} | {
+    "p999": "p99.9"
 }
 SHADES = {
     "p50": "--read",
@@ -43,9 +34,36 @@ SHADES = {
 
 def unit(subject: Subject) -> formatting.Unit:
     """The unit of an operation's rates."""
-    if subject.unit == "operations":
+    return unit_of(subject.unit, subject.highest or (subject.rate.value if subject.rate else 0.0))
+
+
+def unit_of(kind: str, highest: float) -> formatting.Unit:
+    """The unit of rates of bytes or operations, of which the highest is given."""
+    if kind == "operations":
         return formatting.Unit("operations/s", 1.0)
-    return formatting.rate_unit(subject.highest or (subject.rate.value if subject.rate else 0.0))
+    return formatting.rate_unit(highest)
+
+
+def queue_depth(concurrency: int | None) -> str:
+    """A queue depth as text."""
+    return "not stated" if concurrency is None else str(concurrency)
+
+
+def density_axis(scale: str, edges: Sequence[float], figure: formatting.Unit) -> dict[str, Any]:
+    """The axis of a density's rates."""
+    if scale == "logarithmic":
+        return log_axis(edges, figure.name)
+    return linear_axis(figure.name, rangemode="normal")
+
+
+def histogram_steps(
+    edges: Sequence[float], heights: Sequence[float], name: str, hover: str, **style: Any
+) -> Trace:
+    """The outline of a histogram, from zero to zero."""
+    x = [edges[0], *(edge for pair in pairwise(edges) for edge in pair), edges[-1]]
+    return scatter(
+        x, [0, *(height for height in heights for _ in range(2)), 0], name, hover, line=style
+    )
 
 
 def rate(estimate: Estimate | None, subject: Subject) -> str:
@@ -61,10 +79,12 @@ def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
         return "–"
     if estimate.low is None or estimate.high is None:
         return f"{NOT_ESTIMABLE}: needs {_of(estimate.lacking, estimate)} more"
-    low, high = (
-        formatting.significant(each / figure.factor) for each in (estimate.low, estimate.high)
-    )
-    return f"{low} – {high}"
+    return between(estimate.low / figure.factor, estimate.high / figure.factor)
+
+
+def between(low: float, high: float) -> str:
+    """The ends of an interval."""
+    return f"{formatting.significant(low)} – {formatting.significant(high)}"
 
 
 def sample_size(estimate: Estimate | None) -> str:
@@ -89,57 +109,10 @@ def measurement_links(measurements: Sequence[str]) -> Child:
     return join(map(cite, measurements), Html("<br>"))
 
 
-def error_bars(estimates: Sequence[Estimate], factor: float = 1.0) -> dict[str, Any]:
+def estimate_bars(estimates: Iterable[Estimate], factor: float = 1.0) -> dict[str, Any]:
     """Intervals as error bars; none where not estimable."""
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [
-            None if each.high is None else (each.high - each.value) / factor for each in estimates
-        ],
-        "arrayminus": [
-            None if each.low is None else (each.value - each.low) / factor for each in estimates
-        ],
-        "color": "--ink-soft",
-        "thickness": 1.2,
-        "width": 4,
-    }
-
-
-def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[str, Any]:
-    """An axis for values: linear from zero, or logarithmic if they differ by more than `WIDE`."""
-    positive = [value for value in values if value is not None and value > 0]
-    if positive and max(positive) > WIDE * min(positive):
-        return log_axis(positive, title, **more)
-    return linear_axis(title, **more)
-
-
-def log_axis(values: Sequence[float], title: str = "", **more: Any) -> dict[str, Any]:
-    """A logarithmic axis for positive values."""
-    figures = (1,) if max(values) > MANY_TENFOLDS * min(values) else (1, 2, 5)
-    ticks = [figure * 10.0**power for power in range(-9, 16) for figure in figures]
-    return {
-        "type": "log",
-        "tickvals": ticks,
-        "ticktext": [formatting.significant(tick, 1) for tick in ticks],
-        "fixedrange": True,
-        "automargin": True,
-        "title": {"text": title, "font": {"size": 11}},
-        **more,
-    }
-
-
-def linear_axis(title: str = "", **more: Any) -> dict[str, Any]:
-    """A linear axis from zero."""
-    return {
-        "rangemode": "tozero",
-        "fixedrange": True,
-        "automargin": True,
-        "nticks": 6,
-        "title": {"text": title, "font": {"size": 11}},
-        **PLAIN,
-        **more,
-    }
+    intervals = ((each.low, each.value, each.high) for each in estimates)
+    return error_bars(intervals, factor, color="--ink-soft", thickness=1.2)
 
 
 def row_chart(
@@ -159,26 +132,23 @@ def row_chart(
         places[each] = height + own / 2
         height += own
     tall = len(places) > TALL
+    across |= {"side": "top" if tall else "bottom"}
+    down = {
+        "automargin": True,
+        "range": [height, 0],
+        "fixedrange": True,
+        "zeroline": False,
+        "tickvals": list(places.values()),
+        "ticktext": list(places),
+        "ticks": "",
+    }
     return Chart(
         name=name,
         title=title,
         description=says,
         height=56 + round(height),
         traces=[_placed(trace, places) for trace in traces],
-        layout={
-            "margin": {**MARGIN, "l": 10, "t": 30 if tall else 8},
-            "hovermode": "closest",
-            "xaxis": across | {"side": "top" if tall else "bottom"},
-            "yaxis": {
-                "automargin": True,
-                "range": [height, 0],
-                "fixedrange": True,
-                "zeroline": False,
-                "tickvals": list(places.values()),
-                "ticktext": list(places),
-                "ticks": "",
-            },
-        },
+        layout=layout(across, down, l=10, t=30 if tall else 8),
         **more,
     )
 

@@ -10,6 +10,7 @@ from tonnage.report.analysis.number_format import (
     PERCENTILES,
     interval,
     measurement_links,
+    queue_depth,
     rate,
     sample_size,
     unit,
@@ -21,17 +22,12 @@ from tonnage.report.html import Child, Html, fact_list, join, missing_note, sect
 OPEN_AT_MOST = 8
 """With more operations than this, each is folded."""
 CHARTS = (
-    levels_chart,
-    latencies_chart,
-    lines_chart,
-    time_series_chart,
-    spread_chart,
-    latency_chart,
+    *(levels_chart, latencies_chart, lines_chart),
+    *(time_series_chart, spread_chart, latency_chart),
 )
 
 
 def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     drawn: list[Chart] = []
     parts: list[Child] = []
     folded = len(analysis.subjects) > OPEN_AT_MOST
@@ -48,24 +44,19 @@ def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
 
 
 def _body(subject: Subject, charts: Sequence[Chart]) -> Html:
-    return join(
-        [
-            fact_list(_facts(subject)),
-            _striking(subject),
-            *(chart.figure() for chart in charts),
-            _levels(subject),
-            _quantiles(subject),
-        ]
-    )
+    figures = [chart.figure() for chart in charts]
+    facts, striking = fact_list(_facts(subject)), _striking(subject)
+    return join([facts, striking, *figures, _levels(subject), _quantiles(subject)])
 
 
 def _facts(subject: Subject) -> list[tuple[str, Child]]:
     access = {True: "direct", False: "buffered", None: "not stated"}
+    block = subject.block_bytes
     enough = "–" if subject.near_best is None else f"at queue depth {subject.near_best}"
     return [
         ("Tool", subject.tool),
         ("Operation", subject.operation),
-        ("Block", "not stated" if subject.block_bytes is None else _block(subject.block_bytes)),
+        ("Block", "not stated" if block is None else formatting.setting("block_bytes", block)),
         ("Access", access[subject.direct]),
         ("Layout", subject.layout or "not stated"),
         ("95 % of best", enough),
@@ -80,18 +71,14 @@ def _varies(variation: float | None, what: str) -> str:
     return "–" if variation is None else f"{formatting.percent(variation)} {what}"
 
 
-def _block(size: int) -> str:
-    return formatting.setting("block_bytes", size)
-
-
 def _striking(subject: Subject) -> Html | None:
     """Exceptional instances with their deviation and false-alarm rate."""
     cells: list[list[Child]] = [
         [
             each.instance,
             "slow outlier" if each.worse else "fast outlier",
-            f"{formatting.per_second(each.rate, subject.unit)}, {formatting.significant(each.ratio)} of the "
-            "median instance's",
+            f"{formatting.per_second(each.rate, subject.unit)}, "
+            f"{formatting.significant(each.ratio)} of the median instance's",
             _chance(each.false_alarm),
             measurement_links(each.measurements),
         ]
@@ -102,7 +89,8 @@ def _striking(subject: Subject) -> Html | None:
             each.instance,
             "alternates",
             formatting.listing(
-                f"{formatting.per_second(mode.value, subject.unit)} ({formatting.percent(mode.share)})"
+                f"{formatting.per_second(mode.value, subject.unit)} "
+                f"({formatting.percent(mode.share)})"
                 for mode in each.modes
             ),
             _chance(each.false_alarm),
@@ -130,22 +118,17 @@ def _striking(subject: Subject) -> Html | None:
 def _chance(false_alarm: float) -> str:
     """The share of uniform clusters that show as much by chance."""
     share = 100 * false_alarm
-    return (
-        "< 0.01 % of clusters"
-        if share < 0.01
-        else f"{formatting.significant(share, 1)} % of clusters"
-    )
+    shown = "< 0.01" if share < 0.01 else formatting.significant(share, 1)
+    return f"{shown} % of clusters"
 
 
 def _levels(subject: Subject) -> Html:
     figure = unit(subject)
-    named = [name for name in PERCENTILES if any(_has(level, name) for level in subject.levels)]
+    seen = {each.name for level in subject.levels for each in level.latencies}
+    named = [name for name in PERCENTILES if name in seen]
     columns = ["Queue depth", f"Median, {figure.name}", "Interval", "Of"]
-    columns += [f"Latency, {PERCENTILES[name]}" for name in named] + [
-        "CPU per operation",
-        "CPU, core-s/GB",
-        "From",
-    ]
+    columns += [f"Latency, {PERCENTILES[name]}" for name in named]
+    columns += ["CPU per operation", "CPU, core-s/GB", "From"]
     cells: list[list[Child]] = []
     marked = []
     for place, level in enumerate(subject.levels):
@@ -154,7 +137,7 @@ def _levels(subject: Subject) -> Html:
         cpu, cpu_of_byte = level.cpu_seconds_per_operation, level.cpu_seconds_per_byte
         cells.append(
             [
-                "not stated" if level.concurrency is None else str(level.concurrency),
+                queue_depth(level.concurrency),
                 "–" if found is None else formatting.significant(found.value / figure.factor),
                 interval(found, figure),
                 sample_size(found),
@@ -175,10 +158,6 @@ def _levels(subject: Subject) -> Html:
     return table(caption, columns, cells, numeric=columns[1:3], marked=marked)
 
 
-def _has(level: object, name: str) -> bool:
-    return any(each.name == name for each in getattr(level, "latencies", []))
-
-
 def _quantiles(subject: Subject) -> Html | None:
     if len(subject.instances) < 2:
         return None
@@ -191,7 +170,6 @@ def _quantiles(subject: Subject) -> Html | None:
         ]
         for each in subject.quantiles
     ]
-    caption = (
-        f"Percentiles over {formatting.count(len(subject.instances))} instances, of their medians"
-    )
+    count = formatting.count(len(subject.instances))
+    caption = f"Percentiles over {count} instances, of their medians"
     return table(caption, ["Instances", figure.name, "Interval"], cells, numeric=[figure.name])

@@ -10,18 +10,10 @@ from tonnage.report.analysis.number_format import (
     unit,
 )
 from tonnage.report.html import Child, Html, missing_note, section, table, tag
+from tonnage.report.template import Tile, notice, page_header, tile_list
 
 COLUMNS = [
-    *(
-        "Operation",
-        "Queue depth",
-        "Median",
-        "Interval",
-        "Of",
-        "Variation",
-        "p50",
-        "p99",
-    ),
+    *("Operation", "Queue depth", "Median", "Interval", "Of", "Variation", "p50", "p99"),
     "From",
 ]
 NUMERIC = ("Queue depth", "Median", "Interval", "Variation", "p50", "p99")
@@ -40,31 +32,20 @@ def title(analysis: Analysis) -> str:
 
 
 def header(analysis: Analysis) -> Html:
-    """The head of the page."""
     # Imported results only have the time of the import.
     begun = sorted({each.began_at for each in analysis.cited if each.machine != each.id})
     when = " to ".join(map(formatting.moment, dict.fromkeys([*begun[:1], *begun[-1:]])))
-    warned = len(analysis.warnings)
-    notice = None
-    if warned:
-        said = f"{formatting.several(warned, 'warning')} about these figures"
-        notice = tag("p", tag("a", said, href="#warnings"), class_="notice", role="note")
-    tiles = [
-        tag("div", tag("dt", name), tag("dd", tag("b", figure), tag("small", note)))
-        for name, figure, note in _tiles(analysis)
-    ]
-    return tag(
-        "header",
-        tag("p", tag("b", "Tonnage"), f" · {when or 'imported'}", class_="eyebrow"),
-        tag("h1", f"{title(analysis)}."),
+    said = f"{formatting.several(len(analysis.warnings), 'warning')} about these figures"
+    return page_header(
+        when or "imported",
+        title(analysis),
         tag("p", _lead(analysis), class_="lead"),
-        notice,
-        tag("dl", *tiles, class_="tiles"),
+        notice(said, "warnings") if analysis.warnings else None,
+        tile_list(Tile(*each) for each in _tiles(analysis)),
     )
 
 
 def overview_section(analysis: Analysis) -> Html:
-    """The section."""
     found = [tag("li", said) for said in analysis.findings]
     caveats = [tag("li", said) for said in analysis.warnings]
     parts: list[Child] = [
@@ -74,7 +55,8 @@ def overview_section(analysis: Analysis) -> Html:
         tag("h3", "Every operation"),
     ]
     if analysis.subjects:
-        parts.append(table("Medians with intervals", COLUMNS, _rows(analysis), numeric=NUMERIC))
+        rows = map(_row, analysis.subjects)
+        parts.append(table("Medians with intervals", COLUMNS, rows, numeric=NUMERIC))
     else:
         parts.append(missing_note("These measurements have no metrics."))
     return section("overview", "Findings", *parts)
@@ -86,15 +68,13 @@ def _lead(analysis: Analysis) -> str:
     alternating = {each.instance for subject in subjects for each in subject.alternating}
     cyclic = {each.instance or "the cluster" for subject in subjects for each in subject.cycles}
     found = [
-        f"{formatting.several(len(names), one)}"
+        formatting.several(len(names), one)
         for names, one in ((outliers, "slow outlier"), (alternating, "machine"), (cyclic, "cycle"))
         if names
     ]
     if alternating:
-        place = 1 if outliers else 0
-        found[place] += (
-            " that alternate" + ("s" if len(alternating) == 1 else "") + " between speeds"
-        )
+        verb = "alternates" if len(alternating) == 1 else "alternate"
+        found[1 if outliers else 0] += f" that {verb} between speeds"
     if not found:
         return "No outliers, mode changes or cycles were found."
     return f"Found: {formatting.listing(found)}."
@@ -113,11 +93,7 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
             "each by one tool under one condition",
         ),
         ("Metrics", formatting.count(readings), f"in {cited}"),
-        (
-            "Rules passed",
-            f"{passed} of {len(analysis.scorecard)}",
-            "of credible results",
-        ),
+        ("Rules passed", f"{passed} of {len(analysis.scorecard)}", "of credible results"),
     ]
 
 
@@ -125,10 +101,6 @@ def _alone(known: int, imported: int) -> str:
     if imported:
         return f"and {formatting.several(imported, 'imported result')} of unknown machines"
     return "not representative of others" if known == 1 else "each counts once"
-
-
-def _rows(analysis: Analysis) -> list[list[Child]]:
-    return [_row(subject) for subject in analysis.subjects]
 
 
 def _row(subject: Subject) -> list[Child]:

@@ -21,7 +21,6 @@ VERDICTS = {"pass": "✓ passed", "short": "✗ falls short", "unknown": "? unkn
 
 
 def scorecard_section(analysis: Analysis) -> Html:
-    """The section."""
     cells: list[list[Child]] = [
         [
             formatting.sentence(rule.rule).rstrip("."),

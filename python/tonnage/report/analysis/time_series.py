@@ -2,15 +2,8 @@
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, SteadyState, Subject, TimeSeries
-from tonnage.report.analysis.number_format import (
-    BREAK,
-    MARGIN,
-    interval,
-    linear_axis,
-    sample_size,
-    unit,
-)
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.analysis.number_format import BREAK, interval, sample_size, unit
+from tonnage.report.charts import Chart, Trace, layout, linear_axis, scatter
 
 MARKS = {
     "slow outlier": "--write",
@@ -53,12 +46,9 @@ def time_series_chart(subject: Subject) -> Chart | None:
     highest = formatting.per_second(subject.highest, subject.unit)
     standing_out = [f"{name} ({what})" for name, what in marked.items()]
     said = f" Exceptional: {formatting.listing(standing_out)}." if standing_out else ""
-    middle = (
-        f" {formatting.sentence(', '.join(known[order[0].instance]))}"
-        if alone and known[order[0].instance]
-        else ""
-    )
-    shown = [] if alone else [(OTHERS, "others"), *((MARKS[m], m) for m in _used(marked))]
+    facts = known[order[0].instance] if alone else []
+    middle = f" {formatting.sentence(', '.join(facts))}" if facts else ""
+    used = [(MARKS[what], what) for what in MARKS if what in marked.values()]
     return Chart(
         name=f"chart-{subject.key}-courses",
         title="Throughput over time, share of the highest; a line for each instance",
@@ -66,13 +56,11 @@ def time_series_chart(subject: Subject) -> Chart | None:
         f"{formatting.several(len(order), 'instance')}.{said}",
         height=260,
         traces=traces,
-        layout={
-            "margin": MARGIN,
-            "hovermode": "closest",
-            "xaxis": linear_axis("hours" if hours else "seconds", fixedrange=False, showgrid=False),
-            "yaxis": linear_axis(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
-        },
-        legend=shown,
+        layout=layout(
+            linear_axis("hours" if hours else "seconds", fixedrange=False, showgrid=False),
+            linear_axis(range=[0, 1.05], tickvals=[0, 0.25, 0.5, 0.75, 1]),
+        ),
+        legend=[] if alone else [(OTHERS, "others"), *used],
         note=f"1 is {highest}.{middle}{said}",
     )
 
@@ -93,16 +81,10 @@ def _steady(found: SteadyState | None) -> list[str]:
         return []
     if found.begins_seconds is None:
         return [f"never steady ({found.rule})"]
-    slope = "" if found.slope_per_second is None else _slope(found.slope_per_second)
+    slope = ""
+    if found.slope_per_second is not None:
+        slope = f"; it changed by {formatting.percent(60 * found.slope_per_second)} a minute"
     return [f"steady from {formatting.duration(found.begins_seconds)} ({found.rule}{slope})"]
-
-
-def _slope(per_second: float) -> str:
-    return f"; it changed by {formatting.percent(60 * per_second)} a minute"
-
-
-def _used(marked: dict[str, str]) -> list[str]:
-    return [what for what in MARKS if what in marked.values()]
 
 
 def _line(
@@ -111,14 +93,12 @@ def _line(
     what = marked.get(course.instance)
     colour = MARKS[what] if what else ALONE if alone else OTHERS
     points = sum(1 for share in course.shares if share is not None)
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if points < 30 else "lines",
-        "x": [second / length for second in course.seconds],
-        "y": course.shares,
-        "name": course.instance,
-        "connectgaps": False,
-        "line": {"color": colour, "width": 2 if what or alone else 0.8},
-        "marker": {"color": colour, "size": 4},
-        "hovertemplate": f"%{{y:.2f}}<extra>{BREAK.join(['%{fullData.name}', *known])}</extra>",
-    }
+    return scatter(
+        [second / length for second in course.seconds],
+        course.shares,
+        course.instance,
+        f"%{{y:.2f}}<extra>{BREAK.join(['%{fullData.name}', *known])}</extra>",
+        line={"color": colour, "width": 2 if what or alone else 0.8},
+        marker={"color": colour, "size": 4} if points < 30 else None,
+        connectgaps=False,
+    )

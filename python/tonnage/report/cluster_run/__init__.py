@@ -2,31 +2,24 @@
 
 from pathlib import Path
 
-from tonnage.base.records import RunRecord, write_atomically
+from tonnage.base.records import RunRecord
 from tonnage.report.cluster_run.headline import header, title
 from tonnage.report.cluster_run.nodes import nodes_section
 from tonnage.report.cluster_run.phases import phases_section
 from tonnage.report.cluster_run.rounds import rounds_section
 from tonnage.report.environment import command_block, machine_facts, settings_table
 from tonnage.report.html import Html, fact_list, missing_note, section, tag
-from tonnage.report.template import PageSection, render_page
+from tonnage.report.template import PageSection, render_page, write_page
 
 __all__ = ["render", "write_run"]
 
 
 def write_run(record: RunRecord, path: Path) -> Path:
-    """Write the page to ``path`` and the record as JSON next to it.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
-    record.write(path.with_suffix(".json"))
-    write_atomically(path, render(record).encode())
-    return path
+    """Write the page to ``path`` and the record as JSON next to it."""
+    return write_page(record, render(record), path)
 
 
 def render(record: RunRecord) -> str:
-    """The page."""
     phases, phase_charts = phases_section(record)
     each, node_charts = nodes_section(record)
     return render_page(

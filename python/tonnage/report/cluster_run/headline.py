@@ -3,7 +3,8 @@
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.html import Html, tag
-from tonnage.report.study.headline import Tile, tile_list
+from tonnage.report.study.headline import cpu_tile
+from tonnage.report.template import Tile, notice, page_header, tile_list
 
 
 def title(record: RunRecord) -> str:
@@ -20,19 +21,13 @@ def title(record: RunRecord) -> str:
 
 
 def header(record: RunRecord) -> Html:
-    """The head of the page."""
-    lost = [node for node in record.nodes if node.lost]
-    notice = None
-    if lost:
-        said = f"{formatting.several(len(lost), 'node')} of {len(record.nodes)} lost"
-        notice = tag("p", tag("a", said, href="#rounds"), class_="notice", role="note")
-    where = f"{record.job} on a cluster · {formatting.moment(record.began_at)}"
-    return tag(
-        "header",
-        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
-        tag("h1", f"{title(record)}."),
+    lost = sum(1 for node in record.nodes if node.lost)
+    said = f"{formatting.several(lost, 'node')} of {len(record.nodes)} lost"
+    return page_header(
+        f"{record.job} on a cluster · {formatting.moment(record.began_at)}",
+        title(record),
         tag("p", _lead(record), class_="lead"),
-        notice,
+        notice(said, "rounds") if lost else None,
         tile_list(_tiles(record)),
     )
 
@@ -78,17 +73,10 @@ def _tiles(record: RunRecord) -> list[Tile]:
         inside = "inside" if planned.inside else "outside"
         note = f"{between} on {of}; the run is {inside}"
         found.append(Tile("Planned", formatting.seconds(planned.seconds.median), note))
-    per_gigabyte = "–"
-    if record.bytes:
-        per_gigabyte = formatting.significant(record.cpu_seconds / (record.bytes / 1e9))
     summed = "the input's" if record.job == "sort" else "of the shuffled data"
     return [
         *found,
-        Tile(
-            "CPU, core-seconds per GB",
-            per_gigabyte,
-            f"{formatting.significant(record.cpu_seconds)} core-seconds in all",
-        ),
+        cpu_tile(record),
         Tile(
             "From node to node",
             formatting.size(record.network_bytes),

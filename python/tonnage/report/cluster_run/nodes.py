@@ -1,23 +1,13 @@
 """Render each node of a cluster: its phases with their limits, and the use of its resources."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tonnage.base import formatting
 from tonnage.base.records import NodePhase, NodeRun, PhaseComparison, ResourceUse, RunRecord
 from tonnage.report import charts
 from tonnage.report.charts import Chart
-from tonnage.report.html import (
-    Child,
-    Html,
-    join,
-    missing_note,
-    section,
-    share_bar,
-    slug,
-    table,
-    tag,
-)
+from tonnage.report.html import Child, Html, missing_note, section, share_bar, slug, table, tag
 from tonnage.report.study.limits import graph_drawing, stages_table
 
 MOST = 32
@@ -31,11 +21,11 @@ WAYS = (
     ("received_bytes", "received", "--work-two"),
     ("written_bytes", "written", "--write"),
 )
+NodeT = TypeVar("NodeT", NodeRun, NodePhase)
 NODES = ("Node", "Read", "Sent", "Received", "Written", "CPU", "Peak memory", "Busy")
 
 
 def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     heading = "Node by node"
     if not record.nodes:
         return section("nodes", heading, missing_note("No node did any work.")), []
@@ -45,37 +35,26 @@ def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     for phase in record.compared.phases if record.compared else ():
         chart = _chart(phase)
         found.append(chart)
+        name, uses = formatting.phase(phase.name), _uses(phase, record.job == "mapreduce")
         parts += [
-            tag(
-                "h3",
-                formatting.phase(phase.name),
-                tag("small", f" {formatting.seconds(phase.seconds)}"),
-            ),
+            tag("h3", name, tag("small", f" {formatting.seconds(phase.seconds)}")),
             chart.figure(),
-            _folded(
-                f"Resource use in {formatting.phase(phase.name)}",
-                _uses(phase, record.job == "mapreduce"),
-                len(phase.nodes),
-            ),
+            _folded(f"Resource use in {name}", uses, len(phase.nodes)),
             _slowest(record, phase),
         ]
     return section("nodes", heading, *parts), found
 
 
 def _moved(nodes: Sequence[NodeRun]) -> Chart:
-    shown = sorted(nodes, key=lambda node: -node.seconds)[:MOST]
-    shown.sort(key=lambda node: node.node)
-    names = [node.node for node in shown]
+    shown, names = _slowest_nodes(nodes)
     traces = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": [getattr(node, field) for node in shown],
-            "y": names,
-            "marker": {"color": colour},
-            "hovertemplate": f"%{{y}}: %{{x:.4s}}B {name}<extra></extra>",
-        }
+        charts.bars(
+            names,
+            [getattr(node, field) for node in shown],
+            name,
+            colour,
+            f"%{{y}}: %{{x:.4s}}B {name}<extra></extra>",
+        )
         for field, name, colour in WAYS
     ]
     layout = _layout(names)
@@ -97,9 +76,7 @@ def _moved(nodes: Sequence[NodeRun]) -> Chart:
 
 
 def _chart(phase: PhaseComparison) -> Chart:
-    shown = sorted(phase.nodes, key=lambda node: -node.seconds)[:MOST]
-    shown.sort(key=lambda node: node.node)
-    names = [node.node for node in shown]
+    shown, names = _slowest_nodes(phase.nodes)
     least = [
         max((use.seconds for use in node.uses if use.seconds is not None), default=None)
         for node in shown
@@ -110,13 +87,11 @@ def _chart(phase: PhaseComparison) -> Chart:
     ]
     bars = [each for each in kinds if any(value is not None for value in each[2])]
     layout, planned = _layout(names), phase.planned_seconds
-    layout["xaxis"]["range"] = [
-        0,
-        1.05 * max(phase.seconds, phase.limit_seconds or 0, planned or 0),
-    ]
+    longest = max(phase.seconds, phase.limit_seconds or 0, planned or 0)
+    layout["xaxis"]["range"] = [0, 1.05 * longest]
     legend = [(colour, name) for name, colour, _ in bars]
     if planned is not None:
-        layout["shapes"] = [_upright(planned, "--write")]
+        layout["shapes"] = [charts.upright_line(planned, color="--write", width=2)]
         legend.append(("--write", "planned, of all"))
     told = "; ".join(
         f"{node.node} {formatting.seconds(node.seconds)}"
@@ -129,15 +104,7 @@ def _chart(phase: PhaseComparison) -> Chart:
         description=f"Seconds of each node in {formatting.phase(phase.name)}: {told}.",
         height=44 + (12 + 16 * len(bars)) * len(shown),
         traces=[
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": name,
-                "x": values,
-                "y": names,
-                "marker": {"color": colour},
-                "hovertemplate": f"%{{y}}: %{{x:.2f}} s, {name}<extra></extra>",
-            }
+            charts.bars(names, values, name, colour, f"%{{y}}: %{{x:.2f}} s, {name}<extra></extra>")
             for name, colour, values in bars
         ],
         layout=layout,
@@ -153,17 +120,11 @@ def _layout(names: Sequence[str]) -> dict[str, Any]:
     return layout
 
 
-def _upright(value: float, colour: str) -> dict[str, Any]:
-    """A vertical line."""
-    return {
-        "type": "line",
-        "yref": "paper",
-        "x0": value,
-        "x1": value,
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": colour, "width": 2},
-    }
+def _slowest_nodes(nodes: Sequence[NodeT]) -> tuple[list[NodeT], list[str]]:
+    """The nodes that charts show, and their names."""
+    slowest = sorted(nodes, key=lambda node: -node.seconds)[:MOST]
+    shown = sorted(slowest, key=lambda node: node.node)
+    return shown, [node.node for node in shown]
 
 
 def _some(number: int) -> str | None:
@@ -233,13 +194,12 @@ def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
         return None
     said = f"Stages on {phase.slowest_node}, the slowest node"
     tables = [
-        join(
-            [
-                graph_drawing(each.graph),
-                stages_table(each, f"{said}: {formatting.seconds(each.seconds)}"),
-            ]
-        )
+        part
         for each in ran
+        for part in (
+            graph_drawing(each.graph),
+            stages_table(each, f"{said}: {formatting.seconds(each.seconds)}"),
+        )
     ]
     return tag("details", tag("summary", said), *tables)
 

@@ -3,7 +3,7 @@
 from tonnage.base import formatting
 from tonnage.base.records import PhaseComparison, RunComparison, RunRecord
 from tonnage.report import charts
-from tonnage.report.charts import Chart, Trace
+from tonnage.report.charts import Chart
 from tonnage.report.html import Child, Html, missing_note, section, table, tag
 
 WHOLE = "all phases"
@@ -16,7 +16,6 @@ YES_NO = {None: "–", True: "yes", False: "no"}
 
 
 def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     compared = record.compared
     heading = "Phases, limits and plan"
     if compared is None or not compared.phases:
@@ -48,16 +47,8 @@ def _chart(compared: RunComparison) -> Chart:
         ("planned", "--predicted", [phase.planned_seconds for phase in compared.phases]),
     ]
     shown = [each for each in kinds if any(value is not None for value in each[2])]
-    traces: list[Trace] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": name,
-            "x": values,
-            "y": names,
-            "marker": {"color": colour},
-            "hovertemplate": f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>",
-        }
+    traces = [
+        charts.bars(names, values, name, colour, f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>")
         for name, colour, values in shown
     ]
     said = "; ".join(
@@ -153,8 +144,8 @@ def _candidate(compared: RunComparison) -> Html | None:
     return tag(
         "p",
         f"Planned {formatting.moment(planned.made_at)}: {of.nodes} x {of.provider}/{of.offer} "
-        f"({of.layout}) for {formatting.size(planned.bytes)}, {formatting.usd(of.cost_usd.median)}, "
-        f"{of.evidence}. Scaled to the actual bytes: {formatting.seconds(seconds.median)} "
-        f"({between}).",
+        f"({of.layout}) for {formatting.size(planned.bytes)}, "
+        f"{formatting.usd(of.cost_usd.median)}, {of.evidence}. "
+        f"Scaled to the actual bytes: {formatting.seconds(seconds.median)} ({between}).",
         class_="note",
     )

@@ -8,7 +8,6 @@ COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost nodes")
 
 
 def rounds_section(record: RunRecord) -> Html:
-    """The section."""
     lost = [tag("li", tag("b", node.node), f": {node.lost}") for node in record.nodes if node.lost]
     parts: list[Child] = [
         tag("ul", *lost, class_="findings") if lost else tag("p", "No node was lost.")

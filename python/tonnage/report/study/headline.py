@@ -1,11 +1,9 @@
 """Render the headline and the key figures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from tonnage.base import formatting
 from tonnage.base.records import Prediction, RunRecord, Study
-from tonnage.report.html import Child, Html, join, tag
+from tonnage.report.html import Html, join, tag
+from tonnage.report.template import Tile, notice, page_header, tile_list
 
 # Shorter phases are not in the headline.
 NAMED_SHARE = 0.05
@@ -17,15 +15,6 @@ STEPS_MISSING = {
     "validation": "the output was not validated",
     "limit": "the disks' limit was not computed",
 }
-
-
-@dataclass(frozen=True)
-class Tile:
-    """A key figure with a note."""
-
-    name: str
-    figure: str
-    note: Child
 
 
 def title(study: Study) -> str:
@@ -42,26 +31,15 @@ def title(study: Study) -> str:
 
 
 def header(study: Study) -> Html:
-    """The head of the page."""
-    where = f"{study.environment.host} · {formatting.moment(study.began_at)}"
-    return tag(
-        "header",
-        tag("p", tag("b", "Tonnage"), f" · {where}", class_="eyebrow"),
-        tag("h1", f"{title(study)}."),
+    said = f"{formatting.several(len(study.warnings), 'warning')} about these figures"
+    return page_header(
+        f"{study.environment.host} · {formatting.moment(study.began_at)}",
+        title(study),
         tag("p", " ".join(_lead(study)), class_="lead"),
         _cut_short(study),
-        _warned(len(study.warnings)),
+        notice(said, "warnings") if study.warnings else None,
         tile_list(_tiles(study)),
     )
-
-
-def tile_list(some: Sequence[Tile]) -> Html | None:
-    """Key figures side by side."""
-    found = [
-        tag("div", tag("dt", tile.name), tag("dd", tag("b", tile.figure), tag("small", tile.note)))
-        for tile in some
-    ]
-    return tag("dl", *found, class_="tiles") if found else None
 
 
 def _predicted(predicted: Prediction) -> str:
@@ -77,14 +55,9 @@ def _lead(study: Study) -> list[str]:
     if study.actual:
         ran = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
         met = [
-            (
-                phase.name,
-                formatting.bottleneck(
-                    phase.bottleneck, [each.name for each in ran.get(phase.name, [])]
-                ),
-                phase.seconds,
-            )
+            (phase.name, formatting.bottleneck(phase.bottleneck, stages), phase.seconds)
             for phase in study.actual.phases
+            for stages in [[each.name for each in ran.get(phase.name, [])]]
         ]
         sentences += _limited("Limited by", met, study.actual.seconds)
     elif study.predicted:
@@ -149,17 +122,15 @@ def _resources(run: RunRecord) -> list[Tile]:
     note = "of the whole process"
     if budget:
         note += f"; budget of {formatting.memory(budget)} for buffers and indexes"
-    per_gigabyte = (
-        f"{formatting.significant(run.cpu_seconds / (run.bytes / 1e9))}" if run.bytes else "–"
-    )
-    return [
-        Tile("Peak memory", formatting.memory(run.peak_memory_bytes), note),
-        Tile(
-            "CPU, core-seconds per GB",
-            per_gigabyte,
-            f"{formatting.significant(run.cpu_seconds)} core-seconds in all",
-        ),
-    ]
+    return [Tile("Peak memory", formatting.memory(run.peak_memory_bytes), note), cpu_tile(run)]
+
+
+def cpu_tile(run: RunRecord) -> Tile:
+    """The CPU time of a job."""
+    seconds, size = run.cpu_seconds, run.bytes
+    per_gigabyte = formatting.significant(seconds / (size / 1e9)) if size else "–"
+    total = f"{formatting.significant(seconds)} core-seconds in all"
+    return Tile("CPU, core-seconds per GB", per_gigabyte, total)
 
 
 def _verified(study: Study, run: RunRecord) -> list[Tile]:
@@ -189,11 +160,3 @@ def _cut_short(study: Study) -> Html | None:
     )
     what = f"This study is incomplete: {formatting.listing(lacking)}.{done}"
     return tag("p", what, class_="notice", role="note")
-
-
-def _warned(warnings: int) -> Html | None:
-    if not warnings:
-        return None
-    figures = f"{warnings} warning{'s' if warnings > 1 else ''} about these figures"
-    link = tag("a", figures, href="#warnings")
-    return tag("p", link, class_="notice", role="note")

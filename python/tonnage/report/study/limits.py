@@ -23,7 +23,6 @@ NUMERIC = ("Workers", "Moved", "Busy", "Blocked", "Starved", "CPU", "Memory")
 
 
 def limits_section(study: Study) -> Html:
-    """The section."""
     findings = [tag("li", finding) for finding in study.findings]
     parts: list[Child] = [tag("ul", *findings, class_="findings")] if findings else []
     if study.limit:

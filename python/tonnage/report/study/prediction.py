@@ -16,7 +16,6 @@ WIDEST = 2.5
 
 
 def prediction_section(study: Study) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     heading = "Prediction and run" if study.run else "Prediction"
     if not study.predicted and not study.run:
         return section("prediction", heading, missing_note("No prediction was made.")), []
@@ -93,14 +92,12 @@ def _chart(rows: list[_PhaseRow]) -> Chart:
         traces.append(_predicted(predicted))
         legend.append(("--predicted", "predicted, with its interval"))
     if happened:
-        traces.append(_bars(happened, "actual", "--actual"))
+        traces.append(_bars(happened, [row.actual for row in happened], "actual", "--actual"))
         legend.append(("--actual", "actual"))
     return Chart(
         name="chart-prediction",
         title="Seconds, per phase",
-        description="Seconds predicted and actual: "
-        + "; ".join(map(_predicted_and_actual, rows))
-        + ".",
+        description=f"Seconds predicted and actual: {'; '.join(map(_predicted_and_actual, rows))}.",
         height=44 + 54 * len(rows),
         traces=traces,
         layout=layout,
@@ -109,33 +106,16 @@ def _chart(rows: list[_PhaseRow]) -> Chart:
     )
 
 
-def _bars(rows: list[_PhaseRow], name: str, colour: str) -> Trace:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [row.actual for row in rows],
-        "y": [row.name for row in rows],
-        "marker": {"color": colour},
-        "hovertemplate": f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>",
-    }
+def _bars(rows: list[_PhaseRow], values: list[float | None], name: str, colour: str) -> Trace:
+    hover = f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>"
+    return charts.bars([row.name for row in rows], values, name, colour, hover)
 
 
 def _predicted(rows: list[_PhaseRow]) -> Trace:
     known = [row.predicted for row in rows if row.predicted]
-    seconds = [each.seconds for each in known]
-    return _bars(rows, "predicted", "--predicted") | {
-        "x": seconds,
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [each.high_seconds - each.seconds for each in known],
-            "arrayminus": [each.seconds - each.low_seconds for each in known],
-            "color": "--ink",
-            "thickness": 1.5,
-            "width": 5,
-        },
-    }
+    intervals = [(each.low_seconds, each.seconds, each.high_seconds) for each in known]
+    trace = _bars(rows, [each.seconds for each in known], "predicted", "--predicted")
+    return trace | {"error_x": charts.error_bars(intervals, width=5)}
 
 
 def _predicted_and_actual(row: _PhaseRow) -> str:
@@ -155,15 +135,8 @@ def _between(row: _PhaseRow) -> str:
 
 
 def _table(rows: list[_PhaseRow]) -> Html:
-    columns = [
-        "Phase",
-        "Predicted",
-        "Interval",
-        "Actual",
-        "Inside",
-        "Predicted bottleneck",
-        "Bottleneck",
-    ]
+    columns = ["Phase", "Predicted", "Interval", "Actual", "Inside"]
+    columns += ["Predicted bottleneck", "Bottleneck"]
     known = [row.predicted.seconds for row in rows if row.predicted]
     seconds = formatting.seconds_like(max([*known, *(row.actual or 0 for row in rows)]))
     cells = [
@@ -236,7 +209,6 @@ def _sum(phase: PredictedPhase) -> str:
 
 
 def _sum_of_phases(predicted: Prediction) -> Html:
-    """The sum of the phases."""
     seconds = formatting.seconds_like(predicted.seconds, more=1)
     parts = [
         f"{seconds(each.seconds)} of {formatting.phase(each.name)}" for each in predicted.phases

@@ -23,12 +23,7 @@ NETWORK = (
     ("network_received_bytes", "received", "--read"),
     ("network_sent_bytes", "sent", "--write"),
 )
-COLOURS = {
-    "read": "--read",
-    "partition": "--work-one",
-    "sort": "--work-two",
-    "write": "--write",
-}
+COLOURS = {"read": "--read", "partition": "--work-one", "sort": "--work-two", "write": "--write"}
 OTHER = "--work-three"
 
 # Stages of shorter phases would be empty lanes.
@@ -36,7 +31,6 @@ DRAWN_SHARE = 0.02
 
 
 def timeline_section(study: Study, tables: dict[str, Table]) -> tuple[Html, list[Chart]]:
-    """The section and its charts."""
     heading = "The job over time"
     run = study.run
     if run is None:
@@ -84,7 +78,8 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     states = Chart(
         name="chart-stages-state",
         title="State of each stage",
-        description=f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
+        description="Share of time that each stage was busy, blocked or starved. "
+        f"{_bottlenecks(run)}",
         height=height,
         traces=[
             charts.on_axis(place + 1, trace) for place, lane in enumerate(lanes) for trace in lane
