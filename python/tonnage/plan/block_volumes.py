@@ -65,7 +65,6 @@ class BlockVolumes:
         return TokenBucket(self.count * baseline, self.count * burst, self.count * credit)
 
     def usd_per_hour(self, nodes: Floats) -> Floats:
-        """The price of a node's volumes."""
         if self.kind.usd_per_gib_month is None:
             raise ValueError(f"the price of {self.kind.name} volumes is unknown")
         monthly = self.kind.usd_per_gib_month * self.count * self.gib_each(nodes)

@@ -65,7 +65,6 @@ def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> Calibrat
 
 
 def cite(calibration: Calibration | None) -> CalibrationSource | None:
-    """What a plan cites of it."""
     if calibration is None:
         return None
     return CalibrationSource(

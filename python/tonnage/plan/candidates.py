@@ -24,8 +24,6 @@ NEARLY_FULL = 0.98
 
 @dataclass(frozen=True)
 class Choice:
-    """A machine of a group, and a number of nodes."""
-
     group: OfferGroup
     place: int
     nodes: int
@@ -106,7 +104,6 @@ def _phase(
 
 
 def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> list[str]:
-    """Caveats of a candidate."""
     notes = list(demand.calibration_match.notes)
     if full > NEARLY_FULL:
         notes.append(

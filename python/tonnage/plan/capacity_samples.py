@@ -54,7 +54,6 @@ class CapacitySamples:
         return scale * self._medians[key]
 
     def medians_at(self, law: CapacityDistribution, nodes: Sizes) -> Floats:
-        """The median over clusters of these sizes."""
         middles = self.medians(law)
         return middles if law.of_fleet else middles[nodes - self.min_nodes]
 
@@ -93,7 +92,6 @@ class SampledCapacity:
     nodes: Sizes
 
     def slowest_rate(self, law: CapacityDistribution) -> Draws:
-        """The rate of each cluster's slowest node."""
         return self.samples.draws_at(law, self.nodes)
 
     def network_share(self, curve: ScalingCurve) -> Draws:
@@ -113,11 +111,5 @@ def _normalized(law: CapacityDistribution) -> tuple[float, CapacityDistribution,
     """The scale, the distribution scaled to about 1, and a key that equal factors share."""
     scale = law.modes[0].median
     modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
-    key = (
-        law.resource,
-        tuple(modes),
-        law.of_fleet,
-        law.fleet_spread,
-        law.fleets,
-    )
+    key = (law.resource, tuple(modes), law.of_fleet, law.fleet_spread, law.fleets)
     return scale, structs.replace(law, modes=modes), key

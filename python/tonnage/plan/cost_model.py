@@ -40,16 +40,10 @@ def term_work(
     buckets: Mapping[ResourceClass, TokenBucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
-    """Node-seconds of one term.
+    """Node-seconds of one term of a demand.
 
-    Args:
-        term: The term.
-        demand: The layout's demand that it is of.
-        size: Bytes of input.
-        capacity: Capacities of clusters of these sizes.
-        nodes: Cluster sizes.
-        buckets: Advertised rates of the machines.
-        dtype: Of the large arrays.
+    ``size`` is bytes of input, ``nodes`` are cluster sizes with these capacities, ``buckets`` are
+    the machines' advertised rates, ``dtype`` is that of large arrays.
     """
     measured: Any = 0.0
     advertised: Any = 0.0
@@ -133,7 +127,6 @@ def cost_usd(
 
 
 def machine_hours(work: Array, nodes: Array, billing: Billing, billing_unit: BillingUnit) -> Array:
-    """The billed machine hours of all nodes together."""
     if billing_unit == "hours":
         return np.asarray(np.ceil(work / nodes / 3600) * nodes)
     if billing.granularity_seconds < 3600:

@@ -77,8 +77,6 @@ class DemandPart:
 
 @dataclass(frozen=True, eq=False)
 class DemandTerm:
-    """Demand on one resource class in a phase."""
-
     resource_class: ResourceClass
     parts: tuple[DemandPart, ...]
     credit_share: float
@@ -100,8 +98,6 @@ class DemandTerm:
 
 @dataclass(frozen=True, eq=False)
 class PhaseDemand:
-    """A phase on a layout."""
-
     name: str
     terms: tuple[DemandTerm, ...]
     fixed_seconds: float
@@ -111,8 +107,6 @@ class PhaseDemand:
 
 @dataclass(frozen=True, eq=False)
 class LayoutDemand:
-    """A job on a layout."""
-
     layout: str
     own_disks: bool
     """Whether local disks are used."""
@@ -129,7 +123,6 @@ class LayoutDemand:
 
     @cached_property
     def parts(self) -> list[DemandPart]:
-        """The parts of all terms of all phases."""
         return [part for phase in self.phases for term in phase.terms for part in term.parts]
 
     @cached_property
@@ -144,7 +137,6 @@ class LayoutDemand:
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        """Whether capacities are measured or advertised."""
         kinds = {part.capacity.evidence == "advertised" for part in self.parts}
         if len(kinds) > 1:
             return "mixed"
@@ -152,7 +144,6 @@ class LayoutDemand:
 
 
 def move_to_volumes(demand: Demand) -> Demand:
-    """The demand with everything stored on volumes."""
     if demand.resource == "local read":
         return Demand(
             resource="volume read", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
@@ -178,15 +169,11 @@ def layout_demand(
     """Compute the job's demand on this layout.
 
     Args:
-        job: The job.
-        layout: The layout's name.
         own_disks: Whether local data is on the node's own disks, or else on volumes.
-        volumes: The volumes, if any.
         laws: Capacities measured of the machine.
         shares: Shares of advertised rates that are reached.
         network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
             nodes; ``infinite``: ignored.
-        calibration_match: Runs of the job.
     """
     if network != "scaled":
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
@@ -314,7 +301,6 @@ def _calibrated_parts(
 def _demands_by_class(
     phase: JobPhase, own_disks: bool, network: str
 ) -> dict[ResourceClass, list[Demand]]:
-    """A phase's demands by resource class."""
     found: dict[ResourceClass, list[Demand]] = {}
     for demand in phase.demands:
         left_out = network == "infinite" and demand.resource == "network"
@@ -347,10 +333,7 @@ def _bytes(demands: Iterable[Demand]) -> float:
 
 
 def _parts(
-    resource_class: ResourceClass,
-    demands: list[Demand],
-    laws: OfferCapacity,
-    shares: OfferCapacity,
+    resource_class: ResourceClass, demands: list[Demand], laws: OfferCapacity, shares: OfferCapacity
 ) -> tuple[DemandPart, ...]:
     """Parts of one class; none if the capacity of any is unknown."""
     both = laws.distributions.get("local both")

@@ -28,8 +28,6 @@ ON_NODES: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"}
 
 @dataclass(frozen=True)
 class MeasuredNode:
-    """A node of the cluster."""
-
     name: str
     rates: Mapping[str, float]
     """Bytes per second by resource."""
@@ -81,15 +79,11 @@ def resources_off_node(job: Job) -> list[ResourceClass]:
 def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collection[str]) -> Gain:
     """Compare the job on all nodes with the job without those left out.
 
-    Args:
-        job: The job; it uses nothing that is `beyond` machines.
-        size: Bytes of input.
-        nodes: The machines.
-        left_out: Names of some.
+    The job uses nothing outside of nodes (`resources_off_node`); ``size`` is bytes of input.
 
     Raises:
-        CannotTell: No machine is left, they do not hold the job as far as their catalog tells, or
-            what the job uses was not measured of all.
+        NotEstimable: No node remains, the catalog says that the job does not fit, or a resource
+            that the job uses was not measured on all nodes.
     """
     rest = [node for node in nodes if node.name not in left_out]
     for some in (nodes, rest):
@@ -160,7 +154,6 @@ def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) ->
 
 
 def _usd(nodes: Sequence[MeasuredNode], seconds: float) -> float | None:
-    """The sum of the nodes' prices for this time."""
     total = 0.0
     for node in nodes:
         price = node.offer.on_demand if node.offer else None

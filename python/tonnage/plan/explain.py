@@ -114,7 +114,6 @@ def _explain_part(
 
 
 def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
-    """The source of a part's capacity."""
     machine, thing = choice.machine, term.resource_class
     sources = [part.capacity.source]
     if part.advertised:
@@ -146,7 +145,6 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
 
 
 def _rates(bucket: TokenBucket) -> str:
-    """The baseline rate, and the burst that credits allow."""
     said = formatting.rate(float(bucket.baseline))
     if bucket.credit:
         credit = formatting.size(round(float(bucket.credit)))
@@ -185,7 +183,6 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
 
 
 def _price(machine: Machine) -> str:
-    """The price of a machine and its source."""
     if machine.purchase == "on-demand":
         price = machine.offer.on_demand
         assert price is not None

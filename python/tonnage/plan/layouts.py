@@ -66,8 +66,6 @@ class OfferGroup:
 
 @dataclass(frozen=True)
 class RefusedOffer:
-    """An offer whose layout cannot be planned, and why."""
-
     catalog: str
     offer: Offer
     why: str
@@ -155,7 +153,6 @@ def _demands(
     known: ProfileIndex,
     network: Network,
 ) -> Iterator[LayoutDemand]:
-    """The layouts of machines with these measurements."""
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     locally = any(resource.startswith("local") for resource in used)
     outside = any(resource.startswith("volume") for resource in used)
@@ -297,7 +294,6 @@ def storage_fit(
 
 
 def _stored_per_byte(job: Job, where: str) -> float:
-    """Bytes stored at once per byte of input."""
     return sum(room.per_byte for room in job.room if room.where == where)
 
 

@@ -91,7 +91,6 @@ class Machines:
         return self.items[place]
 
     def at(self, places: npt.NDArray[np.int64]) -> Machines:
-        """Select machines by index."""
         return Machines(
             [self.items[place] for place in places.tolist()],
             self.numbers[places],

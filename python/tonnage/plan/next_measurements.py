@@ -62,11 +62,7 @@ def next_measurements(
                 rows[key] = row
     return sorted(
         rows.values(),
-        key=lambda row: (
-            -row.chance / row.usd_to_measure,
-            row.least_bytes_per_second,
-            row.offer,
-        ),
+        key=lambda row: (-row.chance / row.usd_to_measure, row.least_bytes_per_second, row.offer),
     )
 
 
@@ -167,12 +163,7 @@ def _least_rates(
         for term in phase.terms:
             if term.resource_class != "local disks":
                 took = term_work(
-                    term,
-                    group.demand,
-                    size,
-                    MedianCapacity(samples, sizes),
-                    cluster_sizes,
-                    buckets,
+                    term, group.demand, size, MedianCapacity(samples, sizes), cluster_sizes, buckets
                 )
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))

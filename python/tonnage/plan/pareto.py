@@ -83,7 +83,6 @@ def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
 def _points(
     group: OfferGroup, place: int, nodes: Array, size: int, samples: CapacitySamples, limits: Limits
 ) -> tuple[Array, Array]:
-    """Seconds and dollars for these numbers of nodes."""
     cluster_sizes = nodes.astype(np.float64)
     work = job_work(
         group.demand,

@@ -107,7 +107,6 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
 def options_for(
     request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex
 ) -> LayoutOptions:
-    """The layouts of all requested offers."""
     return layout_options(
         request.job,
         request.size,
@@ -255,7 +254,6 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
 def plan_notes(
     request: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
 ) -> list[str]:
-    """Caveats of the whole plan."""
     notes = [
         f"{each.name} billed each started hour; this plan bills by the second"
         for each in catalogs

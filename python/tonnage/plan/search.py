@@ -56,7 +56,6 @@ class SearchResult:
 def search_all(
     groups: Sequence[OfferGroup], size: int, samples: CapacitySamples, limits: Limits
 ) -> list[SearchResult]:
-    """Search each group."""
     return [search(group, size, samples, limits) for group in groups]
 
 
