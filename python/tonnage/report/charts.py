@@ -46,7 +46,6 @@ class Chart:
     note: Child = None
 
     def figure(self) -> Html:
-        """The figure element that the chart is drawn into."""
         keys = [
             tag("li", tag("i", style=f"background:var({colour})"), name)
             for colour, name in self.legend
@@ -65,7 +64,6 @@ class Chart:
         return tag("figure", title, plot, note)
 
     def data(self) -> dict[str, Any]:
-        """The data that the page's script draws."""
         return {"traces": self.traces, "layout": self.layout}
 
 
@@ -113,7 +111,6 @@ def error_bars(
 
 
 def line(series: Series, colour: str, name: str, unit: str) -> Trace:
-    """A line over time."""
     style = {"color": colour, "width": 1.5}
     return scatter(series.seconds, series.values, name, f"%{{y:,.4~r}} {unit}", line=style)
 
@@ -188,7 +185,6 @@ def axis(values: Iterable[float | None], title: str = "", **more: Any) -> dict[s
 
 
 def titled(text: str) -> dict[str, Any]:
-    """The title of an axis."""
     return {"text": text, "font": {"size": 11}}
 
 

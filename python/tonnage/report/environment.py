@@ -29,7 +29,6 @@ def environment_section(study: Study) -> Html:
 
 
 def machine_facts(environment: Environment) -> Html:
-    """Render the facts of a machine."""
     limit = environment.memory_limit_bytes
     return fact_list(
         [
@@ -68,7 +67,6 @@ def _devices(devices: list[Device]) -> Html:
 
 
 def settings_table(caption: str, values: dict[str, Any]) -> Html:
-    """Render settings as a table."""
     rows: list[list[Child]] = [
         [tag("code", name), tag("span", formatting.setting(name, value), class_="setting")]
         for name, value in _flat(values)

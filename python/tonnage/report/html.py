@@ -31,7 +31,6 @@ def exact_text(value: str) -> Html:
 
 
 def join(children: Iterable[Child], between: Html = Html()) -> Html:  # noqa: B008
-    """Join children."""
     return Html(between.join(escape(child) for child in children))
 
 
@@ -111,7 +110,6 @@ def definition(name: str, *value: Child) -> Html:
 
 
 def code(line: str) -> Html:
-    """Build inline code."""
     return tag("code", exact_text(line))
 
 

@@ -196,7 +196,6 @@ def _legend(plans: Plans) -> list[tuple[str, str]]:
 
 
 def _plan(key: str, named: NamedPlan) -> Html:
-    """A plan's candidates, request, notes and excluded offers."""
     plan = named.plan
     rows = [_row(each) for each in plan.candidates]
     notes = [tag("p", formatting.sentence(note), class_="note") for note in plan.notes]

@@ -52,7 +52,6 @@ def title(sweep: ReductionSweep) -> str:
 
 
 def name_of(swept: SweepResult) -> str:
-    """The reduction in words."""
     return f"{swept.job} of {formatting.size(swept.bytes)}, {formatting.listing(swept.inputs)}"
 
 

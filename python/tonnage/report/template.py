@@ -83,7 +83,6 @@ def render_page(
 
 
 def asset(name: str) -> str:
-    """Read an asset."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 

@@ -45,7 +45,6 @@ def unit_of(kind: str, highest: float) -> formatting.Unit:
 
 
 def queue_depth(concurrency: int | None) -> str:
-    """A queue depth as text."""
     return "not stated" if concurrency is None else str(concurrency)
 
 
@@ -67,7 +66,6 @@ def histogram_steps(
 
 
 def rate(estimate: Estimate | None, subject: Subject) -> str:
-    """A rate with its unit."""
     if estimate is None:
         return "–"
     return formatting.per_second(estimate.value, subject.unit)
@@ -83,12 +81,10 @@ def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
 
 
 def between(low: float, high: float) -> str:
-    """The ends of an interval."""
     return f"{formatting.significant(low)} – {formatting.significant(high)}"
 
 
 def sample_size(estimate: Estimate | None) -> str:
-    """The sample size of an estimate."""
     if estimate is None:
         return "–"
     said = _of(estimate.size, estimate)

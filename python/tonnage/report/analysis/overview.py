@@ -121,7 +121,6 @@ def _row(subject: Subject) -> list[Child]:
 
 
 def queue_depths(subject: Subject) -> str:
-    """The queue depths as text."""
     numbers = subject.concurrencies
     if not numbers:
         return "not stated"

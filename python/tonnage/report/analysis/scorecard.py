@@ -52,7 +52,6 @@ def scorecard_section(analysis: Analysis) -> Html:
 
 
 def sources_section(analysis: Analysis) -> Html:
-    """Render machines and measurements."""
     rows: list[list[Child]] = [
         [
             each.name,

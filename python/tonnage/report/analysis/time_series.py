@@ -18,7 +18,6 @@ HOUR = 3600.0
 
 
 def exceptional_instances(subject: Subject) -> dict[str, str]:
-    """The kind of each exceptional instance."""
     found = {
         each.instance: "slow outlier" if each.worse else "fast outlier" for each in subject.outliers
     }

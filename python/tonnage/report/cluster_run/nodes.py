@@ -121,7 +121,6 @@ def _layout(names: Sequence[str]) -> dict[str, Any]:
 
 
 def _slowest_nodes(nodes: Sequence[NodeT]) -> tuple[list[NodeT], list[str]]:
-    """The nodes that charts show, and their names."""
     slowest = sorted(nodes, key=lambda node: -node.seconds)[:MOST]
     shown = sorted(slowest, key=lambda node: node.node)
     return shown, [node.node for node in shown]
@@ -205,5 +204,4 @@ def _slowest(record: RunRecord, phase: PhaseComparison) -> Html | None:
 
 
 def _folded(name: str, content: Html, number: int) -> Html:
-    """Fold a long table."""
     return tag("details", tag("summary", name), content) if number > OPEN else content

@@ -53,13 +53,7 @@ def write_explorer(data: PageData, job: str, flags: Sequence[str], out: Path) ->
 
 
 def render(data: PageData, job: str, flags: Sequence[str]) -> str:
-    """The page.
-
-    Args:
-        data: The tables to plan from.
-        job: The job argument of ``tonnage plan``.
-        flags: Options of a ``tonnage plan`` with the same catalogs and profiles.
-    """
+    """Render the page; ``job`` and ``flags`` are those of the same ``tonnage plan``."""
     values = data.values | {
         "command": {"job": formatting.command([job]), "flags": formatting.command(flags)}
     }

@@ -43,13 +43,7 @@ class PageData:
 def page_data(
     jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex
 ) -> PageData:
-    """Build the tables for a job.
-
-    Args:
-        jobs: The job by durability; ``""`` for a job without one.
-        catalogs: The catalogs of offers.
-        known: The measured capacities.
-    """
+    """Build the tables for a job by durability, ``""`` for a job without one."""
     tables = _Tables(catalogs)
     variants = {
         name: {
@@ -94,8 +88,6 @@ def page_data(
 
 @dataclass
 class _DistinctValues:
-    """A list of distinct values."""
-
     values: list[Any] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
 
@@ -269,7 +261,6 @@ def _catalog(catalog: Catalog) -> dict[str, Any]:
 
 
 def _notes(catalog: Catalog) -> list[str]:
-    """Caveats of every plan with offers of this catalog."""
     nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
     return plan_notes(nothing, [catalog], [])
 

@@ -56,7 +56,6 @@ def _dice(law: CapacityDistribution) -> Iterator[str]:
 
 
 def _shapes(law: CapacityDistribution) -> Iterator[float]:
-    """The shapes of the gamma distributions that it uses."""
     for mode in law.modes:
         yield (max(mode.instances, FEW) - 1) / 2
         yield mode.instances + 0.5

@@ -25,7 +25,6 @@ class Series:
     values: list[float | None]
 
     def scaled(self, factor: float) -> Series:
-        """Scale to another unit."""
         values = [
             None if value is None else drawn_precision(value * factor) for value in self.values
         ]
@@ -33,7 +32,6 @@ class Series:
 
     @property
     def is_zero(self) -> bool:
-        """Whether all values are zero."""
         return not any(self.values)
 
 

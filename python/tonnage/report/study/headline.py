@@ -126,7 +126,6 @@ def _resources(run: RunRecord) -> list[Tile]:
 
 
 def cpu_tile(run: RunRecord) -> Tile:
-    """The CPU time of a job."""
     seconds, size = run.cpu_seconds, run.bytes
     per_gigabyte = formatting.significant(seconds / (size / 1e9)) if size else "–"
     total = f"{formatting.significant(seconds)} core-seconds in all"

@@ -58,7 +58,6 @@ def graph_drawing(graph: str) -> Html:
 
 
 def stages_table(phase: Phase, caption: str) -> Html:
-    """Render the stages of a phase as a table."""
     times = [
         (each.busy_seconds, each.blocked_seconds, each.starved_seconds) for each in phase.stages
     ]

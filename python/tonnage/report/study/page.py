@@ -30,7 +30,6 @@ def write_report(directory: Path) -> Path:
 
 
 def render(study: Study, tables: dict[str, Table]) -> str:
-    """Render a study with its tables."""
     predicted, prediction_charts = prediction_section(study)
     over_time, timeline_charts = timeline_section(study, tables)
     measured, measurement_charts = measurements_section(study)

@@ -182,7 +182,6 @@ def _rule(predicted: Prediction | None) -> Html | None:
 
 
 def _terms(phase: PredictedPhase) -> Html:
-    """The terms of a phase's prediction, and their sum."""
     slowest = max((term.seconds for term in phase.terms), default=0.0)
     seconds = formatting.seconds_like(slowest)
     rows = [_term(term, slowest, seconds(term.seconds)) for term in phase.terms]
