@@ -55,7 +55,6 @@ def receive_token() -> str:
 
 
 def install(rental: Rental) -> str:
-    """Install Tonnage and the tested version of Ray."""
     return rental.install(f"ray[default]=={VERSION}")
 
 
@@ -78,14 +77,7 @@ def environment(head: str) -> str:
 
 
 def start_ray(address: str, name: str, head: str | None, labels: Mapping[str, str]) -> str:
-    """Start Ray on a node.
-
-    Args:
-        address: The node's private address.
-        name: The node's name in Ray.
-        head: The head's address; ``None`` on the head.
-        labels: Labels of the node.
-    """
+    """Start Ray on the node of this private address; ``head`` is ``None`` on the head."""
     variables = {
         "address": address,
         "name": name,
@@ -119,23 +111,10 @@ def screen(
 ) -> str:
     """Screen all nodes from the head; prints JSON.
 
-    Args:
-        rental: What was rented.
-        number: The number of this screening.
-        size_bytes: The most that a disk trial moves.
-        seconds: The longest time of a trial.
-        patience_seconds: Time limit for silent nodes.
+    A disk trial moves at most ``size_bytes``. A node is lost if silent for ``patience_seconds``.
     """
-    options = [
-        "--size",
-        str(size_bytes),
-        "--seconds",
-        f"{seconds:g}",
-        "--cluster",
-        "auto",
-        "--json",
-    ]
-    options += ["--timeout", f"{patience_seconds:g}s"]
+    options = ["--size", str(size_bytes), "--seconds", f"{seconds:g}"]
+    options += ["--cluster", "auto", "--json", "--timeout", f"{patience_seconds:g}s"]
     options += [word for place in disk_directories(rental) for word in ("--dir", place)]
     out = f"{HOME}/screening-{number}"
     return (
@@ -154,5 +133,4 @@ def disk_directories(rental: Rental) -> list[str]:
 
 
 def run_command(command: list[str]) -> str:
-    """Run a user's command on the head."""
     return f". {HOME}/environment && exec {shlex.join(command)}"

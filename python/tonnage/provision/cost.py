@@ -59,12 +59,10 @@ def usd_per_hour(tariff: Tariff) -> float:
 
 
 def matches_plan(tariff: Tariff, candidate: Candidate) -> bool:
-    """Whether the price is the plan's."""
     return math.isclose(usd_per_hour(tariff), candidate.usd_per_hour, rel_tol=SAME)
 
 
 def node_usd(tariff: Tariff, seconds: float, *, at_highest_price: bool = False) -> float:
-    """The cost of a node for this time."""
     units = math.ceil(seconds / tariff.granularity_seconds) * tariff.granularity_seconds
     hourly = tariff.machine_most_usd_per_hour if at_highest_price else tariff.machine_usd_per_hour
     machine_usd = max(units, tariff.least_seconds) * hourly

@@ -29,8 +29,6 @@ OnDone = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class SshClient:
-    """The ssh program and user."""
-
     program: tuple[str, ...]
     user: str
     known_hosts: Path
@@ -54,8 +52,6 @@ class SshClient:
 
 @dataclass(frozen=True)
 class RemoteCommand:
-    """A local command and its stdin."""
-
     command: list[str]
     stdin: bytes | Path = b""
 
@@ -70,7 +66,6 @@ class CommandResult:
 
     @property
     def failure(self) -> str:
-        """Why it failed, in one line."""
         if self.code is None:
             return "no answer in time"
         results = " ".join((self.err or self.out).split())[-ERROR_CHARACTERS:]
@@ -80,12 +75,7 @@ class CommandResult:
 def run_all(
     tasks: Mapping[str, RemoteCommand], seconds: float, on_done: OnDone
 ) -> dict[str, CommandResult]:
-    """Run a command for each node and return the results.
-
-    Args:
-        tasks: Commands by node.
-        seconds: Time limit of each.
-        on_done: Shows progress.
+    """Run a command for each node, with a time limit for each, and return the results by node.
 
     Raises:
         RunError: There is no such program.

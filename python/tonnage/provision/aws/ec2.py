@@ -47,7 +47,6 @@ class LaunchResources:
 
     @property
     def billed(self) -> list[str]:
-        """Billed instances."""
         return [each["InstanceId"] for each in self.instances if not has_ended(each)]
 
     @property
@@ -71,17 +70,13 @@ class LaunchResources:
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags of its instances."""
         return {tag["Key"]: tag["Value"] for each in self.instances for tag in each.get("Tags", ())}
 
     def nodes(self, now: datetime) -> list[RentedNode]:
-        """Its instances as nodes of a record."""
         return [rented_node(each, now) for each in self.instances]
 
 
 class Ec2:
-    """A client of EC2 in a region."""
-
     def __init__(self, region: str) -> None:
         self.region = region
         self._client: Any = None
@@ -102,7 +97,6 @@ class Ec2:
         return self._call(method, arguments)
 
     def paginate(self, method: str, within: str, **arguments: Any) -> Iterator[dict[str, Any]]:
-        """Iterate over a list in the answer, page by page."""
         more: dict[str, Any] = {}
         while True:
             answer = self.call(method, **arguments, **more)
@@ -167,12 +161,10 @@ def default_region() -> str | None:
 
 
 def has_ended(instance: dict[str, Any]) -> bool:
-    """Whether an instance is no longer billed."""
     return instance["State"]["Name"] in ENDED
 
 
 def why_ended(instance: dict[str, Any]) -> str:
-    """Why an instance is gone."""
     said = instance.get("StateReason", {}).get("Message") or instance.get("StateTransitionReason")
     return f"AWS terminated it: {said or 'no reason given'}"
 

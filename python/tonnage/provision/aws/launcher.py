@@ -59,8 +59,6 @@ Bad = dict[str, str]
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """The options of a launch."""
-
     order: LaunchOrder
     ssh: SshClient
     wheel: Path
@@ -118,7 +116,6 @@ class Launcher:
                 ask("create_placement_group", **placed)
 
     def _rent(self, count: int) -> None:
-        """Rent this many instances, or none."""
         order = self._asked.order
         rental = order.rental
         self._step("renting", f"renting {count} x {rental.offer.type}")
@@ -216,7 +213,6 @@ class Launcher:
         return found
 
     def _start(self) -> Bad:
-        """Start Ray on all nodes: a replacement may be the new head."""
         head, rented = self._head, self._rented
         self._step("starting", f"starting Ray on {formatting.several(len(rented), 'machine')}")
         for some, at in ([head], None), (rented[1:], head.inside):
@@ -343,8 +339,7 @@ class Launcher:
         return run_all(
             {
                 each.instance: RemoteCommand(
-                    self._asked.ssh.command(address(each, self._asked.is_private), command),
-                    stdin,
+                    self._asked.ssh.command(address(each, self._asked.is_private), command), stdin
                 )
                 for each, command in wanted.items()
             },
@@ -354,7 +349,6 @@ class Launcher:
 
 
 def address(of: RentedNode, is_private: bool) -> str:
-    """The address at which a node is reached."""
     return (of.inside if is_private else of.outside or of.inside) or ""
 
 
@@ -411,7 +405,6 @@ def launched_cluster(
 
 
 def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
-    """Tear down a launch and describe the result."""
     try:
         tear_down(ec2, kept.record.name, kept, tell, why)
     except (AwsError, core.RunError, OSError) as failed:
@@ -420,7 +413,6 @@ def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
 
 
 def describe_teardown(record: Launch) -> str:
-    """State that a launch is gone, and what it cost."""
     return f"all of {record.name} is terminated; total cost {formatting.cents(record.cost_usd)}"
 
 
@@ -437,5 +429,4 @@ def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
 
 
 def format_moment(told: str) -> str:
-    """Format a timestamp of a record."""
     return formatting.moment(datetime.fromisoformat(told).isoformat(timespec="seconds"))

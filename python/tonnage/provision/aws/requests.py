@@ -51,12 +51,10 @@ class LaunchOrder:
 
     @property
     def name(self) -> str:
-        """The launch's name."""
         return self.rental.name
 
     @property
     def tags(self) -> list[dict[str, str]]:
-        """The tags of everything rented."""
         told = {
             "Name": self.name,
             TAG: self.name,
@@ -67,7 +65,6 @@ class LaunchOrder:
 
 
 def tariff_tag(of: Tariff) -> str:
-    """Encode a tariff as a tag's value."""
     return " ".join(repr(float(value)) for value in structs.asdict(of).values())
 
 
@@ -80,12 +77,10 @@ def tariff_of(tag: str) -> Tariff | None:
 
 
 def describe_subnets(order: LaunchOrder) -> dict[str, Any]:
-    """Ask for the subnet's VPC and zone."""
     return {"SubnetIds": [order.account.subnet]}
 
 
 def create_security_group(order: LaunchOrder, vpc: str) -> dict[str, Any]:
-    """Create the nodes' security group."""
     return {
         "GroupName": order.name,
         "Description": "Nodes of a launch by Tonnage",

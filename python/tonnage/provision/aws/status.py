@@ -17,8 +17,6 @@ RECORD = "launch.json"
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchStatus:
-    """The current state of a launch."""
-
     name: str
     region: str
     step: str | None
@@ -35,12 +33,7 @@ class LaunchStatus:
 
 
 def launch_statuses(ec2: Ec2, name: str | None, record: Launch | None) -> list[LaunchStatus]:
-    """The status of a launch, or of all.
-
-    Args:
-        ec2: The client.
-        name: The launch; ``None`` for all.
-        record: Its record, if any.
+    """The status of a launch with its record, if any; without a name, of all launches.
 
     Raises:
         AwsError: AWS refuses or does not answer.

@@ -29,7 +29,6 @@ OnStep = Callable[[str], None]
 
 
 def now() -> datetime:
-    """The current time in UTC."""
     return datetime.now(UTC)
 
 
@@ -42,7 +41,6 @@ class LaunchRecordFile:
     """``None`` for a lost record, reconstructed from tags."""
 
     def update(self, **changes: object) -> Launch:
-        """Apply changes, update the cost, and write the record."""
         moment = now()
         made = structs.replace(self.record, **changes)
         cost = price.cost_usd(made.tariff, made.nodes, moment)
@@ -55,25 +53,20 @@ class LaunchRecordFile:
 def tear_down(
     ec2: Ec2, name: str, kept: LaunchRecordFile | None, on_step: OnStep, why: str | None = None
 ) -> None:
-    """Ends all that there is of a launch, and returns when nothing is left.
+    """Terminate everything of a launch, and return when nothing is left.
 
-    Args:
-        ec2: Where.
-        name: The launch's.
-        kept: Its record; ``None``: it is lost, and its tags tell of no price.
-        on_step: Told what is waited for.
-        why: What is kept of why.
+    Without a record (``kept``) no cost is known; ``why`` is recorded as the reason.
 
     Raises:
-        AwsError: AWS refuses, or does not answer; the rest still stands.
-        RunError: Something is not gone after minutes.
+        AwsError: AWS refuses, or does not answer; the rest still exists.
+        RunError: Something is not gone after minutes, or the record cannot be written.
     """
     until = time.monotonic() + PATIENCE_SECONDS
     unheard = _unheard_until(kept)
     unwritten: OSError | None = None
 
     def note(**changes: object) -> None:
-        """What cannot be put on file keeps nothing from its end."""
+        """Update the record; a failure must not stop the termination."""
         nonlocal unwritten
         try:
             if kept:
@@ -117,14 +110,10 @@ def merge_nodes(
     ended: set[str] | None = None,
     ends_at: str | None = None,
 ) -> list[RentedNode]:
-    """The nodes that are known, and those that AWS has; what ended stays so, with its reason.
+    """Update a record's nodes by those that AWS has; what ended stays so, with its reason.
 
-    Args:
-        known: As the record has them.
-        found: As AWS has them now; it forgets what ended an hour ago.
-        ended: Which of them have been ended just now.
-        ends_at: When all ends by itself, if ``found`` is all that there is: who is not among it
-            has ended by then.
+    AWS forgets what ended an hour ago. With ``ends_at``, when all instances terminate themselves,
+    ``found`` is complete: an instance that it lacks has ended by then. ``ended`` end now.
     """
     moment = now().isoformat()
     nodes = {node.instance: node for node in known}
@@ -146,12 +135,11 @@ def merge_nodes(
 
 
 def _is_settled(node: RentedNode) -> bool:
-    """Whether AWS would tell of it, if it was there."""
+    """Whether AWS would list it by now if it existed."""
     return now() > datetime.fromisoformat(node.began_at) + SETTLE
 
 
 def describe_resources(there: LaunchResources) -> str:
-    """What there is of a launch, in words."""
     parts = {
         "": there.billed + there.shutting_down,
         "volume ": [] if there.billed else there.volumes,
@@ -162,7 +150,7 @@ def describe_resources(there: LaunchResources) -> str:
 
 
 def _let_go(ec2: Ec2, there: LaunchResources) -> None:
-    """Deletes what is around machines, as far as they let go of it."""
+    """Delete volumes and groups once no instance holds them."""
     if there.billed or there.shutting_down:
         return
     asked = [
@@ -174,13 +162,13 @@ def _let_go(ec2: Ec2, there: LaunchResources) -> None:
         try:
             ec2.call(method, **arguments)
         except AwsError as why:
-            # It is held still, or went with a machine.
+            # An instance still holds it, or it was deleted with one.
             if why.code not in HELD and not why.code.endswith((".NotFound", ".Unknown")):
                 raise
 
 
 def _unheard_until(kept: LaunchRecordFile | None) -> datetime:
-    """Until when a machine may come up of which nobody has heard."""
+    """Until when an instance of an unanswered request may appear."""
     if kept and kept.record.unheard_since:
         return datetime.fromisoformat(kept.record.unheard_since) + SETTLE
     return datetime.min.replace(tzinfo=UTC)

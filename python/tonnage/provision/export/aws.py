@@ -68,10 +68,7 @@ def replace_image(rental: Rental) -> dict[str, str]:
 def node(rental: Rental) -> dict[str, Any]:
     """The part of the request that describes a node."""
     candidate, offer = rental.candidate, rental.offer
-    request: dict[str, Any] = {
-        "ImageId": placeholder("ImageId"),
-        "InstanceType": offer.type,
-    }
+    request: dict[str, Any] = {"ImageId": placeholder("ImageId"), "InstanceType": offer.type}
     if candidate.placement:
         request["Placement"] = {"GroupName": rental.name}
     if devices := _devices(rental):

@@ -38,10 +38,7 @@ def export(rental: Rental) -> ExportedDocument:
     provider, node, replace = PROVIDERS[candidate.provider](rental)
     workers = candidate.nodes - 1
     vcpus = rental.offer.vcpus
-    alike = {
-        "resources": {"CPU": int(vcpus)} if vcpus and vcpus >= 1 else {},
-        "node_config": node,
-    }
+    alike = {"resources": {"CPU": int(vcpus)} if vcpus and vcpus >= 1 else {}, "node_config": node}
     types: dict[str, Any] = {"head": {"min_workers": 0, "max_workers": 0, **alike}}
     if workers:
         types["worker"] = {"min_workers": workers, "max_workers": workers, **alike}
@@ -92,11 +89,7 @@ def _aws(rental: Rental) -> Part:
     return (
         provider,
         aws.node(rental),
-        {
-            **rental.replace_region,
-            **aws.replace_image(rental),
-            zone: "a zone of the region",
-        },
+        {**rental.replace_region, **aws.replace_image(rental), zone: "a zone of the region"},
     )
 
 

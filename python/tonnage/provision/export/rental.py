@@ -54,13 +54,11 @@ class Rental:
 
     @property
     def replace_region(self) -> dict[str, str]:
-        """The placeholder of an unknown region."""
         description = "the region of the plan's prices, which the catalog does not name"
         return {} if self.offer.region else {placeholder("region"): description}
 
     @property
     def system(self) -> str:
-        """The required system image."""
         return f"Ubuntu 24.04 for {self.offer.arch or 'the cores of ' + self.offer.type}"
 
     @property
@@ -74,11 +72,9 @@ class Rental:
 
     @property
     def has_disks(self) -> bool:
-        """Whether the job uses disks or volumes."""
         return self.candidate.own_disks or self.candidate.volumes is not None
 
     def install(self, packages: str = "") -> str:
-        """The commands that install Tonnage and these packages on a node."""
         return f"packages='{packages}'\n" + _script("install.sh")
 
     def mount(self) -> str:
@@ -101,7 +97,6 @@ class Rental:
 
 
 def placeholder(name: str) -> str:
-    """A placeholder for a value that only the user has."""
     return f"REPLACE-{name}"
 
 

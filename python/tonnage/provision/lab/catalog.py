@@ -14,7 +14,6 @@ ARCHITECTURES = {"x86_64": "x86_64", "aarch64": "arm64"}
 
 
 def write(directory: Path, lab: LabConfig) -> Path:
-    """Write a lab's catalog into a directory."""
     text = io.StringIO()
     rows = csv.DictWriter(text, LAB.columns, lineterminator="\n")
     rows.writeheader()

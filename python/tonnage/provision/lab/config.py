@@ -53,8 +53,6 @@ class DiskConfig:
 
 @dataclass(frozen=True)
 class MachineType:
-    """A machine type and its count."""
-
     type: str
     count: int
     price_usd_per_hour: float
@@ -66,8 +64,6 @@ class MachineType:
 
 @dataclass(frozen=True)
 class LabConfig:
-    """The content of a lab's file."""
-
     name: str
     machines: tuple[MachineType, ...]
 
@@ -145,25 +141,22 @@ class _Table:
         self._taken: list[str] = []
 
     def wrong(self, key: str, why: str) -> UsageError:
-        """An error that names the key."""
         return UsageError(f"{self._file}: {self._place}{key}: {why}")
 
     def refuse_others(self) -> None:
-        """Refuse unread keys."""
-        for key in self._values.keys() - set(self._taken):
-            meant = formatting.did_you_mean(key, self._taken)
-            known = ", ".join(self._taken)
-            raise self.wrong(key, f"unknown key{meant}: known keys are {known}")
+        for key in self._values:
+            if key not in self._taken:
+                meant = formatting.did_you_mean(key, self._taken)
+                known = ", ".join(self._taken)
+                raise self.wrong(key, f"unknown key{meant}: known keys are {known}")
 
     def table(self, key: str) -> _Table:
-        """A required table."""
         value = self._take(key)
         if not isinstance(value, dict):
             raise self.wrong(key, f"is missing: add a table [{key}]")
         return _Table(self._file, f"{self._place}{key}.", value)
 
     def tables(self, key: str) -> Iterable[_Table]:
-        """An optional list of tables."""
         values = self._take(key)
         if values is None:
             return
@@ -187,21 +180,18 @@ class _Table:
         return value
 
     def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
-        """One of several words."""
         value = self._take(key, default)
         if value not in known:
             raise self.wrong(key, f"{value!r} is unknown: write one of {', '.join(known)}")
         return str(value)
 
     def needed(self, key: str, least: float, most: float) -> float:
-        """A required number."""
         found = self.number(key, least, most, None)
         if found is None:
             raise self.wrong(key, f"is missing: write {key} = a number")
         return found
 
     def number(self, key: str, least: float, most: float, default: float | None) -> float | None:
-        """A number within bounds."""
         value = self._take(key, default)
         if value is None:
             return None
@@ -212,7 +202,6 @@ class _Table:
         return float(value)
 
     def integer(self, key: str, least: int, most: int, default: int | None) -> int | None:
-        """A whole number within bounds."""
         found = self.number(key, least, most, default)
         if found is not None and not found.is_integer():
             raise self.wrong(key, f"{found:g} is not a whole number")

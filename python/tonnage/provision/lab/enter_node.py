@@ -32,12 +32,8 @@ def exec_on_node(
 ) -> None:
     """Replace this process by the command on the node; does not return.
 
-    Args:
-        node: The node.
-        command: The program and its arguments.
-        environment: Additions to this process's environment.
-        refuse_gone: Raises if the lab is being removed. It is called inside the groups: earlier
-            entrants are killed with the others, later ones find out here.
+    ``refuse_gone`` raises if the lab is being removed. It is called inside the groups: earlier
+    entrants are killed with the others, later ones find out here.
 
     Raises:
         NotStarted: There is no such program, or it may not be run.

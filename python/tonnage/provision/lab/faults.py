@@ -56,12 +56,7 @@ def inject_fault(
 ) -> LabRecord:
     """Inject a fault into a node and return the lab's record.
 
-    Args:
-        lab: The lab's name; ``None`` for the only one.
-        name: The node's.
-        what: Of `FAULTS`.
-        factor: How many times slower, if it is of `SLOW`; `FACTOR` if it is not given.
-        room: Where labs are on file.
+    ``factor`` says how many times slower a fault of `SLOWDOWNS` makes it, `FACTOR` by default.
 
     Raises:
         UsageError: There is no such lab, node or fault, or the fault does not apply to the node.
@@ -93,12 +88,6 @@ def heal_node(
     lab: str | None, name: str, on_wait: ray_cluster.OnWait, room: Path = STATE_DIR
 ) -> LabRecord:
     """Heal all faults of a node and return the lab's record.
-
-    Args:
-        lab: The lab's name; ``None`` for the only one.
-        name: The node's.
-        on_wait: Called with the number of nodes with Ray and of all nodes.
-        room: Where labs are on file.
 
     Raises:
         UsageError: There is no such lab or node.

@@ -55,11 +55,6 @@ OnStep = Callable[[int, int], None]
 def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
     """Create a lab, after removing leftovers of the same name; keep it if it is up already.
 
-    Args:
-        file: The lab's file.
-        on_step: Shows progress.
-        room: The directory of all labs.
-
     Raises:
         UsageError: The file is invalid, this machine cannot create the lab, or a different lab of
             this name is up.
@@ -155,7 +150,6 @@ def status(name: str | None, room: Path = STATE_DIR) -> dict[str, Any]:
 
 
 def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
-    """Describe a lab's record as JSON values."""
     lab = record.config.name
     known, attached = controllers().values(), loop_devices()
     nodes = record.nodes(room)
@@ -238,7 +232,6 @@ def _reporting(plan: Iterator[Change], whole: int, on_step: OnStep) -> Iterator[
 
 
 def _clear(room: Path, name: str, lock: int) -> None:
-    """Remove everything of a lab."""
     with suppress(UsageError):  # It is of another version.
         if found := read_record(room, name):
             structs.replace(found, is_whole=False).save(room)

@@ -23,8 +23,6 @@ NETWORKS = range(256)
 
 @dataclass(frozen=True)
 class Device:
-    """A disk of a node and its paths."""
-
     disk: DiskConfig
     image: Path
     mount: Path
@@ -32,8 +30,6 @@ class Device:
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a lab."""
-
     name: str
     number: int
     """Its port on the bridge."""
@@ -45,12 +41,10 @@ class Node:
 
     @property
     def mounts(self) -> list[Path]:
-        """Mount points of its file systems."""
         return [each.mount for each in self.devices if each.disk.file_system != "none"]
 
 
 def switch_namespace(lab: str) -> str:
-    """The namespace of a lab's bridge."""
     return f"{NAMESPACE}.{lab}.switch"
 
 
@@ -60,22 +54,14 @@ def group_pattern(lab: str) -> str:
 
 
 def lab_nodes(lab: LabConfig, network: int, directory: Path) -> list[Node]:
-    """The nodes of a lab, in the order of its file.
-
-    Args:
-        lab: What it is.
-        network: The number of its network, of `NETWORKS`.
-        directory: Where its files lie.
-    """
+    """The nodes of a lab, in the order of its file; ``network`` is one of `NETWORKS`."""
     found: list[Node] = []
     for machine in lab.machines:
         for number in range(machine.count):
             name = f"{machine.type}-{number}"
             devices = tuple(
                 Device(
-                    disk,
-                    directory / f"{name}.disk-{place}.img",
-                    directory / f"{name}.disk-{place}",
+                    disk, directory / f"{name}.disk-{place}.img", directory / f"{name}.disk-{place}"
                 )
                 for place, disk in enumerate(machine.disks)
             )

@@ -39,7 +39,7 @@ SHAPING = {
     "token buckets (CONFIG_NET_SCH_TBF)": (
         *("tc", "qdisc", "add", "dev", "lo", "root", "tbf"),
         *("rate", "1mbit", "burst", "64kb", "latency", "50ms"),
-    ),
+    )
 }
 """Kernel features, each with a command that needs it in a new namespace."""
 

@@ -1,10 +1,9 @@
 """Ray on a lab: a head on the first node, a worker on each of the others, as on rented machines.
 
-Ray is a program here, which is started on each node and found by its group. The head's address is
-the cluster's; every node has its own name there, and labels that say what it was rented as, as if
-it had been. Who speaks to the cluster has to have its token, a fresh one for each, in a file that
-only root may read. Ray takes all nodes for one host, since they share its processes and
-files: a command that is to use the cluster runs on the head's node.
+Ray is started as a program on each node and found by the node's group. The head's address is the
+cluster's. Each node has its name and labels of provider and type, as if it was rented. A client
+needs the cluster's token, which is in a file that only root may read. Ray takes all nodes for one
+host, since they share its processes and files: a command that uses the cluster runs on the head.
 """
 
 import json
@@ -70,18 +69,13 @@ print(json.dumps([each["NodeManagerAddress"] for each in ray.nodes() if each["Al
 
 
 def start_ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRecord:
-    """Starts Ray on all nodes of a lab and waits until all are up; where it is up it stays.
+    """Start Ray on all nodes of a lab that lack it, and wait until all are up.
 
-    What is left of a cluster whose head is gone is ended first, with all that runs on the nodes.
-
-    Args:
-        lab: The lab's name; ``None`` for the only one.
-        on_wait: Told how far it is.
-        room: Where labs are on file.
+    If a cluster's head is gone, the rest of it and all that runs on the nodes is killed first.
 
     Raises:
         UsageError: There is no such lab, or no Ray.
-        RunError: A node did not come up; what was started is ended.
+        RunError: A node did not come up; what was started is killed.
     """
     with lab_lock(room) as lock:
         record = require_up(room, lab)
@@ -91,15 +85,7 @@ def start_ray(lab: str | None, on_wait: OnWait, room: Path = STATE_DIR) -> LabRe
 def start_on_nodes(
     record: LabRecord, nodes: Sequence[Node], run: Run, on_wait: OnWait, room: Path
 ) -> LabRecord:
-    """The same for who holds the lock of all labs, and on these nodes only.
-
-    Args:
-        record: The lab's.
-        nodes: Which; the head is the first.
-        run: Carries out a command, under that lock.
-        on_wait: Told how far it is.
-        room: Where labs are on file.
-    """
+    """Start Ray on these nodes, the head first; ``run`` needs the lock of all labs."""
     program, all_nodes = record.ray_program or _program(), record.nodes(room)
     _cap(all_nodes, run)  # A command that was killed may have left them all cores.
     address = f"{nodes[0].address}:{PORT}"
@@ -130,7 +116,7 @@ def start_on_nodes(
 
 
 def environment(record: LabRecord, room: Path = STATE_DIR) -> dict[str, str]:
-    """What a command on a node has to know of Ray."""
+    """The variables by which a command on a node finds the lab's cluster."""
     if record.ray_address is None:
         return {}
     return {
@@ -142,13 +128,7 @@ def environment(record: LabRecord, room: Path = STATE_DIR) -> dict[str, str]:
 
 
 def start_arguments(node: Node, address: str, directory: Path) -> list[str]:
-    """Of ``ray start`` on a node.
-
-    Args:
-        node: Which; the first is the head.
-        address: The cluster's.
-        directory: The lab's.
-    """
+    """The arguments of ``ray start`` on a node of a cluster; ``directory`` is the lab's."""
     head = ["--head", f"--port={PORT}", "--include-dashboard=false"]
     return [
         "start",
@@ -164,7 +144,6 @@ def start_arguments(node: Node, address: str, directory: Path) -> list[str]:
 
 
 def _program() -> str:
-    """The program ``ray``."""
     given = os.environ.get(VARIABLE)
     if given:
         found = shutil.which(given)
@@ -183,7 +162,7 @@ def _program() -> str:
 
 @contextmanager
 def _on_all_cores(nodes: Sequence[Node], run: Run) -> Iterator[None]:
-    """Nodes have all cores inside: on a small share Ray may not be up in its own 30 s."""
+    """Give nodes all cores for a while: on a small share Ray's own 30 s may not suffice."""
     try:
         _cap(nodes, run, are_free=True)
         yield
@@ -192,7 +171,6 @@ def _on_all_cores(nodes: Sequence[Node], run: Run) -> Iterator[None]:
 
 
 def _cap(nodes: Sequence[Node], run: Run, *, are_free: bool = False) -> None:
-    """Gives nodes their shares of cores, or all cores."""
     cpu = controllers().get("cpu")
     for node in nodes:
         if cpu and node.machine.cpus is not None:
@@ -207,7 +185,6 @@ def _draw_token(file: Path) -> None:
 
 
 def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
-    """Runs ``ray start`` on nodes, all at once."""
     program, address = record.ray_program or "", record.ray_address or ""
     directory = room / record.config.name
     started = [
@@ -240,7 +217,7 @@ def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
 
 
 def _wait(record: LabRecord, nodes: Sequence[Node], room: Path, on_wait: OnWait) -> None:
-    """Waits until each node is up once: one that was killed is counted for a while after."""
+    """Wait until each node is up once: a killed one is counted for a while."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         alive = _alive(record, nodes[0], room)
@@ -276,7 +253,6 @@ def _alive(record: LabRecord, head: Node, room: Path) -> list[str]:
 
 
 def _has_ray(node: Node) -> bool:
-    """Whether Ray's own process is on a node."""
     for process in processes_in(_groups([node])):
         with suppress(FileNotFoundError, ProcessLookupError):
             if Path(f"/proc/{process}/comm").read_text().strip() == RAYLET:
@@ -285,10 +261,7 @@ def _has_ray(node: Node) -> bool:
 
 
 def _python(program: str) -> list[str]:
-    """The Python that the program itself is run by.
-
-    Its first line names it; where the path is too long for that, the line is of ``sh``.
-    """
+    """The Python that runs the program: in its first line, unless the path is too long for that."""
     first = Path(program).read_bytes().split(b"\n", 1)[0].decode(errors="replace")
     named = shlex.split(first[2:]) if first.startswith("#!") else []
     if any("python" in Path(word).name for word in named):
@@ -303,5 +276,4 @@ def _groups(nodes: Sequence[Node]) -> list[Path]:
 
 
 def _end(nodes: Sequence[Node], spared: set[int]) -> None:
-    """Ends the processes of nodes, but those that are spared."""
     kill_all(_groups(nodes), spared)

@@ -48,7 +48,6 @@ class LabRecord(Record, frozen=True):
 
     @property
     def config(self) -> LabConfig:
-        """What it was made of."""
         return parse(self.text, RECORD)
 
     @property
@@ -57,12 +56,10 @@ class LabRecord(Record, frozen=True):
         return self.is_whole and self.boot == this_boot()
 
     def nodes(self, room: Path) -> list[Node]:
-        """Its nodes."""
         description = self.config
         return lab_nodes(description, self.network, room / description.name)
 
     def save(self, room: Path) -> LabRecord:
-        """Write it to the lab's directory, in place of what was there."""
         self.write(room / self.config.name / RECORD)
         return self
 

@@ -34,14 +34,9 @@ def steps(
     free_loop: Callable[[], str],
     number_of: Callable[[str], str],
 ) -> Iterator[Change]:
-    """What makes a lab; each step is to be done before the next is asked for.
+    """The steps that make a lab, each to be done before the next is asked for.
 
-    Args:
-        lab: Its name.
-        nodes: What it has.
-        known: The controllers of this machine.
-        free_loop: Gives a loop device that stands for nothing yet.
-        number_of: Gives a device's numbers, ``major:minor``.
+    ``free_loop`` finds an unused loop device, ``number_of`` its numbers ``major:minor``.
     """
     to = switch_namespace(lab)
     yield _namespace(to)
@@ -63,7 +58,6 @@ def steps(
 
 
 def count(nodes: Sequence[Node], known: Mapping[str, Controller]) -> int:
-    """How many steps there are."""
     return sum(1 for _ in steps("x", nodes, known, lambda: "/dev/loop0", lambda _: "7:0"))
 
 
@@ -77,7 +71,6 @@ def _namespace(name: str) -> Change:
 
 
 def _device(each: Device, free_loop: Callable[[], str]) -> Generator[Change, None, str]:
-    """A disk, and at last its device's name."""
     disk = each.disk
     yield _file(each.image, disk.size_bytes)
     device = free_loop()

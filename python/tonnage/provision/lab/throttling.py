@@ -43,10 +43,9 @@ class Controller:
 
 
 def controllers(mounts: str | None = None) -> dict[str, Controller]:
-    """The controllers of this machine that a lab needs, by name, as far as they are there.
+    """The controllers that a lab needs and this machine has, by name.
 
-    Args:
-        mounts: As ``/proc/self/mountinfo`` has it, which is asked if it is not given.
+    ``mounts`` has the format of ``/proc/self/mountinfo``, which is read by default.
     """
     mounts = MOUNTS.read_text() if mounts is None else mounts
     second = group_dir(mounts, "cgroup2", "", "/")
@@ -66,7 +65,6 @@ def controllers(mounts: str | None = None) -> dict[str, Controller]:
 
 
 def group_directories(node: Node, known: Iterable[Controller]) -> list[Path]:
-    """A node's groups."""
     return [top / node.group for top in dict.fromkeys(each.top for each in known)]
 
 
@@ -83,7 +81,6 @@ def enable_controllers(known: Iterable[Controller]) -> list[Command]:
 
 
 def create_groups(node: Node, known: Iterable[Controller]) -> list[Change]:
-    """A node's groups, with its share of cores."""
     known = list(known)
     steps = [create_group(directory) for directory in group_directories(node, known)]
     for each in known:
@@ -110,15 +107,7 @@ def cpu_quota(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
 def throttle_steps(
     io: Controller, group: str, device: str, disk: DiskConfig, factor: float
 ) -> Iterator[Change]:
-    """A device's rates for a group, ``factor`` times slower than the disk's own.
-
-    Args:
-        io: The controller.
-        group: The node's.
-        device: Its numbers, ``major:minor``.
-        disk: What its rates are.
-        factor: From 1 up.
-    """
+    """Limit a device (``major:minor``) for a group, ``factor`` times slower than the disk."""
     limits = {
         "read_bps": disk.read_bytes_per_second,
         "write_bps": disk.write_bytes_per_second,
@@ -141,12 +130,9 @@ def throttle_steps(
 
 
 def remove_throttles(io: Controller, pattern: str, devices: Iterable[str]) -> None:
-    """No limit on devices any more in groups of this pattern, so that what waits gets through.
+    """Lift the limits of devices in groups of this pattern, and in the top group.
 
-    Args:
-        io: The controller.
-        pattern: Of the groups' names.
-        devices: The numbers of the devices, on which the top group has no limit any more either.
+    What waits for the devices gets through.
     """
     first = "blkio.throttle.*s_device"
     if io.version == 2:
