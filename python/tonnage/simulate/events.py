@@ -77,10 +77,7 @@ def pass_one(
         if disks.apart:
             filled *= np.clip(1 - disks.write * coming * total, 0.0, 1.0)
         ends = np.concatenate(
-            [
-                _over(fill, filled),
-                _over(np.where(reading, send - drain, send), rates),
-            ]
+            [_over(fill, filled), _over(np.where(reading, send - drain, send), rates)]
         )
         step = min(float(ends.min()), until)
         now += step

@@ -54,13 +54,7 @@ def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array)
 
 
 def _alone(
-    rates: Array,
-    most: Array,
-    into: Array,
-    network: Array,
-    disk: Array,
-    from_all: Array,
-    own: Array,
+    rates: Array, most: Array, into: Array, network: Array, disk: Array, from_all: Array, own: Array
 ) -> Array:
     """Raise the rate of the one reader whose own incoming link is the only full resource.
 
