@@ -58,8 +58,6 @@ BENCH_BYTES = 4_000_000_000
 
 @dataclass(frozen=True)
 class LocalStudySettings:
-    """Settings of a study on one machine."""
-
     size_bytes: int
     memory_bytes: int
     directories: tuple[Path, ...]
@@ -396,7 +394,6 @@ class _Loop:
         self._keep("explained", findings=findings(self._study))
 
     def _keep(self, step: str, **results: Any) -> None:
-        """Add results to the record and write it."""
         steps = [*self._study.steps, step]
         self._study = structs.replace(self._study, steps=steps, **results)
         self._study = structs.replace(self._study, warnings=warnings(self._study, self._host))
@@ -408,7 +405,6 @@ def _say(text: str) -> None:
 
 
 def _how_far(out: Path) -> str:
-    """The progress of the study in a directory."""
     try:
         steps = Study.read(out / "study.json").steps
     except (RecordError, OSError):

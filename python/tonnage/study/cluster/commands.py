@@ -9,12 +9,10 @@ from tonnage.base import core
 
 
 def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
-    """Runs a command of Tonnage, which ends with this one, tidily; a second Ctrl-C kills it.
+    """Run a command of Tonnage, which is terminated with this one; a second Ctrl-C kills it.
 
-    Args:
-        arguments: After ``tonnage``.
-        held: Descriptor of the lock on the study's directory, which the command holds as well.
-        is_kept: Whether its output is returned, instead of shown on standard error.
+    The command inherits ``held``, the lock on the study's directory. Its output goes to standard
+    error, or is returned (``is_kept``).
     """
     with subprocess.Popen(
         [sys.executable, "-m", "tonnage", *arguments],
@@ -45,5 +43,4 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
 
 
 def say(text: str) -> None:
-    """Shows a line of what is being done."""
     print(text, file=sys.stderr, flush=True)

@@ -98,7 +98,6 @@ class _Loop:
         return self._study
 
     def survey(self) -> dict[str, Any]:
-        """The machines that take part, and how much they are to sort."""
         say("Looking at the machines")
         machines, size = survey(self._settings)
         say(f"To sort: {formatting.size(size)}")
@@ -127,12 +126,10 @@ class _Loop:
         return {}
 
     def model(self) -> dict[str, Any]:
-        """A profile of all measurements."""
         self._profile(self._measured(), self._out / PROFILE)
         return {}
 
     def plan(self) -> dict[str, Any]:
-        """The first candidate that these machines can do."""
         deadline = self._settings.deadline_seconds
         aim = ("--objective", "time")
         if deadline is not None:
@@ -228,7 +225,6 @@ class _Loop:
             self._remove(names)
 
     def _lay_out(self, kind: str, names: list[str], size: int, directories: Sequence[str]) -> None:
-        """Writes the input on the machines that will sort it."""
         self._remove(names)  # A study that was killed left it.
         records, nodes = size // RECORD_BYTES, len(names)
         ends = [records * (number + 1) // nodes for number in range(nodes)]
@@ -275,7 +271,6 @@ class _Loop:
         return [*map(self._disk, self._types), *map(self._net, self._types), *rehearsed]
 
     def _tonnage(self, *arguments: str, is_kept: bool = False) -> str:
-        """Runs a command; its output is shown on standard error, or returned."""
         self._commands.append(["tonnage", *arguments])
         return tonnage(arguments, self._lock, is_kept=is_kept)
 
@@ -297,7 +292,6 @@ class _Loop:
 
     @property
     def _places(self) -> list[str]:
-        """The study's directories on a machine."""
         return [str(each / self._study.place) for each in self._settings.directories]
 
     def _count(self, kind: str) -> int:
@@ -320,7 +314,6 @@ class _Loop:
         return ["--cluster", self._at(kind)]
 
     def _at(self, kind: str) -> str:
-        """The address of the machines of a type."""
         return f"{kind}{TYPE_SEPARATOR}{self._settings.cluster.rpartition(TYPE_SEPARATOR)[2]}"
 
     def _catalogs(self) -> list[str]:

@@ -9,8 +9,6 @@ from tonnage.measure.disk import split_read_write
 
 @dataclass(frozen=True)
 class ClusterStudySettings:
-    """What to study."""
-
     cluster: str
     """The cluster's address, as `tonnage.cluster.ray_adapter.attached` takes it."""
     directories: tuple[Path, ...]
@@ -25,12 +23,10 @@ class ClusterStudySettings:
 
     @property
     def data(self) -> tuple[Path, ...]:
-        """Where input and output are."""
         return split_read_write(self.directories)[0]
 
     @property
     def scratch(self) -> tuple[Path, ...]:
-        """Where scratch is."""
         return split_read_write(self.directories)[1]
 
     @property
