@@ -22,7 +22,6 @@ def count(value: int | None, name: str) -> int | None:
 
 
 def one_of(value: str, choices: Collection[str], name: str) -> str:
-    """One of several names."""
     if value not in choices:
         raise core.UsageError(f"{value!r} is not one of {', '.join(choices)}", setting=name)
     return value

@@ -42,6 +42,5 @@ class Cluster:
 
 
 def refuse_without_ray() -> None:
-    """Refuses a job on a cluster if Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
         raise core.UsageError("a cluster needs Ray: pip install 'tonnage[cluster]'")

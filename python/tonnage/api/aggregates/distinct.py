@@ -34,7 +34,6 @@ class Distinct(Aggregate):
         self._union = self._made()
 
     def empty(self) -> Distinct:
-        """No values."""
         return Distinct(self._precision)
 
     def add(self, values: Values) -> None:
@@ -62,7 +61,6 @@ class Distinct(Aggregate):
 
     @property
     def value(self) -> float:
-        """The estimate."""
         # Merged twice, since the estimate of an unmerged sketch depends on the order of values.
         whole, sketch = self._made(), self._sketch
         whole.update(sketch)

@@ -39,7 +39,6 @@ class Histogram(Aggregate):
         self._counts = np.zeros(len(self._edges) - 1, np.int64)
 
     def empty(self) -> Histogram:
-        """No values."""
         return Histogram(self._edges)
 
     def add(self, values: Values) -> None:
@@ -54,7 +53,6 @@ class Histogram(Aggregate):
             core.count_in_bins(self._edges, block, self._counts)
 
     def merge(self, other: Histogram) -> None:
-        """Add the other's counts."""
         self._counts += other._counts
 
     @property
@@ -123,7 +121,6 @@ class Hdr(Aggregate):
         self._least, self._most, self._total = math.inf, -math.inf, 0.0
 
     def empty(self) -> Hdr:
-        """No values."""
         return Hdr(self._precision)
 
     def add(self, values: Values) -> None:
@@ -150,7 +147,6 @@ class Hdr(Aggregate):
         self._total += float(finite.sum())
 
     def merge(self, other: Hdr) -> None:
-        """Add the other's counts."""
         self._bins.update(other._bins)
         self._rows += other._rows
         self._missing += other._missing
@@ -159,17 +155,14 @@ class Hdr(Aggregate):
 
     @property
     def value(self) -> Distribution:
-        """The distribution."""
         bins = sorted((*self._span(*place), count) for place, count in self._bins.items())
         return Distribution(self._rows, self._missing, self._least, self._most, self._total, bins)
 
     @property
     def _width(self) -> float:
-        """A bin's width on the logarithmic scale."""
         return math.log((1 + self._precision) / (1 - self._precision))
 
     def _span(self, sign: int, place: int) -> tuple[float, float]:
-        """A bin's edges."""
         if sign == 0:
             return 0.0, 0.0
         ends = (self._power(place - 1), self._power(place))

@@ -16,7 +16,6 @@ class Sum(Aggregate):
         self._sum: Any = 0
 
     def empty(self) -> Sum:
-        """No rows."""
         return Sum()
 
     def add(self, values: Values) -> None:
@@ -26,12 +25,10 @@ class Sum(Aggregate):
         self._sum = self._sum + rows.sum(axis=0, dtype=kind)
 
     def merge(self, other: Sum) -> None:
-        """Add the other's sum."""
         self._sum = self._sum + other._sum
 
     @property
     def value(self) -> Any:
-        """The sum."""
         return self._sum
 
 
@@ -44,16 +41,13 @@ class Min(Aggregate):
         self._value: Any = None
 
     def empty(self) -> Self:
-        """No rows."""
         return type(self)()
 
     def add(self, values: Values) -> None:
-        """Add rows."""
         if len(rows := array_of(values)):
             self._update(self._choose.reduce(rows, axis=0))
 
     def merge(self, other: Self) -> None:
-        """Add the other's rows."""
         if other._value is not None:
             self._update(other._value)
 
@@ -79,7 +73,6 @@ class Concatenation(Aggregate):
         self._parts: list[Array] = []
 
     def empty(self) -> Self:
-        """No rows."""
         return type(self)()
 
     def add(self, values: Values) -> None:
@@ -88,7 +81,6 @@ class Concatenation(Aggregate):
             self._parts.append(np.array(rows))
 
     def merge(self, other: Self) -> None:
-        """Take the other's rows."""
         self._parts += other._parts
 
     @property
@@ -111,7 +103,6 @@ class Top(Concatenation):
         self._k = k
 
     def empty(self) -> Self:
-        """No rows."""
         return type(self)(self._k)
 
     def add(self, values: Values) -> None:
