@@ -7,7 +7,7 @@ from typing import Any
 TRIES = 8  # Attempts of each request that may succeed when repeated
 CREDENTIALS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 THROTTLED = {
-    *("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException"),
+    *("Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequestsException")
 }
 DENIED = {"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"}
 EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}

@@ -51,9 +51,7 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
     both = sorted(was.keys() & now.keys())
     moved = [
         PriceChange(
-            type=name,
-            before_usd_per_hour=old.usd_per_hour,
-            after_usd_per_hour=new.usd_per_hour,
+            type=name, before_usd_per_hour=old.usd_per_hour, after_usd_per_hour=new.usd_per_hour
         )
         for name in both
         if (old := was[name].on_demand) and (new := now[name].on_demand)

@@ -9,11 +9,7 @@ import re
 from dataclasses import dataclass
 
 GIB = 1 << 30
-BURSTING_CORES = {
-    "aws": r"t\d",
-    "gcp": r"e2-(micro|small|medium)|f1-|g1-",
-    "azure": r"Standard_B",
-}
+BURSTING_CORES = {"aws": r"t\d", "gcp": r"e2-(micro|small|medium)|f1-|g1-", "azure": r"Standard_B"}
 """Prefixes of types that their providers call burstable, or shared-core."""
 
 

@@ -5,14 +5,7 @@ A spot average outside its own range is of another time, and is dropped.
 
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Spot, VolumeLink
-from tonnage.catalog.providers.schema import (
-    GB,
-    GIGABIT,
-    MB,
-    Schema,
-    local_disks,
-    on_demand_price,
-)
+from tonnage.catalog.providers.schema import GB, GIGABIT, MB, Schema, local_disks, on_demand_price
 
 LINK_BURST = Burst(
     lasts_seconds=1800, every_seconds=86400, source="AWS, Amazon EBS-optimized instance types"

@@ -7,13 +7,7 @@ import re
 
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Network, Offer, Price, VolumeLink
-from tonnage.catalog.providers.schema import (
-    GB,
-    GIGABIT,
-    Schema,
-    local_disks,
-    on_demand_price,
-)
+from tonnage.catalog.providers.schema import GB, GIGABIT, Schema, local_disks, on_demand_price
 
 
 def _offer(row: CsvRow, region: str | None) -> Offer:
