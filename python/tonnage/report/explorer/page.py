@@ -57,6 +57,7 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
     values = data.values | {
         "command": {"job": formatting.command([job]), "flags": formatting.command(flags)}
     }
+    providers = dict.fromkeys(each["provider"] for each in values["catalogs"])
     durabilities = [name for name in values["variants"] if name]
     dates = (f"{each['name']} (prices of {each['date'] or '?'})" for each in values["catalogs"])
     return Template(_asset("page.html")).substitute(
@@ -65,9 +66,7 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
         style=of_reports("page.css") + _asset("page.css"),
         durable=Html() if durabilities else Html(" hidden"),
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),
-        providers=_options(
-            [("", "any"), *((each, each) for each in _providers(values["catalogs"]))]
-        ),
+        providers=_options([("", "any"), *((each, each) for each in providers)]),
         held=escape(
             f"This page holds {formatting.several(data.offers, 'machine')} "
             f"of {formatting.listing(dates)}; "
@@ -81,10 +80,6 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
 
 def _options(pairs: Any) -> Html:
     return join(tag("option", label, value=name) for name, label in pairs)
-
-
-def _providers(catalogs: Sequence[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(each["provider"] for each in catalogs))
 
 
 def _asset(name: str) -> str:

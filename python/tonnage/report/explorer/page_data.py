@@ -15,7 +15,7 @@ from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.catalog import Billing, Catalog, Grant, VolumeKind
+from tonnage.catalog import Catalog, Grant, VolumeKind
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
@@ -72,8 +72,11 @@ def page_data(
             "machines": [_machine(each, tables) for each in machines],
             "lists": tables.machine_lists.values,
             "demands": tables.demands.values,
-            "laws": [_law(each) for each in tables.laws],
-            "curves": [_curve(each) for each in tables.curves],
+            "laws": [to_builtins(each) for each in tables.laws],
+            "curves": [
+                dataclasses.asdict(each) | {"interval": each.exponent_interval}
+                for each in tables.curves
+            ],
             "texts": tables.texts.values,
             "random_draws": random_draws(tables.laws),
             "commands": {
@@ -247,26 +250,18 @@ def _job(job: Job) -> dict[str, Any]:
 
 
 def _catalog(catalog: Catalog) -> dict[str, Any]:
+    nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
     return {
         "name": catalog.name,
         "provider": catalog.provider,
         "region": catalog.region,
         "date": catalog.date,
-        "billing": _billing(catalog.billing),
+        "billing": dataclasses.asdict(catalog.billing),
         "kinds": [_kind(each) for each in catalog.volume_kinds],
         "store": catalog.object_store and dataclasses.asdict(catalog.object_store),
         "offers": len(catalog.offers),
-        "notes": _notes(catalog),
+        "notes": plan_notes(nothing, [catalog], []),
     }
-
-
-def _notes(catalog: Catalog) -> list[str]:
-    nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
-    return plan_notes(nothing, [catalog], [])
-
-
-def _billing(billing: Billing) -> dict[str, Any]:
-    return dataclasses.asdict(billing)
 
 
 def _kind(kind: VolumeKind) -> dict[str, Any]:
@@ -304,14 +299,10 @@ def _machine(bought: Bought, tables: _Tables) -> dict[str, Any]:
         "caution": price.caution if price else None,
         "peak_only": offer.network.baseline_bytes_per_second is None,
         "prices": {
-            purchase: [*_prices(each), tables.texts.put(_price_source(each))]
+            purchase: [each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))]
             for purchase, each in bought.items()
         },
     }
-
-
-def _prices(machine: Machine) -> tuple[float, float, float]:
-    return machine.usd_per_hour, *machine.usd_range
 
 
 def _price_source(machine: Machine) -> str:
@@ -324,12 +315,3 @@ def _price_source(machine: Machine) -> str:
 def _bucket(bucket: TokenBucket) -> list[float]:
     """Baseline, burst and credit."""
     return [float(each) for each in (bucket.baseline, bucket.burst, bucket.credit)]
-
-
-def _law(law: CapacityDistribution) -> dict[str, Any]:
-    values: dict[str, Any] = to_builtins(law)
-    return values
-
-
-def _curve(curve: ScalingCurve) -> dict[str, Any]:
-    return {**dataclasses.asdict(curve)} | {"interval": curve.exponent_interval}

@@ -1,5 +1,7 @@
 """Chart the job over time: stages, devices, CPU, network and memory on one axis."""
 
+from typing import Any
+
 from tonnage.base import formatting
 from tonnage.base.records import Phase, RunRecord, Study
 from tonnage.report import charts
@@ -13,6 +15,11 @@ STATES = (
     ("blocked_seconds", "blocked", "--blocked"),
     ("starved_seconds", "starved", "--starved"),
 )
+STATE_LEGEND = (
+    ("--busy", "busy: working or waiting for its device"),
+    ("--blocked", "blocked: downstream is full"),
+    ("--starved", "starved: no input"),
+)
 CPU = (
     ("cpu_user_seconds", "user", "--user"),
     ("cpu_system_seconds", "system", "--system"),
@@ -25,6 +32,7 @@ NETWORK = (
 )
 COLOURS = {"read": "--read", "partition": "--work-one", "sort": "--work-two", "write": "--write"}
 OTHER = "--work-three"
+MIB = 1 << 20
 
 # Stages of shorter phases would be empty lanes.
 DRAWN_SHARE = 0.02
@@ -62,35 +70,26 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
         rate = counters.concatenate(counters.rate(part, "bytes") for part in parts).scaled(1e-6)
         rates.append(charts.line(rate, colour, name, "MB/s"))
         lanes.append([_state(parts, column, label, tint) for column, label, tint in STATES])
-    layout = charts.time_layout(run.seconds, run.phases, named=True)
-    moved = Chart(
-        name="chart-stages-rate",
-        title="Rate of each stage, MB/s",
-        description=f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
-        height=200,
-        traces=rates,
-        layout=layout,
+    moved = _chart(
+        run,
+        "stages-rate",
+        "Rate of each stage, MB/s",
+        f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
+        200,
+        rates,
+        layout=charts.time_layout(run.seconds, run.phases, named=True),
         legend=[(colour, name) for name, colour in colours.items()],
-        timed=True,
     )
     layout = charts.time_layout(run.seconds, run.phases)
-    height = charts.split_into_lanes(list(colours), layout)
-    states = Chart(
-        name="chart-stages-state",
-        title="State of each stage",
-        description="Share of time that each stage was busy, blocked or starved. "
-        f"{_bottlenecks(run)}",
-        height=height,
-        traces=[
-            charts.on_axis(place + 1, trace) for place, lane in enumerate(lanes) for trace in lane
-        ],
+    states = _chart(
+        run,
+        "stages-state",
+        "State of each stage",
+        f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
+        charts.split_into_lanes(list(colours), layout),
+        [charts.on_axis(at, trace) for at, lane in enumerate(lanes, start=1) for trace in lane],
         layout=layout,
-        legend=[
-            ("--busy", "busy: working or waiting for its device"),
-            ("--blocked", "blocked: downstream is full"),
-            ("--starved", "starved: no input"),
-        ],
-        timed=True,
+        legend=STATE_LEGEND,
         note=_left_out(run, colours),
     )
     heading = tag("h3", "Stages")
@@ -179,41 +178,39 @@ def _model(run: RunRecord, name: str) -> str | None:
 
 
 def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Series) -> list[Chart]:
-    key = slug(name)
+    key = f"device-{slug(name)}"
     busy = counters.rate(rows, "busy_seconds").scaled(100)
     depth = counters.gauge(rows, "in_flight")
-    layout = charts.time_layout(run.seconds, run.phases)
     return [
-        Chart(
-            name=f"chart-device-{key}-rate",
-            title="Read and written, MB/s",
-            description=f"Bytes read and written by {name} over time, in MB/s.",
-            height=160,
-            traces=[
+        _chart(
+            run,
+            f"{key}-rate",
+            "Read and written, MB/s",
+            f"Bytes read and written by {name} over time, in MB/s.",
+            160,
+            [
                 charts.line(read, "--read", "read", "MB/s"),
                 charts.line(written, "--write", "written", "MB/s"),
             ],
-            layout=layout,
             legend=[("--read", "read"), ("--write", "written")],
-            timed=True,
         ),
-        Chart(
-            name=f"chart-device-{key}-busy",
-            title="Utilisation, % of time with a request in flight",
-            description=f"Utilisation of {name} over time, in percent.",
-            height=96,
-            traces=[charts.area(busy, "--busy", "utilisation", "%")],
-            layout=layout | {"yaxis": charts.zero_based_axis(105, tickvals=[0, 50, 100])},
-            timed=True,
+        _chart(
+            run,
+            f"{key}-busy",
+            "Utilisation, % of time with a request in flight",
+            f"Utilisation of {name} over time, in percent.",
+            96,
+            [charts.area(busy, "--busy", "utilisation", "%")],
+            yaxis=charts.zero_based_axis(105, tickvals=[0, 50, 100]),
         ),
-        Chart(
-            name=f"chart-device-{key}-depth",
-            title="Queue depth, requests in flight",
-            description=f"Requests that {name} had in flight over time.",
-            height=96,
-            traces=[charts.area(depth, "--work-one", "in flight", "requests")],
-            layout=layout | {"yaxis": charts.zero_based_axis(nticks=3)},
-            timed=True,
+        _chart(
+            run,
+            f"{key}-depth",
+            "Queue depth, requests in flight",
+            f"Requests that {name} had in flight over time.",
+            96,
+            [charts.area(depth, "--work-one", "in flight", "requests")],
+            yaxis=charts.zero_based_axis(nticks=3),
         ),
     ]
 
@@ -232,23 +229,19 @@ def _host(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
 
 def _cpu(run: RunRecord, table: Table) -> Chart:
     cores = run.environment.cores
-    shape, annotation = charts.level_line(cores, f"{cores} cores")
-    layout = charts.time_layout(run.seconds, run.phases)
-    layout["yaxis"] = charts.zero_based_axis(cores * 1.18)
-    layout["shapes"].append(shape)
-    layout["annotations"].append(annotation)
-    return Chart(
-        name="chart-cpu",
-        title="CPU of the whole machine, cores",
-        description=f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
-        height=150,
-        traces=[
+    return _chart(
+        run,
+        "cpu",
+        "CPU of the whole machine, cores",
+        f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
+        150,
+        [
             charts.area(counters.rate(table, column), colour, name, "cores", stack="cpu")
             for column, name, colour in CPU
         ],
-        layout=layout,
+        level=(cores, f"{cores} cores"),
+        yaxis=charts.zero_based_axis(cores * 1.18),
         legend=[(colour, name) for _, name, colour in CPU],
-        timed=True,
     )
 
 
@@ -257,41 +250,58 @@ def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
         (counters.rate(table, column).scaled(1e-6), name, colour)
         for column, name, colour in NETWORK
     ]
-    chart = Chart(
-        name="chart-network",
-        title="Network, MB/s",
-        description="Network throughput of the machine over time, in MB/s.",
-        height=110,
-        traces=[charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
-        layout=charts.time_layout(run.seconds, run.phases),
+    chart = _chart(
+        run,
+        "network",
+        "Network, MB/s",
+        "Network throughput of the machine over time, in MB/s.",
+        110,
+        [charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
         legend=[(colour, name) for _, name, colour in lines],
-        timed=True,
     )
     return chart, all(series.is_zero for series, _, _ in lines)
 
 
 def _memory(run: RunRecord, table: Table) -> Chart:
-    used = counters.gauge(table, "process_memory_bytes").scaled(1 / (1 << 20))
-    layout = charts.time_layout(run.seconds, run.phases)
+    used = counters.gauge(table, "process_memory_bytes").scaled(1 / MIB)
+    level, yaxis = None, None
     says = f"Memory of the process over time; at most {formatting.memory(run.peak_memory_bytes)}"
     budget = run.settings.get("memory_bytes")
     if budget:
         says += f", of a budget of {formatting.memory(budget)}"
-        shape, annotation = charts.level_line(
-            budget / (1 << 20), f"budget of the buffers: {formatting.memory(budget)}"
-        )
+        level = (budget / MIB, f"budget of the buffers: {formatting.memory(budget)}")
+        # Room for the line's label.
+        yaxis = charts.zero_based_axis(1.25 * max(budget, run.peak_memory_bytes) / MIB)
+    return _chart(
+        run,
+        "memory",
+        "Memory of the process, MiB",
+        f"{says}.",
+        130,
+        [charts.area(used, "--work-two", "resident", "MiB")],
+        level=level,
+        yaxis=yaxis,
+    )
+
+
+def _chart(
+    run: RunRecord,
+    name: str,
+    title: str,
+    description: str,
+    height: int,
+    traces: list[Trace],
+    *,
+    layout: dict[str, Any] | None = None,
+    level: tuple[float, str] | None = None,
+    yaxis: dict[str, Any] | None = None,
+    **more: Any,
+) -> Chart:
+    """A chart over the job's time; ``level`` is a line across it with its name."""
+    layout = layout or charts.time_layout(run.seconds, run.phases)
+    if level:
+        shape, annotation = charts.level_line(*level)
         layout["shapes"].append(shape)
         layout["annotations"].append(annotation)
-        # Room for the line's label.
-        layout["yaxis"] = charts.zero_based_axis(
-            1.25 * max(budget, run.peak_memory_bytes) / (1 << 20)
-        )
-    return Chart(
-        name="chart-memory",
-        title="Memory of the process, MiB",
-        description=f"{says}.",
-        height=130,
-        traces=[charts.area(used, "--work-two", "resident", "MiB")],
-        layout=layout,
-        timed=True,
-    )
+    layout |= {"yaxis": yaxis} if yaxis else {}
+    return Chart(f"chart-{name}", title, description, height, traces, layout, timed=True, **more)
