@@ -25,33 +25,24 @@ import ray
 ray.init(address="auto", logging_level="ERROR", log_to_driver=False)
 print(*(node["NodeName"] for node in ray.nodes() if node["Alive"]), sep=" ")
 """
-"""Print the cluster's nodes."""
+LIST_NODES = f". {HOME}/environment && python -c {shlex.quote(ALIVE)}"
+"""Print the names of the cluster's nodes in the last line."""
+PING = "true"
+RECEIVE_TOKEN = "umask 077 && mkdir -p ~/.ray && cat > ~/.ray/auth_token"
+"""Store Ray's token from stdin."""
+WAIT_FOR_DISKS = (
+    "if command -v cloud-init > /dev/null; then cloud-init status --wait > /dev/null || true; "
+    f"fi; test -e {MOUNTED} || {{ tail -n 3 /var/log/cloud-init-output.log >&2; exit 1; }}"
+)
+"""Wait until the disks are mounted or mounting failed, as cloud-init reports."""
 FALLBACK_DIRECTORY = "/var/tmp"
 """The directory to measure on a node without data disks."""
-
-
-def ping() -> str:
-    """Check that the node answers."""
-    return "true"
-
-
-def wait_for_disks() -> str:
-    """Wait until the disks are mounted or mounting failed, as cloud-init reports."""
-    return (
-        "if command -v cloud-init > /dev/null; then cloud-init status --wait > /dev/null || true; "
-        f"fi; test -e {MOUNTED} || {{ tail -n 3 /var/log/cloud-init-output.log >&2; exit 1; }}"
-    )
 
 
 def receive_wheel(wheel: Path) -> str:
     """Store the wheel from stdin in place of any other."""
     place = f"{WHEEL_PLACE}/{shlex.quote(wheel.name)}"
     return f"mkdir -p {WHEEL_PLACE} && rm -f {WHEEL_PLACE}/*.whl && cat > {place}"
-
-
-def receive_token() -> str:
-    """Store Ray's token from stdin."""
-    return "umask 077 && mkdir -p ~/.ray && cat > ~/.ray/auth_token"
 
 
 def install(rental: Rental) -> str:
@@ -99,11 +90,6 @@ def labels(rental: Rental, zone: str | None) -> dict[str, str]:
         "market": "spot" if rental.spot else "on-demand",
     }
     return {name: value for name, value in known.items() if value}
-
-
-def list_nodes() -> str:
-    """Print the names of all nodes in the last line."""
-    return f". {HOME}/environment && python -c {shlex.quote(ALIVE)}"
 
 
 def screen(

@@ -176,7 +176,7 @@ class Launcher:
         waiting = [each for each in self._new if each.instance not in bad]
         until = time.monotonic() + self._asked.patience_seconds
         while waiting:
-            said = self._at({each: bootstrap.ping() for each in waiting}, ANSWER_SECONDS)
+            said = self._at({each: bootstrap.PING for each in waiting}, ANSWER_SECONDS)
             waiting = [each for each in waiting if said[each.instance].code != 0]
             if waiting and time.monotonic() > until:
                 return {
@@ -196,10 +196,10 @@ class Launcher:
         steps: list[tuple[str, bytes | Path, float]] = [
             (bootstrap.receive_wheel(wheel), wheel, INSTALL_SECONDS),
             (bootstrap.install(rental), b"", INSTALL_SECONDS),
-            (bootstrap.receive_token(), self._token, ANSWER_SECONDS),
+            (bootstrap.RECEIVE_TOKEN, self._token, ANSWER_SECONDS),
         ]
         if rental.has_disks:
-            steps.insert(0, (bootstrap.wait_for_disks(), b"", bootstrap.BOOT_SECONDS))
+            steps.insert(0, (bootstrap.WAIT_FOR_DISKS, b"", bootstrap.BOOT_SECONDS))
         found: Bad = {}
         for command, stdin, seconds in steps:
             new = [each for each in new if each.instance not in found]
@@ -221,7 +221,7 @@ class Launcher:
         until = time.monotonic() + START_SECONDS
         wanted = {each.instance for each in rented}
         while True:
-            (said_of_all,) = self._at({head: bootstrap.list_nodes()}, ANSWER_SECONDS).values()
+            (said_of_all,) = self._at({head: bootstrap.LIST_NODES}, ANSWER_SECONDS).values()
             alive = (said_of_all.out.splitlines() or [""])[-1].split()
             if said_of_all.code == 0 and wanted == set(alive):
                 return {}

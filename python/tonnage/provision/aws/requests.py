@@ -112,7 +112,8 @@ def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> di
     """Rent ``count`` nodes, all or none; a repeated ``number`` is the same request."""
     rental, account = order.rental, order.account
     asked: dict[str, Any] = dict(aws.export(rental).document["run_instances"])
-    script = f"ends_at={int(order.ends_at.timestamp())}\n" + _script("lifetime.sh")
+    lifetime = (Path(__file__).parent / "lifetime.sh").read_text()
+    script = f"ends_at={int(order.ends_at.timestamp())}\n{lifetime}"
     mounting = rental.mount() if rental.has_disks else ""
     if rental.spot:
         most = order.tariff.machine_most_usd_per_hour
@@ -167,7 +168,3 @@ def missing_values(order: LaunchOrder) -> dict[str, str]:
         for field, (flag, what) in flags.items()
         if getattr(order.account, field) == getattr(unknown, field)
     }
-
-
-def _script(name: str) -> str:
-    return (Path(__file__).parent / name).read_text()

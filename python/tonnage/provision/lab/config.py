@@ -50,6 +50,11 @@ class DiskConfig:
     read_operations_per_second: int | None = None
     write_operations_per_second: int | None = None
 
+    @property
+    def limits(self) -> dict[str, int | None]:
+        """Its limits by the names of their fields."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_per_second")}
+
 
 @dataclass(frozen=True)
 class MachineType:

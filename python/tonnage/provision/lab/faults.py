@@ -13,7 +13,7 @@ during a long cut. If the head of a cluster is lost, all nodes get a new cluster
 import errno
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -110,17 +110,16 @@ def heal_node(
     if not there:
         return healed
     if name in record.cut_since:
-        _await_verdict(
-            time.monotonic() - record.cut_since[name]
-        )  # Without the lock, for other labs.
+        # Without the lock, for other labs: wait until the cluster has decided about the node.
+        cut_seconds = time.monotonic() - record.cut_since[name]
+        if cut_seconds > BRIEF_SECONDS:
+            time.sleep(max(VERDICT_SECONDS - cut_seconds, 0.0))
     with lab_lock(room) as lock:
         healed = require_up(room, of_lab)
-        there = _with_ray(healed, room)
-        return (
-            ray_cluster.start_on_nodes(healed, there, partial(run_command, lock), on_wait, room)
-            if there
-            else healed
-        )
+        if there := _with_ray(healed, room):
+            run = partial(run_command, lock)
+            return ray_cluster.start_on_nodes(healed, there, run, on_wait, room)
+        return healed
 
 
 def _with_ray(record: LabRecord, room: Path) -> list[Node]:
@@ -130,28 +129,13 @@ def _with_ray(record: LabRecord, room: Path) -> list[Node]:
     return there if record.ray_address and nodes[0] in there else []
 
 
-def _await_verdict(cut_seconds: float) -> None:
-    """Wait until the cluster has decided whether to give up a node cut for so long."""
-    if cut_seconds > BRIEF_SECONDS:
-        time.sleep(max(VERDICT_SECONDS - cut_seconds, 0.0))
-
-
 def _refuse_nothing_to(what: str, node: Node) -> None:
     if what == "slow-link" and node.machine.link_bytes_per_second is None:
         raise UsageError(f"{node.name} has no link_mb_per_s: configure one to slow it down")
-    if what == "slow-disk" and not _has_rates(node):
+    if what == "slow-disk" and not node.has_limited_disks:
         raise UsageError(f"{node.name} has no disk with rates: configure one to slow it down")
     if what == "fill-disk" and not node.mounts:
         raise UsageError(f"{node.name} has no file system: configure a disk with one to fill it")
-
-
-def _has_rates(node: Node) -> bool:
-    return any(
-        value is not None
-        for each in node.devices
-        for name, value in vars(each.disk).items()
-        if name.endswith("_per_second")
-    )
 
 
 def _apply(what: str, node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
@@ -174,7 +158,9 @@ def _link(node: Node, lab: str, state: str, run: Callable[[Command], str]) -> No
 
 def _slow_link(node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
     rate = wire_rate((node.machine.link_bytes_per_second or 0.0) / factor)
-    _all(rate_limit_commands(node.namespace, switch_namespace(lab), node.number, max(rate, 1)), run)
+    switch = switch_namespace(lab)
+    for command in rate_limit_commands(node.namespace, switch, node.number, max(rate, 1)):
+        run(command)
 
 
 def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None:
@@ -183,13 +169,8 @@ def _slow_disk(node: Node, factor: float, run: Callable[[Command], str]) -> None
         device = attached.get(each.image)
         if io is None or device is None:
             continue
-        steps = throttle_steps(io, node.group, device_number(device), each.disk, factor)
-        _all((step.command for step in steps), run)
-
-
-def _all(commands: Iterable[Command], run: Callable[[Command], str]) -> None:
-    for command in commands:
-        run(command)
+        for step in throttle_steps(io, node.group, device_number(device), each.disk, factor):
+            run(step.command)
 
 
 def _fill(file: Path) -> None:

@@ -5,7 +5,6 @@ The record and the undo of each step are written before the step: after a crash,
 which may wait for those devices, then undoes the journal.
 """
 
-import dataclasses
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +21,7 @@ from tonnage.base.system.block_devices import loop_devices, mounts_below, uses_p
 from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import catalog
-from tonnage.provision.lab.config import DiskConfig, parse
+from tonnage.provision.lab.config import parse
 from tonnage.provision.lab.nodes import GROUP, Device, Node, group_pattern, lab_nodes
 from tonnage.provision.lab.preflight import check_machine
 from tonnage.provision.lab.record import (
@@ -180,17 +179,12 @@ def describe(record: LabRecord, room: Path = STATE_DIR) -> dict[str, Any]:
 
 def _device(each: Device, device: str | None) -> dict[str, Any]:
     bare = each.disk.file_system == "none"
-    limits = {
-        limit.name: getattr(each.disk, limit.name)
-        for limit in dataclasses.fields(DiskConfig)
-        if limit.name.endswith("_second")
-    }
     return {
         "path": device if bare else str(each.mount),
         "device": device,
         "file_system": None if bare else each.disk.file_system,
         "size_bytes": each.disk.size_bytes,
-        **limits,
+        **each.disk.limits,
     }
 
 

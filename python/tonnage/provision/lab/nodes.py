@@ -40,6 +40,10 @@ class Node:
     devices: tuple[Device, ...]
 
     @property
+    def has_limited_disks(self) -> bool:
+        return any(limit for each in self.devices for limit in each.disk.limits.values())
+
+    @property
     def mounts(self) -> list[Path]:
         return [each.mount for each in self.devices if each.disk.file_system != "none"]
 

@@ -84,12 +84,17 @@ def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[
         return
     capped = any(node.machine.cpus is not None for node in nodes)
     cpu = known.get("cpu")
-    if capped and (cpu is None or (cpu.version == 1 and not _caps(cpu.top))):
+    if capped and not (cpu and _has_file(cpu, "cpu.cfs_quota_us")):
         yield "no control group limits CPU (controller cpu, CONFIG_CFS_BANDWIDTH)"
     io = known.get("io")
-    limited = any(_is_limited(node) for node in nodes)
-    if limited and (io is None or (io.version == 1 and not _throttles(io.top))):
+    limited = any(node.has_limited_disks for node in nodes)
+    if limited and not (io and _has_file(io, "blkio.throttle.read_bps_device")):
         yield "no control group limits device rates (controller io, or blkio in version 1)"
+
+
+def _has_file(controller: Controller, name: str) -> bool:
+    """Whether a controller of version 1 has a file; version 2 always has its own."""
+    return controller.version == 2 or (controller.top / name).exists()
 
 
 def _devices(nodes: Sequence[Node]) -> Iterator[str]:
@@ -110,27 +115,6 @@ def _mounts(system: str) -> bool:
     # The kernel requests the module by this name.
     asked = (modprobe, "--dry-run", "--quiet", f"fs-{system}")
     return not subprocess.run(asked, stdin=subprocess.DEVNULL, capture_output=True).returncode
-
-
-def _is_limited(node: Node) -> bool:
-    return any(
-        limit is not None
-        for each in node.devices
-        for limit in (
-            each.disk.read_bytes_per_second,
-            each.disk.write_bytes_per_second,
-            each.disk.read_operations_per_second,
-            each.disk.write_operations_per_second,
-        )
-    )
-
-
-def _caps(top: Path) -> bool:
-    return (top / "cpu.cfs_quota_us").exists()
-
-
-def _throttles(top: Path) -> bool:
-    return (top / "blkio.throttle.read_bps_device").exists()
 
 
 def _fails(command: Sequence[str]) -> str:

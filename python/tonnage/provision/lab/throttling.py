@@ -108,18 +108,15 @@ def throttle_steps(
     io: Controller, group: str, device: str, disk: DiskConfig, factor: float
 ) -> Iterator[Change]:
     """Limit a device (``major:minor``) for a group, ``factor`` times slower than the disk."""
-    limits = {
-        "read_bps": disk.read_bytes_per_second,
-        "write_bps": disk.write_bytes_per_second,
-        "read_iops": disk.read_operations_per_second,
-        "write_iops": disk.write_operations_per_second,
-    }
+    names = ("read_bps", "write_bps", "read_iops", "write_iops")
     rates = {
-        name: max(round(limit / factor), 1) for name, limit in limits.items() if limit is not None
+        name: max(round(limit / factor), 1)
+        for name, limit in zip(names, disk.limits.values(), strict=True)
+        if limit is not None
     }
     if io.version == 2:
-        text = " ".join(f"{way[0]}{unit}={rate}" for (way, _, unit), rate in _split(rates))
-        if text:
+        words = [f"{name[0]}{name.partition('_')[2]}={rate}" for name, rate in rates.items()]
+        if text := " ".join(words):
             yield Change(write_setting(io.top / group / "io.max", f"{device} {text}"))
         return
     for name, rate in rates.items():
@@ -151,11 +148,6 @@ def device_number(device: str) -> str:
     """A device's numbers, ``major:minor``."""
     number = os.stat(device).st_rdev
     return f"{os.major(number)}:{os.minor(number)}"
-
-
-def _split(rates: dict[str, int]) -> Iterator[tuple[tuple[str, str, str], int]]:
-    for name, rate in rates.items():
-        yield name.partition("_"), rate
 
 
 def _of_the_top(file: Path, device: str, rate: int) -> Change:
