@@ -25,7 +25,7 @@ Sizes = npt.NDArray[np.int64]
 
 
 class CapacitySamples:
-    """The slowest of N nodes, N from ``least_nodes`` to ``most_nodes``."""
+    """The slowest of N nodes, N from ``min_nodes`` to ``max_nodes``."""
 
     def __init__(
         self, max_nodes: int, min_nodes: int = 1, clusters: ClusterDraws | None = None
@@ -97,6 +97,10 @@ class SampledCapacity:
     def network_share(self, curve: ScalingCurve) -> Draws:
         """The same with its uncertainty drawn."""
         return curve.shares(self.nodes, normal_quantiles(self.samples.clusters.uniform("curve")))
+
+
+Capacity = MedianCapacity | SampledCapacity
+"""Capacities of clusters, broadcastable with their sizes: the median, or each draw."""
 
 
 def _dense_sizes(least: int, most: int) -> Sizes:

@@ -6,29 +6,18 @@ draws a row of those each.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Billing
-from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.capacity_samples import Capacity
 from tonnage.plan.demand import DemandTerm, LayoutDemand, ResourceClass
 
 Array = npt.NDArray[Any]
 BillingUnit = Literal["seconds", "hours"]
-
-
-class Capacity(Protocol):
-    """Capacities of clusters, broadcastable with their sizes: the median, or each draw."""
-
-    def slowest_rate(self, law: CapacityDistribution, /) -> Array:
-        """The rate of the slowest node."""
-
-    def network_share(self, curve: ScalingCurve, /) -> Array:
-        """Bandwidth as a share of that between two nodes."""
 
 
 def term_work(

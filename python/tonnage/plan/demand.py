@@ -47,6 +47,10 @@ RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "cpu partition": "cpu",
     "cpu sort": "cpu",
 }
+VOLUMES_FOR: Mapping[Resource, Resource] = {
+    "local read": "volume read",
+    "local write": "volume write",
+}
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """The classes that share a node's network link."""
 CORES = CapacityDistribution(
@@ -144,15 +148,10 @@ class LayoutDemand:
 
 
 def move_to_volumes(demand: Demand) -> Demand:
-    if demand.resource == "local read":
-        return Demand(
-            resource="volume read", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
-        )
-    if demand.resource == "local write":
-        return Demand(
-            resource="volume write", per_byte=demand.per_byte, source=f"{demand.source}, on volumes"
-        )
-    return demand
+    moved = VOLUMES_FOR.get(demand.resource)
+    if moved is None:
+        return demand
+    return Demand(resource=moved, per_byte=demand.per_byte, source=f"{demand.source}, on volumes")
 
 
 def layout_demand(
@@ -184,11 +183,8 @@ def layout_demand(
     runs = calibration_match.calibration
     for place, (phase, demands_of) in enumerate(zip(job.phases, phases_demands, strict=True)):
         terms = []
-        if runs and (
-            bottleneck := _unmodelled_bottleneck(
-                calibrated_phase(runs, place).limits, demands_of, network
-            )
-        ):
+        limits = calibrated_phase(runs, place).limits if runs else []
+        if limits and (bottleneck := _unmodelled_bottleneck(limits, demands_of, network)):
             demands_of[bottleneck] = []
         for resource_class, demands in demands_of.items():
             parts = _parts(resource_class, demands, laws, shares)
@@ -213,9 +209,7 @@ def layout_demand(
                 )
             )
         if runs:  # Of terms that take equally long, name the observed bottleneck.
-            terms.sort(
-                key=lambda term: term.resource_class not in calibrated_phase(runs, place).limits
-            )
+            terms.sort(key=lambda term: term.resource_class not in limits)
         local = _larger_way(demands_of.get("local disks", ()))
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:

@@ -94,8 +94,8 @@ def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collectio
         if not any(phase.demands for phase in job.phases):
             raise NotEstimable("the job uses only CPU, and no catalog has the number of cores")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
-    notes = [] if _counts_cores(job) else ["CPU time is not included"]
-    return Gain(with_all, without, notes)
+    counted = any(demand.resource == "cpu" for phase in job.phases for demand in phase.demands)
+    return Gain(with_all, without, [] if counted else ["CPU time is not included"])
 
 
 def _forecast(job: Job, size: int, nodes: Sequence[MeasuredNode], cores: float | None) -> Forecast:
@@ -140,16 +140,11 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
 
 def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) -> float:
     sizes = np.array([count])
-    figures: dict[ResourceClass, TokenBucket] = (
+    buckets: dict[ResourceClass, TokenBucket] = (
         {"cpu": TokenBucket.constant(cores)} if cores else {}
     )
-    spent = job_work(
-        found,
-        size,
-        MedianCapacity(CapacitySamples(count, count), sizes),
-        sizes.astype(float),
-        figures,
-    )
+    capacity = MedianCapacity(CapacitySamples(count, count), sizes)
+    spent = job_work(found, size, capacity, sizes.astype(float), buckets)
     return float(spent[0]) / count
 
 
@@ -170,10 +165,6 @@ def _vcpus(nodes: Sequence[MeasuredNode]) -> float | None:
     known = [node.offer.vcpus for node in nodes if node.offer and not node.offer.cores_burst]
     counts = [each for each in known if each]
     return min(counts) if len(counts) == len(nodes) else None
-
-
-def _counts_cores(job: Job) -> bool:
-    return any(demand.resource == "cpu" for phase in job.phases for demand in phase.demands)
 
 
 def _without_cores(job: Job) -> Job:

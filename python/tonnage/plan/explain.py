@@ -11,8 +11,8 @@ from tonnage.catalog import Catalog
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
-from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
-from tonnage.plan.cost_model import Array, Capacity, term_work
+from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
+from tonnage.plan.cost_model import Array, term_work
 from tonnage.plan.demand import DemandPart, DemandTerm
 from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import HIGH, LOW
@@ -120,11 +120,8 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
         figure = machine.buckets["network" if thing == "object storage" else thing]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
-            each = (
-                ""
-                if part.resource == "cpu"
-                else f"{formatting.rate(part.capacity.modes[0].median)} by "
-            )
+            rate = formatting.rate(part.capacity.modes[0].median)
+            each = "" if part.resource == "cpu" else f"{rate} by "
             share = f"{each}each of {figure.baseline:g} vCPUs"
             if term.max_per_node is not None:
                 share += f", of which the job uses {term.max_per_node:.3g}"

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
-from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, job_work, term_work
+from tonnage.plan.cost_model import Array, BillingUnit, job_work, term_work
 from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
-from tonnage.plan.search import buckets_at, machine_usd_per_hour
+from tonnage.plan.search import buckets_at, group_cost_usd, machine_usd_per_hour
 
 CONFIDENCE = 0.9
 INTERVAL_RULE = (
@@ -61,15 +61,7 @@ def sample_outcome(
     volume_usd: Array | float = volumes.usd_per_hour(cluster_sizes) if volumes else 0.0
 
     def cost(work: Array, factor: Array | float = 1.0) -> Array:
-        return cost_usd(
-            work,
-            cluster_sizes,
-            prices + group.machines.usd_per_hour[places] * (factor - 1),
-            volume_usd,
-            group.outside_usd,
-            group.catalog.billing,
-            billing_unit,
-        )
+        return group_cost_usd(group, places, work, cluster_sizes, billing_unit, factor)
 
     def seconds_of(term: DemandTerm) -> Array:
         work = term_work(

@@ -22,7 +22,7 @@ from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, term_work
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
-from tonnage.plan.search import Limits, buckets_at, machine_usd_per_hour
+from tonnage.plan.search import Limits, buckets_at, group_cost_usd, machine_usd_per_hour
 
 SCREENING_SECONDS = 600.0
 SCREENING_NODES = 2
@@ -152,19 +152,15 @@ def _least_rates(
     steps = np.linspace(0, 1, SIZES)[None, :]
     sizes = (begin * (limits.max_nodes / begin) ** steps).round().astype(np.int64)
     cluster_sizes = sizes.astype(np.float64)
-    buckets = buckets_at(group, np.arange(len(machines))[:, None])
-    prices = machine_usd_per_hour(group)[:, None]
-    volumes = group.demand.volumes
-    volume_usd: Array | float = volumes.usd_per_hour(cluster_sizes) if volumes else 0.0
+    places = np.arange(len(machines))[:, None]
+    buckets, capacity = buckets_at(group, places), MedianCapacity(samples, sizes)
     shape = sizes.shape
     others: list[tuple[float, Array]] = []
     for phase in group.demand.phases:
         longest = np.zeros(shape)
         for term in phase.terms:
             if term.resource_class != "local disks":
-                took = term_work(
-                    term, group.demand, size, MedianCapacity(samples, sizes), cluster_sizes, buckets
-                )
+                took = term_work(term, group.demand, size, capacity, cluster_sizes, buckets)
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
     fixed = cluster_sizes * sum(phase.fixed_seconds for phase in group.demand.phases)
@@ -172,15 +168,7 @@ def _least_rates(
 
     def wins(rate: Array) -> Array:
         work = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
-        paid = cost_usd(
-            work,
-            cluster_sizes,
-            prices,
-            volume_usd,
-            group.outside_usd,
-            group.catalog.billing,
-            limits.billing_unit,
-        )
+        paid = group_cost_usd(group, places, work, cluster_sizes, limits.billing_unit)
         seconds = work / cluster_sizes
         better = np.ones(shape, dtype=bool)
         if best:

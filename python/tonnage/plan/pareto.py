@@ -13,9 +13,15 @@ import numpy.typing as npt
 
 from tonnage.base.records.plan import Tradeoff
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
-from tonnage.plan.cost_model import Array, cost_usd, job_work
+from tonnage.plan.cost_model import Array, job_work
 from tonnage.plan.layouts import OfferGroup
-from tonnage.plan.search import Limits, SearchResult, buckets_at, machine_usd_per_hour
+from tonnage.plan.search import (
+    Limits,
+    SearchResult,
+    buckets_at,
+    group_cost_usd,
+    machine_usd_per_hour,
+)
 
 BOUND_ERROR = 1e-5
 """Relative error of the bounds, which are in single precision."""
@@ -84,24 +90,10 @@ def _points(
     group: OfferGroup, place: int, nodes: Array, size: int, samples: CapacitySamples, limits: Limits
 ) -> tuple[Array, Array]:
     cluster_sizes = nodes.astype(np.float64)
-    work = job_work(
-        group.demand,
-        size,
-        MedianCapacity(samples, nodes),
-        cluster_sizes,
-        buckets_at(group, [place]),
-    )
+    capacity, buckets = MedianCapacity(samples, nodes), buckets_at(group, [place])
+    work = job_work(group.demand, size, capacity, cluster_sizes, buckets)
     work = np.broadcast_to(work, cluster_sizes.shape)
-    volumes = group.demand.volumes
-    cost = cost_usd(
-        work,
-        cluster_sizes,
-        machine_usd_per_hour(group)[[place]],
-        volumes.usd_per_hour(cluster_sizes) if volumes else 0.0,
-        group.outside_usd,
-        group.catalog.billing,
-        limits.billing_unit,
-    )
+    cost = group_cost_usd(group, [place], work, cluster_sizes, limits.billing_unit)
     return work / cluster_sizes, cost
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
-from tonnage.plan.cost_model import Array, BillingUnit, job_work, machine_hours
+from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, job_work, machine_hours
 from tonnage.plan.demand import ResourceClass
 from tonnage.plan.layouts import OfferGroup
 
@@ -163,3 +163,20 @@ def machine_usd_per_hour(group: OfferGroup) -> Array:
     if group.demand.volumes is None:
         return machines.usd_per_hour
     return np.asarray(machines.usd_per_hour + machines.link_usd_per_hour)
+
+
+def group_cost_usd(
+    group: OfferGroup,
+    places: Sequence[int] | npt.NDArray[np.int64],
+    work: Array,
+    nodes: Array,
+    billing_unit: BillingUnit,
+    factor: Array | float = 1.0,
+) -> Array:
+    """The cost of work on the machines at these places, whose own price is times ``factor``."""
+    own = group.machines.usd_per_hour[places]
+    prices = machine_usd_per_hour(group)[places] + own * (factor - 1)
+    volumes = group.demand.volumes
+    volume_usd = volumes.usd_per_hour(nodes) if volumes else 0.0
+    billing = group.catalog.billing
+    return cost_usd(work, nodes, prices, volume_usd, group.outside_usd, billing, billing_unit)
