@@ -1,4 +1,4 @@
-"""Errors of AWS as one line that says what to do; for all calls through boto3."""
+"""Errors of AWS as one line that says what to do, and the clients' settings; for all calls through boto3."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +16,14 @@ UNKNOWN_KEYS = {
     *("SignatureDoesNotMatch",),
     *EXPIRED,
 }
+
+
+def client_config(tries: int) -> Any:
+    """The settings of boto3's clients: time limits, and attempts of each request."""
+    from botocore.config import Config
+
+    retries = {"mode": "standard", "total_max_attempts": tries}
+    return Config(retries=retries, connect_timeout=10, read_timeout=60)
 
 
 @contextmanager

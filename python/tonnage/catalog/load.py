@@ -104,9 +104,11 @@ def _read(path: Path) -> Catalog:
     schema = _schema(path, header)
     refuse_columns(path, header, schema.columns, schema.optional)
     named = NAMED.fullmatch(path.stem)
-    offers = tuple(_offers(schema, rows, named["region"] if named else None))
+    region = named["region"] if named else None
+    offers = tuple(schema.offer(row, region) for row in _once(schema.key, rows))
     if not offers:
         raise CatalogError(f"{path}: no offers, only a header")
+    volumes = read_companion(path, "volumes", VOLUME_COLUMNS)
     prices = [offer.on_demand for offer in offers if offer.on_demand]
     return Catalog(
         name=path.stem,
@@ -114,9 +116,7 @@ def _read(path: Path) -> Catalog:
         region=offers[0].region,
         date=max((price.date for price in prices if price.date), default=None),
         offers=offers,
-        volume_kinds=tuple(
-            map(volume_kind, _once("volume_type", read_companion(path, "volumes", VOLUME_COLUMNS)))
-        ),
+        volume_kinds=tuple(map(volume_kind, _once("volume_type", volumes))),
         object_store=_object_store(read_companion(path, "objects", OBJECT_COLUMNS)),
         billing=schema.billing,
         sources=tuple(
@@ -139,11 +139,6 @@ def _schema(path: Path, header: list[str]) -> Schema:
             "catalog's name or CSV file"
         )
     return schema
-
-
-def _offers(schema: Schema, rows: Iterable[CsvRow], region: str | None) -> Iterator[Offer]:
-    for row in _once(schema.key, rows):
-        yield schema.offer(row, region)
 
 
 def _once(column: str, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:

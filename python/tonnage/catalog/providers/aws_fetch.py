@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base.records import write_atomically
-from tonnage.catalog.aws_errors import TRIES, aws_errors_as
+from tonnage.catalog.aws_errors import TRIES, aws_errors_as, client_config
 from tonnage.catalog.providers import aws, aws_price_list
 from tonnage.catalog.providers.aws_price_list import OnProgress
 from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
@@ -53,16 +53,11 @@ class RefreshSummary:
 def connect(region: str, endpoint_url: str | None = None) -> Clients:
     """Clients with the credentials of the environment; ``endpoint_url`` replaces both services."""
     import boto3
-    from botocore.config import Config
 
-    patient = Config(
-        retries={"mode": "standard", "total_max_attempts": TRIES},
-        connect_timeout=10,
-        read_timeout=60,
-    )
+    config = client_config(TRIES)
     with aws_errors_as(RefreshError):
         # A new session: boto3's default one keeps the first credentials that it found.
-        client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=patient)
+        client = partial(boto3.Session().client, endpoint_url=endpoint_url, config=config)
         return Clients(
             ec2=client("ec2", region_name=region),
             pricing=client("pricing", region_name=PRICING_REGION),
