@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tonnage.base.records.launch import RentedNode
-from tonnage.catalog.aws_errors import EXPIRED, aws_errors_as, error_code
+from tonnage.catalog.aws_errors import EXPIRED, aws_errors_as, client_config, error_code
 from tonnage.provision.aws.requests import TAG
 
 TRIES = 4
@@ -190,11 +190,5 @@ def _launch(thing: dict[str, Any]) -> str:
 
 def _connect(region: str) -> Any:
     import boto3
-    from botocore.config import Config
 
-    patient = Config(
-        retries={"mode": "standard", "total_max_attempts": TRIES},
-        connect_timeout=10,
-        read_timeout=60,
-    )
-    return boto3.Session().client("ec2", region_name=region, config=patient)
+    return boto3.Session().client("ec2", region_name=region, config=client_config(TRIES))
