@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tonnage.api.aggregates.base import ARROW, Aggregate, Array, Values, array_of
+from tonnage.api.aggregates.base import ARROW, Aggregate, Values, array_of
 
 REGISTERS = (8, 21)
 """The limits of their number, as powers of two."""
@@ -43,8 +43,10 @@ class Distinct(Aggregate):
             ValueError: They are neither numbers nor texts.
         """
         # Repeated values are often close: adding each once saves calls of Python.
+        if not isinstance(values, ARROW) and (values := array_of(values)).ndim > 1:
+            raise ValueError("Distinct: rows have several values: add one column of them")
         try:
-            column = values if isinstance(values, ARROW) else pa.array(_column(array_of(values)))
+            column = values if isinstance(values, ARROW) else pa.array(values)
             unique: Any = column.unique().drop_null()
             if pa.types.is_uint64(unique.type):
                 unique = unique.view(pa.int64())
@@ -77,9 +79,7 @@ class Distinct(Aggregate):
         self._union.update(hll_sketch.deserialize(state[1]))
 
     def _made(self) -> Any:
-        from datasketches import (
-            hll_union,
-        )  # Imported on first use, since it is an optional library.
+        from datasketches import hll_union  # On first use: the library is optional.
 
         return hll_union(self._power)
 
@@ -88,14 +88,3 @@ class Distinct(Aggregate):
         from datasketches import tgt_hll_type
 
         return self._union.get_result(tgt_hll_type.HLL_8)
-
-
-def _column(values: Array) -> Array:
-    """Values, one for each row.
-
-    Raises:
-        ValueError: Rows have several values.
-    """
-    if values.ndim > 1:
-        raise ValueError("Distinct: rows have several values: add one column of them")
-    return values
