@@ -2,16 +2,18 @@
 
 from pathlib import Path
 
+from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.report.cluster_run.headline import header, title
 from tonnage.report.cluster_run.nodes import nodes_section
 from tonnage.report.cluster_run.phases import phases_section
-from tonnage.report.cluster_run.rounds import rounds_section
 from tonnage.report.environment import command_block, machine_facts, settings_table
-from tonnage.report.html import Html, fact_list, missing_note, section, tag
+from tonnage.report.html import Child, Html, fact_list, missing_note, section, table, tag
 from tonnage.report.template import PageSection, render_page, write_page
 
 __all__ = ["render", "write_run"]
+
+ROUND_COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost nodes")
 
 
 def write_run(record: RunRecord, path: Path) -> Path:
@@ -28,11 +30,39 @@ def render(record: RunRecord) -> str:
         [
             PageSection("phases", "Phases", phases),
             PageSection("nodes", "Node by node", each),
-            PageSection("rounds", "Rounds and losses", rounds_section(record)),
+            PageSection("rounds", "Rounds and losses", _rounds(record)),
             PageSection("circumstances", "Settings", _circumstances(record)),
         ],
         [*phase_charts, *node_charts],
     )
+
+
+def _rounds(record: RunRecord) -> Html:
+    lost = [tag("li", tag("b", node.node), f": {node.lost}") for node in record.nodes if node.lost]
+    parts: list[Child] = [
+        tag("ul", *lost, class_="findings") if lost else tag("p", "No node was lost.")
+    ]
+    if not record.rounds:
+        return section("rounds", "Rounds and losses", *parts, missing_note("No round was needed."))
+    seconds = formatting.seconds_like(max(each.seconds for each in record.rounds))
+    rows = [
+        [
+            str(each.number + 1),
+            formatting.count(each.splits),
+            formatting.count(each.partitions),
+            formatting.size(each.bytes),
+            seconds(each.seconds),
+            formatting.listing(each.lost) or "none",
+        ]
+        for each in record.rounds
+    ]
+    caption = "Rounds of pass one, by the driver's clock"
+    numeric = ("Splits read", "Partitions", "Moved", "Took")
+    parts.append(table(caption, ROUND_COLUMNS, rows, numeric=numeric))
+    if record.repartitioned_bytes:
+        again = formatting.size(record.repartitioned_bytes)
+        parts.append(tag("p", f"{again} were partitioned again for lack of memory."))
+    return section("rounds", "Rounds and losses", *parts)
 
 
 def _circumstances(record: RunRecord) -> Html:
