@@ -145,7 +145,6 @@ def megabytes(rate: float) -> str:
 
 
 def rate(value: float) -> str:
-    """A rate in MB/s."""
     return f"{megabytes(value)} MB/s"
 
 
@@ -226,7 +225,6 @@ def capacity(low: float, middle: float, high: float, unit: str) -> str:
 
 
 def mode(values: dict[str, Any]) -> str:
-    """How disks were used."""
     parts = [
         str(values.get("engine", "unknown engine")),
         "registered memory" if values.get("registered") else "unregistered memory",
@@ -237,7 +235,6 @@ def mode(values: dict[str, Any]) -> str:
 
 
 def command(line: Sequence[str]) -> str:
-    """A command as a shell reads it."""
     return shlex.join(line)
 
 

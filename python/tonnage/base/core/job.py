@@ -15,23 +15,10 @@ from typing import Any
 from tonnage import _core
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 
-NearestCentres = _core.Centres
-Chunk = _core.Chunk
-ConnectionPool = _core.Clients
-count_edges = _core.count_edges
-count_in_bins = _core.count_in_bins
-assign_rank = _core.give_rank
-HostInput = _core.Given
-OutputFiles = _core.Output
-RangeReader = _core.Ranges
-Retrieval = _core.Retrieval
 GateClosed = _core.Shut
+HostInput = _core.Given
 HostOutput = _core.Taken
-is_debug_build = _core.is_debug_build
-mix_rows = _core.mix_rows
-version = _core.version
-workers = _core.workers
-
+Retrieval = _core.Retrieval
 
 POLL_SECONDS = 0.05
 

@@ -40,8 +40,6 @@ class MeasurementRequest:
     """What a cluster is to measure.
 
     Attributes:
-        kind: Of measurement.
-        work: What the node of this name does.
         settings: What is the same for all nodes, and recorded.
         instances: How many nodes; None for all there are.
         patience_seconds: How long a node may be silent, or make no progress.
@@ -50,8 +48,6 @@ class MeasurementRequest:
         only: Which nodes; None for any.
         late_seconds: A node that starts so much later than the others did not measure with them.
         in_step: Whether nodes do each trial with others, so that all do it again if one has not.
-        step: The workers' step.
-        task: What makes a worker.
     """
 
     kind: str
@@ -86,7 +82,6 @@ class MeasuringNode:
     def __init__(self, worker: WorkerHandle) -> None:
         self.worker, self.node = worker, worker.node
         self.trials = 0
-        """How many are here."""
         self.results: dict[int, RoundResult] = {}
         """Of the parts that it took in what several do at once, by their numbers."""
         self.together = 0

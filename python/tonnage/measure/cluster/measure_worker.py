@@ -41,7 +41,6 @@ class RoundResult(Message, frozen=True, tag=True):
 
     number: int
     why: str | None
-    """Why it failed."""
     began: float | None
     """When it began, on the node's clock."""
 
@@ -53,7 +52,6 @@ MEASURE = Step("measure", Measure, NoneType, news=News, idle=Idle.ALONE)
 @dataclass(frozen=True)
 class MeasureTask:
     TITLE: ClassVar[str] = "MeasureWorker"
-    """What its process is called."""
 
     work: Work
     command: list[str]

@@ -177,7 +177,7 @@ class NetworkSteps(MeasureSteps):
             labels=self._task.labels,
             on_progress=on_progress,
             parts=self._incoming(),
-            on_result=self._add_result,
+            on_result=self._add_news,
         )
 
     def _incoming(self) -> Iterator[RoundPart]:
@@ -191,8 +191,5 @@ class NetworkSteps(MeasureSteps):
             if isinstance(part, NoMoreParts):
                 return
             yield part
-
-    def _add_result(self, result: RoundResult) -> None:
-        self._add_news(result)
         self.context.note_progress()
         self.context.note_news()

@@ -23,8 +23,6 @@ class ReduceSpec:
         chunk_bytes: Approximate size of a chunk; by default the index's, else by the input's size.
         format: Of the files; by default by their names.
         dtype: Of a row, if rows have a fixed width.
-        assignment: ``selective`` or ``sequential``.
-        object_store: How to reach object storage.
         measured: How many concurrent requests sufficed when the store was measured.
     """
 

@@ -80,7 +80,6 @@ class WorkerConfig(ABC):
     scratch: tuple[str, ...]
     memory_bytes: int
     output_url: str | None = None
-    """Where in object storage the output goes, if not to directories."""
     object_store: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
 
     @abstractmethod

@@ -71,9 +71,7 @@ class DeviceSpace(Message, frozen=True):
 class NodeInventory(Message, frozen=True):
     workers: int
     files: list[FileId]
-    """Its input."""
     absent: list[str]
-    """Inputs that are not there."""
     parts: list[str]
     """The parts that manifests among the inputs name."""
     others: dict[str, str]
@@ -193,7 +191,6 @@ class PassTwo(Message, frozen=True, kw_only=True):
     keeps: list[int]
     """The partitions of others of which copies come here."""
     mesh: Mesh | None = None
-    """If copies are kept."""
 
 
 class FileToCopy(Message, frozen=True):

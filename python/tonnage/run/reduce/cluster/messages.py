@@ -17,14 +17,12 @@ class FindChunks(Message, frozen=True):
 
     urls: list[str]
     nodes: int
-    """How many nodes the cluster has."""
 
 
 class ChunksFound(Message, frozen=True):
     index: bytes | None
     files: list[FileId]
     absent: list[str]
-    """Inputs that are not there."""
     workers: int
 
 
@@ -45,7 +43,6 @@ class Learn(Message, frozen=True):
     reduction: bytes
     index: bytes
     chunk_bytes: int
-    """Of the largest chunk."""
     checkpoint_bytes: int
     """The longest object that is sent before the end of a step."""
 
@@ -76,9 +73,7 @@ class Reduced(Message, frozen=True):
     requests: RequestCounts
     phases: list[Phase]
     threads: int
-    """The number of concurrent requests."""
     why: str
-    """Why it is that number."""
 
 
 class Merge(Message, frozen=True):

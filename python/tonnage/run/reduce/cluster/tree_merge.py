@@ -67,7 +67,6 @@ class MergeAttempts:
     """The times of a round's attempts to merge that have lost a node."""
 
     number: int
-    """Of the round, from 1 on."""
     failed: list[float] = field(default_factory=list)
 
     def note_failure(self, lost: str) -> None:

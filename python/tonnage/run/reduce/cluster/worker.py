@@ -87,7 +87,6 @@ class ReduceWorker(WorkerSteps):
         self._checkpoint_bytes = 0
         self._attempt, self._joined = -1, list[bytes]()
         self._merged: bytes | None = None
-        """The merged object of this attempt."""
         self.compute_flag = ComputeFlag()
         self._lock = threading.Lock()
         self.begin_step()
