@@ -1,4 +1,4 @@
-"""Errors of AWS as one line that says what to do, and the clients' settings; for all calls through boto3."""
+"""One-line errors of AWS that say what to do, and settings of clients, for all uses of boto3."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
