@@ -15,7 +15,7 @@ from task import Task, serve
 
 import tonnage
 from tonnage.api.aggregates import Histogram
-from tonnage.run.reduce.aggregate_reduction import AggregateReduction
+from tonnage.run.reduce import AggregateReduction
 from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.builtin.pagerank import PageRank
 from tonnage.run.reduce.builtin.scatter import Scatter

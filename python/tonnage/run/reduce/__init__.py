@@ -2,8 +2,7 @@
 
 ::
 
-    reduction            what a user writes: local, merge, finish
-    aggregate_reduction  the same of aggregates: local only
+    reduction            what a user writes: local, merge, finish; of aggregates local only
     spec                 what to reduce and how
     index, index_store   files in chunks of whole rows; where the index is stored
     chunk_pool           which chunk is next
@@ -16,7 +15,6 @@ After MATE-EC2 (docs/reproduction): each worker reduces a chunk at once into an 
 and these objects are merged at the end.
 """
 
-from tonnage.run.reduce.aggregate_reduction import AggregateReduction
-from tonnage.run.reduce.reduction import Reduction
+from tonnage.run.reduce.reduction import AggregateReduction, Reduction
 
 __all__ = ["AggregateReduction", "Reduction"]

@@ -1,4 +1,4 @@
-"""A reduction as its user writes it.
+"""A reduction as its user writes it, in full or of aggregates, which know how to begin and merge.
 
 ::
 
@@ -19,8 +19,10 @@
 """
 
 from abc import ABC, abstractmethod
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
 
+from tonnage.api.aggregates import Aggregate
 from tonnage.run.formats import Rows
 
 Whole = TypeVar("Whole")
@@ -75,3 +77,42 @@ class Reduction(ABC, Generic[Whole]):
         ``known`` is the previous round's result.
         """
         return True
+
+
+class AggregateReduction(Reduction[SimpleNamespace]):
+    """A reduction that only needs ``local``.
+
+    Its aggregates are attributes of the class or of the instance. Each reduction object has its own
+    under the same names, and the result has their values::
+
+        class Requests(AggregateReduction):
+            rows, slowest, users = Sum(), Top(10), Distinct()
+
+            def local(self, rows, into):
+                into.rows.add(len(rows))
+                into.slowest.add(rows["seconds"])
+                into.users.add(rows["user"])
+                return into
+    """
+
+    def begin(self, known: Any) -> SimpleNamespace:
+        """Empty aggregates; other fields that an override adds are not merged."""
+        return SimpleNamespace(**{name: each.empty() for name, each in self._aggregates.items()})
+
+    def merge(self, one: SimpleNamespace, other: SimpleNamespace) -> SimpleNamespace:
+        """Merge aggregates of the same name."""
+        for name in self._aggregates:
+            getattr(one, name).merge(getattr(other, name))
+        return one
+
+    def finish(self, whole: SimpleNamespace, known: Any) -> Any:
+        """Return the values by name."""
+        return {name: getattr(whole, name).value for name in self._aggregates}
+
+    @property
+    def _aggregates(self) -> dict[str, Aggregate]:
+        held = {
+            name: each for of in reversed(type(self).__mro__) for name, each in vars(of).items()
+        }
+        held |= vars(self)
+        return {name: each for name, each in held.items() if isinstance(each, Aggregate)}

@@ -195,12 +195,11 @@ class SortWorker(TwoPassWorker):
             {"scratch": [str(path) for path in devices], "index": str(index)}
             for devices, index in map(self._round, request.rounds)
         ]
-        partitions = []
-        for each in request.partitions:
-            partition: dict[str, Any] = {"number": each.number, "single": each.single}
-            if each.keeper is not None:
-                partition["keeper"] = each.keeper
-            partitions.append(partition)
+        partitions = [
+            {"number": each.number, "single": each.single}
+            | ({} if each.keeper is None else {"keeper": each.keeper})
+            for each in request.partitions
+        ]
         config = {
             "rounds": rounds,
             "partitions": partitions,

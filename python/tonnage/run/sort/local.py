@@ -1,7 +1,7 @@
 """The two-pass sort on this machine (-> `RunRecord`). The job is ``crates/graphs/src/sort.rs``."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,7 @@ class Layout:
     key_bytes: int = 10
 
     def to_json(self) -> dict[str, int]:
-        return {
-            "record_bytes": self.record_bytes,
-            "key_offset": self.key_offset,
-            "key_bytes": self.key_bytes,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True)
