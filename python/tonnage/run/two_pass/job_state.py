@@ -16,21 +16,9 @@ from tonnage.cluster.failures import DeterministicError, Failure
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult
 from tonnage.cluster.worker_pool import WorkerPool, first_failure
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.two_pass import admission
+from tonnage.run.two_pass import admission, messages
 from tonnage.run.two_pass.job_dir import FatalJobError, JobDir, lost_event
 from tonnage.run.two_pass.job_spec import TwoPassJob, WorkerConfig
-from tonnage.run.two_pass.messages import (
-    ADOPT,
-    COPY,
-    DROP,
-    SEES,
-    AdoptCopies,
-    AdoptedFile,
-    Drop,
-    FinishedFile,
-    Paths,
-    Sum,
-)
 from tonnage.run.two_pass.output.names import adopted_path, partition_of
 from tonnage.run.two_pass.run_record import step_report
 from tonnage.run.two_pass.schedule import Copy, Finished, NoNodeLeft, Schedule, Split
@@ -49,7 +37,7 @@ class PartitionFiles:
     """By path: a file that is listed twice is one file."""
     ids: list[FileId] = field(default_factory=list)
 
-    def add(self, file: FinishedFile) -> None:
+    def add(self, file: messages.FinishedFile) -> None:
         self.files[file.path] = file.finished
         if file.file_id is not None:
             self.ids.append(file.file_id)
@@ -79,7 +67,7 @@ class JobRun:
         self.schedule: Schedule
         self.workers: dict[str, int] = {}
         self.partition_files: dict[int, PartitionFiles] = {}
-        self.copies: dict[int, dict[str, dict[str, FinishedFile]]] = {}
+        self.copies: dict[int, dict[str, dict[str, messages.FinishedFile]]] = {}
         """Copies, by partition, node, and the file's name."""
         self._out: set[str] = set()  # nodes that are lost, and do nothing any more
         self._gone: set[str] = set()  # those of them whose worker died, or hangs
@@ -152,7 +140,7 @@ class JobRun:
 
     def _show(self, step: str) -> None:
         """Progress: bytes that have reached their owners, that are finished, and copies."""
-        if step not in (self.spec.PASS_ONE.name, self.spec.PASS_TWO.name, COPY.name):
+        if step not in (self.spec.PASS_ONE.name, self.spec.PASS_TWO.name, messages.COPY.name):
             return
         schedule, now = self.schedule, sum(self._done.values())
         received, total = schedule.received_bytes, schedule.input_bytes
@@ -170,7 +158,7 @@ class JobRun:
         reports, self._reports = self._reports, {}
         return reports
 
-    def note_finished(self, node: str, file: FinishedFile) -> None:
+    def note_finished(self, node: str, file: messages.FinishedFile) -> None:
         """Notes a file that a node has listed: a partition's, or a copy of one.
 
         When all files of a partition are there, it is finished, or copied.
@@ -296,10 +284,12 @@ class JobRun:
             self.find_surviving_reader(other)
         # A failing disk may not remove all of it: at the end it is looked for once more.
         if reads or joins:
-            self.pool.run_step(DROP, {node: Drop(list(keeps))})
+            self.pool.run_step(messages.DROP, {node: messages.Drop(list(keeps))})
         elif node in self.surviving_readers:
             output = list(self.spec.paths_on(node, self.spec.output))
-            self.pool.run_step(DROP, {self.surviving_readers[node]: Drop(list(keeps), output)})
+            self.pool.run_step(
+                messages.DROP, {self.surviving_readers[node]: messages.Drop(list(keeps), output)}
+            )
 
     def restart_lost(self) -> bool:
         """Restarts the workers of machines that are still there, each once; tells whether one is.
@@ -324,7 +314,9 @@ class JobRun:
             return {file.path for file in files} - self.vanished
         if not files:
             return set()
-        result = self.pool.run_step(SEES, {node: Paths([file.path for file in files])})[node]
+        result = self.pool.run_step(
+            messages.SEES, {node: messages.Paths([file.path for file in files])}
+        )[node]
         there = result.value.files if result.value else []
         sizes = {each.path: each.bytes for each in there}
         return {file.path for file in files if sizes.get(file.path) == file.total.bytes}
@@ -353,12 +345,14 @@ class JobRun:
 
     def adopt_copies(self, new_owners: Mapping[int, tuple[str, Sequence[Finished]]]) -> None:
         """Has nodes make copies their own output; repeating it does no harm."""
-        adopted: dict[str, list[AdoptedFile]] = {}
+        adopted: dict[str, list[messages.AdoptedFile]] = {}
         for node, files in new_owners.values():
             of_node = adopted.setdefault(node, [])
-            of_node += [AdoptedFile(file.path, Sum.of(file.total)) for file in files]
-        requests = {node: AdoptCopies(files) for node, files in adopted.items()}
-        for node, result in sorted(self.pool.run_step(ADOPT, requests).items()):
+            of_node += [
+                messages.AdoptedFile(file.path, messages.Sum.of(file.total)) for file in files
+            ]
+        requests = {node: messages.AdoptCopies(files) for node, files in adopted.items()}
+        for node, result in sorted(self.pool.run_step(messages.ADOPT, requests).items()):
             if result.failure is not None and node not in self._out:
                 self._lose_as(node, result)
 
@@ -399,7 +393,9 @@ class JobRun:
         return False
 
     def _seen_by(self, nodes: Sequence[str], paths: Sequence[str]) -> dict[str, list[FileId]]:
-        results = self.pool.run_step(SEES, {node: Paths([*paths]) for node in nodes})
+        results = self.pool.run_step(
+            messages.SEES, {node: messages.Paths([*paths]) for node in nodes}
+        )
         return {node: each.value.files for node, each in sorted(results.items()) if each.value}
 
     def why_lost(self, node: str) -> str:
