@@ -91,10 +91,10 @@ $(VENV)/.core: $(CORE_SOURCES) pyproject.toml $(VENV)/.runtime
 packages:
 	@tools/setup-tests
 
-.tools/hadoop/.complete: tests/support/hadoop_judge/pom.xml tests/support/hadoop_judge/jars.sha256 | packages
+.tools/hadoop/.complete: tests/support/hadoop/judge/pom.xml tests/support/hadoop/judge/jars.sha256 | packages
 	@rm -rf $(@D)
 	@tools/step "Fetching Hadoop's jars" mvn -q -B -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(@D)
-	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/support/hadoop_judge/jars.sha256
+	@cd $(@D) && sha256sum --check --quiet --strict $(CURDIR)/tests/support/hadoop/judge/jars.sha256
 	@touch $@
 
 # Apart from what Tonnage runs on: SkyPilot wants other versions of that.

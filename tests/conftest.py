@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from support.browser import Browser, chromium
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.s3 import KEYS, Bucket, server
+from support.browser.chromium import Browser, chromium
+from support.cli.command import Tonnage
+from support.stores.disk import disk_dir
+from support.stores.s3 import KEYS, Bucket, server
 from tonnage.provision.lab import STATE_DIR
 
 # A disk answers when it can: how long an example takes says nothing about the code.

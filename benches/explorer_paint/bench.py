@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from support.browser import Browser, chromium
+from support.browser.chromium import Browser, chromium
 
 MOST_SECONDS = 1.0
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime"

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-from support.command import Tonnage
-from support.s3 import BUCKET, KEYS, server
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, KEYS, server
 
 ROWS = 10
 MOST_SECONDS = 30

@@ -13,8 +13,8 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
+from support.cli.command import Tonnage
+from support.stores.disk import ROOT
 from tonnage import Input
 from tonnage.run.sort.gensort import generate
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tonnage
-from support.command import Tonnage
+from support.cli.command import Tonnage
 from tonnage import AggregateReduction, Cluster, Input, MapReduce, aggregates, counts
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from support.measurements import ENVIRONMENT, PHASE, measurement
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base.credibility import MANY_INSTANCES, NOT_PROVED, PASS, SHORT, UNKNOWN, scorecard
 from tonnage.base.records import Environment, Measurement, Metric, Source, Trial
 

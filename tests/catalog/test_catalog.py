@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.data.copies import replace
 from tonnage.catalog import (
     CatalogError,
     Grant,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from support.aws import FAMILIES, KEYS, PRICES, product, server, used
-from support.command import Tonnage
-from support.replacing import replace
+from support.aws.moto_server import FAMILIES, KEYS, PRICES, product, server, used
+from support.cli.command import Tonnage
+from support.data.copies import replace
 from tonnage.catalog import find_offer, load_catalog, unknown_figures
 from tonnage.catalog.providers.aws_fetch import (
     Clients,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.records import blob
+from support.data.records import blob
 from tonnage.cli.main import main
 
 Call = Callable[..., tuple[int, str, str]]

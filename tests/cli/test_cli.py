@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from cli.conftest import Call
-from support import processes
-from support.command import Tonnage
-from support.disk import ROOT
-from support.records import parts
+from support.cli import processes
+from support.cli.command import Tonnage
+from support.data.records import parts
+from support.stores.disk import ROOT
 from tonnage.base import core
 from tonnage.base.system import cgroups
 from tonnage.cli.measure.options import MOST_REPETITIONS

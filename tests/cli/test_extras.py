@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.disk import ROOT
+from support.stores.disk import ROOT
 from tonnage.cli.options.extras import EXTRAS
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.records import blob, checksum, content, cut, key_of
+from support.cli.command import Tonnage
+from support.data.records import blob, checksum, content, cut, key_of
+from support.stores.disk import disk_dir
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
 

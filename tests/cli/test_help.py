@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from cli.conftest import Call
-from support.command import Tonnage
-from support.documented import refusal, shown
+from support.cli.command import Tonnage
+from support.cli.documented_commands import refusal, shown
 from tonnage.cli.commands import COMMANDS, SECTIONS, Family, app
 from tonnage.cli.options.parser import examples, flags_of
 

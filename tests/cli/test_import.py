@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from support.command import Tonnage
-from support.disk import ROOT
+from support.cli.command import Tonnage
+from support.stores.disk import ROOT
 from tonnage.base.records import Measurement
 
 SAMPLES = ROOT / "tests" / "support" / "recorded" / "importers"

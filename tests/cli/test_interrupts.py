@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.processes import RunningCommand, started
+from support.cli.command import Tonnage
+from support.cli.processes import RunningCommand, started
 from tonnage.run.sort.gensort import generate
 
 RECORDS = 200_000

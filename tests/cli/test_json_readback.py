@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.stores.disk import ROOT
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base.records import ClusterMeasurement, Measurement
 from tonnage.cli.output.cluster_measurement import document
 from tonnage.cli.output.trials import disk_details

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.labs import FILE
+from support.cli.command import Tonnage
+from support.lab.checks import FILE
 from tonnage.base import core
 from tonnage.provision.lab import enter_node, faults, lifecycle, ray_cluster, record
 

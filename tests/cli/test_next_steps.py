@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.measurements import ENVIRONMENT, measurement
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, measurement
 from tonnage.cli.output.next_steps import from_study, program
 
 

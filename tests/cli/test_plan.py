@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Tonnage
-from support.offers import distribution, profile
+from support.cli.command import Tonnage
+from support.data.offers import distribution, profile
 from tonnage.base.records.plan import Explanation, Plan
 from tonnage.model.jobs.mapreduce import sort_job
 

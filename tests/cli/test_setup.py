@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Call
-from support.command import Tonnage
+from support.cli.command import Tonnage
 from tonnage.base.system import cgroups
 from tonnage.cli.options.extras import EXTRAS
 from tonnage.cli.setup import checks

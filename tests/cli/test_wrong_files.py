@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
+from support.cli.command import Tonnage
+from support.stores.disk import ROOT
 
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 DEMAND = ("phases", 0, "demands", 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.machines import Machines
+from support.cluster.machines import Machines
 from tonnage.base import core
 from tonnage.cluster import protocol, worker_handle, worker_pool
 from tonnage.cluster.actor import ActorShell

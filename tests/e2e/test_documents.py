@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.documented import Shown, refusal, shown
+from support.cli.command import Tonnage
+from support.cli.documented_commands import Shown, refusal, shown
+from support.stores.disk import ROOT
 
 DOCUMENTS = sorted(
     [

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.labs import needs_lab, untouched
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.lab.checks import needs_lab, untouched
+from support.stores.disk import ROOT
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base.records import ClusterMeasurement, ReductionRecord, RunRecord
 from tonnage.provision.lab.config import MachineType, parse
 from tonnage.provision.lab.nodes import lab_nodes

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support import hadoop
-from support.command import Tonnage
+from support.cli.command import Tonnage
+from support.hadoop import tools as hadoop
 
 RECORDS = 50_000
 

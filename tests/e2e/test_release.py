@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from support.disk import ROOT
+from support.stores.disk import ROOT
 from tonnage.cli.options.extras import EXTRAS
 
 pytestmark = pytest.mark.slow

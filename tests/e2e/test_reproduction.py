@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.documented import Shown, refusal, shown
+from support.cli.command import Tonnage
+from support.cli.documented_commands import Shown, refusal, shown
+from support.stores.disk import ROOT
 
 PAGES = ROOT / "docs" / "reproduction"
 ROWS = {

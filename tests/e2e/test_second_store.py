@@ -15,9 +15,9 @@ import boto3
 import numpy as np
 import pytest
 
-from support import aws
-from support.command import Tonnage
-from support.s3 import BUCKET, KEYS
+from support.aws import moto_server
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, KEYS
 from tonnage.run.sort.gensort import generate
 
 pytestmark = pytest.mark.slow
@@ -28,7 +28,7 @@ Store = tuple[Any, dict[str, str]]
 @pytest.fixture(scope="module")
 def store() -> Iterator[Store]:
     """A client of others', and what tells a command where the store is."""
-    with aws.server() as endpoint:
+    with moto_server.server() as endpoint:
         variables = KEYS | {"AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": endpoint}
         client = boto3.client(
             "s3",

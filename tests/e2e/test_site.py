@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from support.browser import Browser
-from support.disk import ROOT
+from support.browser.chromium import Browser
+from support.stores.disk import ROOT
 from tonnage.cli.commands import COMMANDS, Family
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support import hadoop
-from support.browser import Browser
+from support.browser.chromium import Browser
+from support.hadoop import tools as hadoop
 
 pytestmark = pytest.mark.slow
 

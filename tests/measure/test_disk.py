@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.replacing import replace
+from support.data.copies import replace
 from tonnage.base import core
 from tonnage.base.records import Metric, Source
 from tonnage.base.system import block_devices, cgroups, procfs

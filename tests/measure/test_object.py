@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.measurements import PHASE
-from support.processes import started
-from support.replacing import replace
-from support.s3 import BUCKET, KEYS, Server, server
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.data.copies import replace
+from support.data.measurements import PHASE
+from support.stores.s3 import BUCKET, KEYS, Server, server
 from tonnage.base import core
 from tonnage.base.records import Measurement, Metric, Source, Stage, Trial, TrialSpec
 from tonnage.base.records.base import to_builtins

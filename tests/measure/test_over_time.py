@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.measurements import PHASE, measurement
-from support.processes import started
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.data.measurements import PHASE, measurement
 from tonnage.base import core
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.measure.over_time import OverTimeSettings, next_trial

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.measurements import measurement
-from support.networks import SETTINGS, network
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import measurement
+from support.data.networks import SETTINGS, network
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.network_rounds import RECEIVE, SEND

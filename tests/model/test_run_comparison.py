@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from support.replacing import replace
-from support.runs import (
+from support.data.copies import replace
+from support.data.runs import (
     GB,
     NODES,
     RATES,

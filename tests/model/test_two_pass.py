@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.disk import ROOT
-from support.measurements import PHASE, measurement
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.measurements import PHASE, measurement
+from support.stores.disk import ROOT
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.model.capacity import Capacity, cpu_per_byte, throughput

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import distribution, profile
-from support.reductions import record
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.offers import distribution, profile
+from support.data.reductions import record
 from tonnage.base.records.profile import Mode, NetworkScaling
 from tonnage.model.jobs.mapreduce import mapreduce_job
 from tonnage.model.jobs.reduce import job_from_reduction, reduce_job

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import BURSTING, STEADY, STORE, catalog, distribution, offer, profile
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.offers import BURSTING, STEADY, STORE, catalog, distribution, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot

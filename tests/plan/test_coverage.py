@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from support.offers import STEADY, catalog, offer, profile
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.offers import STEADY, catalog, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.offers import SIZED, STEADY, catalog, distribution, offer, profile
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.offers import SIZED, STEADY, catalog, distribution, offer, profile
 from tonnage.base.records.durability import DURABILITIES, Durability
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution

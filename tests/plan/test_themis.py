@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from support.replacing import replace
+from support.data.copies import replace
 from tonnage.base.records.durability import Durability
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, find_offer, load_catalog

@@ -20,11 +20,11 @@ import pytest
 import yaml
 from botocore.validate import ParamValidator
 
-from support.aws import KEYS, server
-from support.command import Tonnage
-from support.disk import ROOT
-from support.offers import distribution, profile
-from support.replacing import replace
+from support.aws.moto_server import KEYS, server
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.offers import distribution, profile
+from support.stores.disk import ROOT
 from tonnage.base.records.plan import AttachedVolumes, Candidate, Range, SpaceFit
 from tonnage.catalog import catalog_names, find_offer, load_catalog
 from tonnage.cli.plan.emit import document_text

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser, Page
-from support.command import Tonnage
-from support.measurements import measurement
-from support.replacing import replace
-from support.runs import NODES, lab, pass_one, pass_two, plan_of, record
+from support.browser.chromium import Browser, Page
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import measurement
+from support.data.runs import NODES, lab, pass_one, pass_two, plan_of, record
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.cli.report import JOB, RUN

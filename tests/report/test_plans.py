@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser
-from support.command import Tonnage
-from support.disk import ROOT
-from support.replacing import replace
+from support.browser.chromium import Browser
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.stores.disk import ROOT
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
 from tonnage.report.plans import SHOWN, best_in_words, render, write_plans
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser
-from support.command import Tonnage
-from support.reductions import record
-from support.replacing import replace
+from support.browser.chromium import Browser
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.reductions import record
 from tonnage.base.records.sweep import ReductionSweep
 from tonnage.model.analysis.reduction_sweep import summarise_sweep
 from tonnage.report.reductions import FIGURES, found_in_words, render, write_sweep

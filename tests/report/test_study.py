@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from support.browser import Browser, Page
-from support.disk import ROOT
-from support.replacing import replace
+from support.browser.chromium import Browser, Page
+from support.data.copies import replace
+from support.stores.disk import ROOT
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RecordError, Study, read_table, write_table
 from tonnage.report import html, write_report

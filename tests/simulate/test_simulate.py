@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from support.replacing import replace
+from support.data.copies import replace
 from tonnage.base import core
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app

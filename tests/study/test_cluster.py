@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.processes import patched_command, started
-from support.rays import Rays, rays
-from support.replacing import replace
-from support.runs import NODES as RUN_ON
-from support.runs import pass_one, pass_two, plan_of, record
+from support.cli.command import Tonnage
+from support.cli.processes import patched_command, started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.data.copies import replace
+from support.data.runs import NODES as RUN_ON
+from support.data.runs import pass_one, pass_two, plan_of, record
+from support.stores.disk import disk_dir
 from tonnage.base.records import FollowedPlan, RunRecord
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy
 from tonnage.base.records.plan import Plan, Range
@@ -49,9 +49,9 @@ SIZE = ("--data", "40MB", "--memory", "32MiB")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Rays]:
+def cluster() -> Iterator[RayCluster]:
     """Two machines of a type, and the head, which no catalog has."""
-    with disk_dir("test-study-fleet-") as directory, rays(directory, ()) as made:
+    with disk_dir("test-study-fleet-") as directory, ray_cluster(directory, ()) as made:
         for name in NODES:
             made.add(name, {"provider": "lab", "machine-type": "small"})
         yield made
@@ -72,7 +72,7 @@ def data(disk: Path) -> Path:
     return disk / "data"
 
 
-def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[str | Path]:
+def asked(cluster: RayCluster, catalog: Path, data: Path, *more: str | Path) -> list[str | Path]:
     """A study of the small machines, quickly."""
     of = ("study", "--cluster", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
     return patched_command(
@@ -81,7 +81,7 @@ def asked(cluster: Rays, catalog: Path, data: Path, *more: str | Path) -> list[s
 
 
 def done(
-    cluster: Rays, command: list[str | Path], check: bool = True
+    cluster: RayCluster, command: list[str | Path], check: bool = True
 ) -> subprocess.CompletedProcess[str]:
     """What a command said to its end."""
     finished = subprocess.run(
@@ -98,7 +98,7 @@ def left(data: Path) -> list[Path]:
 
 @pytest.mark.timeout(300)
 def test_a_study_stops_where_it_is_told_to_and_goes_on(
-    cluster: Rays, catalog: Path, data: Path, disk: Path
+    cluster: RayCluster, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
     command = asked(cluster, catalog, data, "--output", out)
@@ -145,7 +145,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
 
 @pytest.mark.timeout(300)
 def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
-    cluster: Rays, catalog: Path, data: Path, disk: Path
+    cluster: RayCluster, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
     command = asked(cluster, catalog, data, "--output", out, "--until", "measure")
@@ -175,7 +175,7 @@ def test_what_ends_a_study_leaves_nothing_on_machines_and_it_goes_on(
 
 @pytest.mark.timeout(300)
 def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
-    cluster: Rays, catalog: Path, data: Path, disk: Path
+    cluster: RayCluster, catalog: Path, data: Path, disk: Path
 ) -> None:
     out = disk / "study"
     command = asked(cluster, catalog, data, "--output", out)
@@ -233,7 +233,7 @@ def _inside(data: Path) -> Iterator[Path]:
     ],
 )
 def test_what_cannot_be_studied_is_refused_before_anything_is_done(
-    cluster: Rays,
+    cluster: RayCluster,
     catalog: Path,
     data: Path,
     disk: Path,

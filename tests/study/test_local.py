@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from support import processes
-from support.command import Tonnage
-from support.disk import ROOT
-from support.processes import RunningCommand, patched_command, started
-from support.replacing import replace
+from support.cli import processes
+from support.cli.command import Tonnage
+from support.cli.processes import RunningCommand, patched_command, started
+from support.data.copies import replace
+from support.stores.disk import ROOT
 from tonnage.base import core
 from tonnage.base.records import Measurement, Prediction, RunRecord, Study, read_table
 from tonnage.study.local import LocalStudySettings, run_study, standalone_measure_command

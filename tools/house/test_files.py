@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from support.disk import ROOT
+from support.stores.disk import ROOT
 
 
 def test_no_file_contains_a_path_of_one_machine() -> None:

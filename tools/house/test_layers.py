@@ -11,7 +11,7 @@ from pathlib import Path
 from house.layers import CRATES, LAYERS, OUTSIDE, as_markdown, layer_of
 from house.rust_cycles import cycles
 
-from support.disk import ROOT
+from support.stores.disk import ROOT
 
 PACKAGE = ROOT / "python" / "tonnage"
 MOST_LINES = 800
@@ -23,7 +23,6 @@ ONE_FILE_A_KIND = {
     "python/tonnage/report/explorer/assets": "a script for each module that it mirrors",
     "python/tonnage/cli": "a folder or file for each family of commands",
     "python/tonnage/cli/measure": "a file for each command",
-    "tests/support": "a file for each subject of the tests",
     "tests/support/recorded": "recorded data",
 }
 """Folders that may have more entries, and why."""

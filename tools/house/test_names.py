@@ -8,7 +8,7 @@ from pathlib import Path
 
 from house.words import ALLOWED, WORDS
 
-from support.disk import ROOT
+from support.stores.disk import ROOT
 
 BARE = {
     *("asked", "told", "found", "seen", "said", "kept", "came", "shown", "known", "given", "taken"),

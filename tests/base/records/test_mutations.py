@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from msgspec import inspect
 
-from support.disk import ROOT
-from support.mutations import Mutation, mutations, shown, types_at
+from support.data.mutations import Mutation, mutations, shown, types_at
+from support.stores.disk import ROOT
 from tonnage.base.records.base import Record, RecordError, StoredFile, read_values
 from tonnage.base.system.undo_journal import Undo
 from tonnage.run.two_pass import job_files

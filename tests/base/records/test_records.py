@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.disk import ROOT
-from support.measurements import ENVIRONMENT, PHASE, measurement
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE, measurement
+from support.stores.disk import ROOT
 from tonnage.base import records
 from tonnage.base.records import (
     ClusterMeasurement,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support.synthetic_cluster import ar1, telegraph
+from support.data.synthetic_cluster import ar1, telegraph
 from tonnage.base.stats.autocorrelation import effective_size
 from tonnage.base.stats.multimodality import dip, dip_false_alarm, modality
 from tonnage.base.stats.outliers import outliers

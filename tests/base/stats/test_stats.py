@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, signal, special, stats
 
-from support.synthetic_cluster import ar1, synthetic_cluster, telegraph
+from support.data.synthetic_cluster import ar1, synthetic_cluster, telegraph
 from tonnage.base.stats.autocorrelation import (
     autocorrelation,
     autocorrelations,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.processes import PATIENCE_SECONDS
+from support.cli.processes import PATIENCE_SECONDS
 from tonnage.base import core
 from tonnage.base.system import (
     Change,

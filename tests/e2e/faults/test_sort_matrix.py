@@ -1,11 +1,11 @@
 """Faults in either pass of a sort: the output is right, or the error names what is lost.
 
-A case is drawn from a seed (`support.cases`): one of seven faults, in pass one or two, on one of
-four machines with real disks and links. It starts once a share of the pass's bytes is written, with
-copies or without, of shared input or of input on each machine's own disk. The output has to pass
-`tonnage valsort` and Hadoop's TeraValidate with the input's checksum. If a machine's own input is
-lost with it, the error has to name it. Once the machine is back, the same command has to resume and
-produce the right output. No command may hang.
+A case is drawn from a seed (`support.lab.fault_case`): one of seven faults, in pass one or two, on
+one of four machines with real disks and links. It starts once a share of the pass's bytes is
+written, with copies or without, of shared input or of input on each machine's own disk. The output
+has to pass `tonnage valsort` and Hadoop's TeraValidate with the input's checksum. If a machine's
+own input is lost with it, the error has to name it. Once the machine is back, the same command has
+to resume and produce the right output. No command may hang.
 
 ``TONNAGE_FAULT_SEEDS`` says which: ``0:8`` if it is not given, which is one of each fault and both
 passes; ``0:100`` is `make test-faults`; ``17`` is one alone. A case that fails tells how to run it.
@@ -28,13 +28,13 @@ from typing import Any
 
 import pytest
 
-from support import hadoop
-from support.cases import Case, drawn
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.faulty_lab import NODES, FaultyLab, faulty_lab
-from support.labs import needs_lab
-from support.processes import RunningCommand
+from support.cli.command import Tonnage
+from support.cli.processes import RunningCommand
+from support.hadoop import tools as hadoop
+from support.lab.checks import needs_lab
+from support.lab.fault_case import Case, drawn
+from support.lab.faulty_lab import NODES, FaultyLab, faulty_lab
+from support.stores.disk import disk_dir
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
 

@@ -1,4 +1,4 @@
-"""A cluster's driver; its machines are threads here (`support.machines`)."""
+"""A cluster's driver; its machines are threads here (`support.cluster.machines`)."""
 
 import os
 import platform
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from support.machines import Machines
-from support.measurements import measurement
-from support.replacing import replace
+from support.cluster.machines import Machines
+from support.data.copies import replace
+from support.data.measurements import measurement
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.cli.measure.cluster import fail_if_missing

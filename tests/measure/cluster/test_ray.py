@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.measurements import ENVIRONMENT, PHASE, measurement
-from support.processes import started
-from support.rays import Rays, rays
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE, measurement
+from support.stores.disk import disk_dir
 from tonnage.base.records import (
     ClusterMeasurement,
     ClusterNode,
@@ -55,15 +55,15 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(shared: Path) -> Iterator[Rays]:
+def cluster(shared: Path) -> Iterator[RayCluster]:
     """Three nodes; each has a directory of its own name."""
-    with rays(shared, NODES) as made:
+    with ray_cluster(shared, NODES) as made:
         for name in (*ALL, "delta"):
             (shared / name).mkdir()
         yield made
 
 
-def asked(cluster: Rays, shared: Path, out: Path, *more: str) -> list[str]:
+def asked(cluster: RayCluster, shared: Path, out: Path, *more: str) -> list[str]:
     """A measurement of operations on every node."""
     of_fleet = ("--cluster", cluster.address, "--dir", f"{shared}/{{node}}", "--output", str(out))
     return ["measure", "ops", "--operation", "read4k", "--file-size", "4MB", *of_fleet, *more]
@@ -94,7 +94,7 @@ def until(happened: Any, seconds: float = 30.0) -> None:
 
 @pytest.mark.real
 def test_every_node_measures_with_the_others_and_in_its_own_order(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     out = disk / "out"
     command = asked(cluster, shared, out, *short(), "--label", "campaign=one", "--json")
@@ -167,7 +167,7 @@ def _check_across(said: dict[str, Any], rows: dict[str, Any]) -> None:
 
 
 def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     other = disk / "other"
     (other / "tonnage").mkdir(parents=True)
@@ -215,7 +215,7 @@ def test_who_dies_hangs_or_has_another_version_is_named_and_the_others_go_on(
 
 
 def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     out = disk / "out"
     command = asked(cluster, shared, out, *short(2, 0.4), "--one-at-a-time")
@@ -242,7 +242,7 @@ def test_a_driver_that_is_killed_or_told_to_end_keeps_what_came(
 
 
 def test_what_cannot_be_is_refused_in_a_line(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     def refused(*command: str, env: dict[str, str] | None = None) -> str:
         done = tonnage.run(*command, env=cluster.env if env is None else env)
@@ -265,7 +265,9 @@ def test_what_cannot_be_is_refused_in_a_line(
     assert "with --cluster give an absolute path" in refused(*here)
 
 
-def test_no_machine_that_measured_is_a_failure(tonnage: Tonnage, cluster: Rays, disk: Path) -> None:
+def test_no_machine_that_measured_is_a_failure(
+    tonnage: Tonnage, cluster: RayCluster, disk: Path
+) -> None:
     command = asked(cluster, disk / "none", disk / "out", *short(), "--json")
     done = tonnage.run(*command, env=cluster.env)
     assert done.returncode == 1
@@ -450,14 +452,14 @@ def test_labels_are_compared_side_by_side() -> None:
     assert found.ratio.value == pytest.approx(0.52, abs=0.01)
 
 
-def streamed(cluster: Rays, directory: str, out: Path, *more: str) -> list[str]:
+def streamed(cluster: RayCluster, directory: str, out: Path, *more: str) -> list[str]:
     """Files on one directory, from every node at once."""
     of_fleet = ["--cluster", cluster.address, "--dir", directory, "--output", str(out)]
     return ["measure", "stream", "--shared-dir", "--block", "4MiB", *of_fleet, *more]
 
 
 def test_nodes_stream_on_one_directory_in_step(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     common = shared / "common"
     common.mkdir()
@@ -483,7 +485,7 @@ def test_nodes_stream_on_one_directory_in_step(
 
 
 def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     common, out = shared / "with-the-dead", disk / "out"
     common.mkdir()
@@ -516,7 +518,7 @@ def measured_by(row: ClusterNode) -> Measurement:
 
 
 def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     out = disk / "out"
     command = ["measure", "screen", "--cluster", cluster.address, "--dir", f"{shared}/{{node}}"]
@@ -549,14 +551,14 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     assert re.search(r"^A sort of 1\.00 GB: .+, price unknown, on 3 nodes$", again.stdout, re.M)
 
 
-def network(cluster: Rays, out: Path, *more: str) -> list[str]:
+def network(cluster: RayCluster, out: Path, *more: str) -> list[str]:
     """A measurement of the network between all nodes."""
     command = ["measure", "net", "--cluster", cluster.address, "--connections", "1"]
     return [*command, "--seconds", "0.3", "--output", str(out), "--json", *more]
 
 
 def test_the_network_is_measured_between_nodes_and_who_dies_meanwhile_is_missing(
-    tonnage: Tonnage, cluster: Rays, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, disk: Path
 ) -> None:
     out = disk / "out"
     command = network(cluster, out, "--repetitions", "1")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command import Tonnage
-from support.labs import needs_lab
-from support.processes import started
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.lab.checks import needs_lab
 from tonnage.base.records.network_rounds import RECEIVE, SEND
 from tonnage.model.outlier_nodes import FAULTY
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.measurements import measurement
+from support.data.measurements import measurement
 from tonnage.base import core
 from tonnage.base.records import ClusterNode
 from tonnage.measure.cluster.store import ClusterMeasurementDir, open_measurement_dir

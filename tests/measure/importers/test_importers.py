@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from support.disk import ROOT
-from support.fuzz_importers import SAMPLES, fuzz, obeys, samples
+from support.data.fuzz_importers import SAMPLES, fuzz, obeys, samples
+from support.stores.disk import ROOT
 from tonnage.base.records import Latency, Metric
 from tonnage.measure.importers import fio_bins
 from tonnage.measure.importers.detection import LARGEST_BYTES, read
@@ -719,7 +719,7 @@ def test_broken_files_are_read_or_refused() -> None:
 
 
 def test_the_fuzzer_is_a_command() -> None:
-    script = ROOT / "tests" / "support" / "fuzz_importers.py"
+    script = ROOT / "tests" / "support" / "data" / "fuzz_importers.py"
     done = subprocess.run(
         [sys.executable, script, "--seconds", "0.2", "--importer", "hdparm"],
         capture_output=True,

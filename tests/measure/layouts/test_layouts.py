@@ -17,10 +17,10 @@ from unittest.mock import Mock
 
 import pytest
 
-from support.command import Tonnage
-from support.measurements import PHASE, measurement
-from support.processes import started
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.data.copies import replace
+from support.data.measurements import PHASE, measurement
 from tonnage.base import core
 from tonnage.base.records import Measurement, Stage
 from tonnage.base.system import Command, undo_journal

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.processes import PATIENCE_SECONDS, RunningCommand, started
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.cli.processes import PATIENCE_SECONDS, RunningCommand, started
+from support.data.copies import replace
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.system import cgroups

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.measurements import ENVIRONMENT
-from support.networks import SETTINGS, Links, network, trial
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT
+from support.data.networks import SETTINGS, Links, network, trial
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import (
     ALL_TO_ALL,

@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from support import processes
-from support.command import Tonnage
-from support.disk import ROOT
-from support.replacing import replace
+from support.cli import processes
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.stores.disk import ROOT
 from tonnage.base import formatting
 from tonnage.base.records import Job, Observation, ObservedPhase, Phase, RunRecord, read_table
 from tonnage.base.system import cgroups

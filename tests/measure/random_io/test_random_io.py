@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import IMAGE_BYTES, btrfs, needs_btrfs
-from support.measurements import PHASE, measurement
-from support.processes import started
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.data.copies import replace
+from support.data.measurements import PHASE, measurement
+from support.stores.disk import IMAGE_BYTES, btrfs, needs_btrfs
 from tonnage.base import core
 from tonnage.base.records import Measurement, Summary, SystemActivity, Trial, TrialSpec
 from tonnage.base.system import block_devices

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.replacing import replace
+from support.data.copies import replace
 from tonnage.base import core
 from tonnage.base.core import lease
 from tonnage.base.records import ClusterNode, Measurement, Trial

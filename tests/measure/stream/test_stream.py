@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.processes import started
+from support.cli.command import Tonnage
+from support.cli.processes import started
 from tonnage.base import core
 from tonnage.base.records import Measurement
 from tonnage.measure.stream.suite import measure_stream

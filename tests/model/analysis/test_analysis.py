@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from model.analysis.test_cluster_replay import NARROW, WIDE, open_page
-from support.browser import Browser
-from support.command import Tonnage
-from support.measurements import ENVIRONMENT, PHASE, measurement
-from support.replacing import replace
+from support.browser.chromium import Browser
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base import core, formatting
 from tonnage.base.records import (
     Latency,

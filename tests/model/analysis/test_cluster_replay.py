@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import Browser, Page
-from support.command import Tonnage
-from support.synthetic_cluster import SyntheticCluster, record, synthetic_cluster
+from support.browser.chromium import Browser, Page
+from support.cli.command import Tonnage
+from support.data.synthetic_cluster import SyntheticCluster, record, synthetic_cluster
 from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.model.analysis.analyse import Price, analyse

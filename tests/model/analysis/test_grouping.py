@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from model.analysis.test_analysis import OURS, imported, measured, subject, trial
-from support.measurements import ENVIRONMENT, PHASE
-from support.replacing import replace
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE
 from tonnage.base.records import Device, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.analysis import Analysis
 from tonnage.model.analysis.analyse import analyse

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.command import Tonnage
-from support.measurements import ENVIRONMENT, PHASE, measurement
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE, measurement
 from tonnage.base.records import Latency, Measurement, Metric, Source, Trial
 from tonnage.base.records.analysis import Analysis, LabelComparison
 from tonnage.model.analysis.analyse import analyse

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.measurements import ENVIRONMENT
-from support.offers import catalog, distribution, offer
-from support.offers import profile as made_up
-from support.replacing import replace
-from support.runs import pass_one, pass_two, phase, record
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT
+from support.data.offers import catalog, distribution, offer
+from support.data.offers import profile as made_up
+from support.data.runs import pass_one, pass_two, phase, record
 from tonnage.base.records import ReductionRecord, RunRecord, Tuning, WorkerRun
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate

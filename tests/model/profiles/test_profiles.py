@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.measurements import ENVIRONMENT, PHASE
-from support.offers import catalog, distribution, offer
-from support.offers import profile as made_up
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.measurements import ENVIRONMENT, PHASE
+from support.data.offers import catalog, distribution, offer
+from support.data.offers import profile as made_up
+from support.stores.disk import ROOT
 from tonnage.base import core
 from tonnage.base.records import Device, Measurement, Metric, Source, Study, Trial, TrialSpec
 from tonnage.base.records.profile import CapacityDistribution, Profile

@@ -1,6 +1,6 @@
 """`tonnage launch` and `cluster`, against moto: each failure is reported and leaves nothing behind.
 
-A script answers for the nodes (`support/ssh.sh`); `test_launch_lab.py` has real ones.
+A script answers for the nodes (`support/aws/ssh.sh`); `test_launch_lab.py` has real ones.
 """
 
 import json
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT
-from support.documented import shown
-from support.ec2 import REGION, Cloud, cloud
-from support.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
-from support.replacing import replace
-from support.s3 import BUCKET, Bucket
+from support.aws.ec2 import REGION, Cloud, cloud
+from support.aws.launches import CATALOG, GP3, OFFER, SSH, Command, Ended, candidate, plan
+from support.cli.command import Tonnage
+from support.cli.documented_commands import shown
+from support.data.copies import replace
+from support.stores.disk import ROOT
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.base.records.launch import Launch, RentedNode, Tariff
 from tonnage.base.records.plan import Plan

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 import tonnage
-from support.command import Tonnage
-from support.disk import ROOT
-from support.ec2 import REGION, Cloud, cloud
-from support.labs import needs_lab
-from support.launches import candidate, plan
+from support.aws.ec2 import REGION, Cloud, cloud
+from support.aws.launches import candidate, plan
+from support.cli.command import Tonnage
+from support.lab.checks import needs_lab
+from support.stores.disk import ROOT
 from tonnage.base.records.launch import Launch
 from tonnage.run.sort.gensort import generate
 
@@ -43,7 +43,7 @@ disks = [{{ size = "128MiB", read_mb_per_s = 20, write_mb_per_s = 20, fs = "ext4
 SLOW = "node-1"
 RECORDS = 200_000
 MINUTES = 15
-SSH = ROOT / "tests" / "support" / "lab_ssh.sh"
+SSH = ROOT / "tests" / "support" / "lab" / "ssh.sh"
 
 
 @pytest.fixture

@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from support import labs
-from support.command import Tonnage
-from support.labs import needs_lab
-from support.processes import PATIENCE_SECONDS, started
-from support.replacing import replace
+from support.cli.command import Tonnage
+from support.cli.processes import PATIENCE_SECONDS, started
+from support.data.copies import replace
+from support.lab import checks
+from support.lab.checks import needs_lab
 from tonnage.base import core
 from tonnage.base.system import block_devices
 from tonnage.base.system.cgroups import processes_in
@@ -365,7 +365,7 @@ def test_who_is_on_a_node_changes_no_lab(monkeypatch: pytest.MonkeyPatch, tmp_pa
 @pytest.fixture
 def untouched() -> Iterator[None]:
     """This machine is in the end as it was."""
-    with labs.untouched():
+    with checks.untouched():
         yield
 
 
@@ -585,7 +585,7 @@ def _assert_faults_are_made_and_mended(
 def test_killed_at_any_moment_nothing_stays_behind(
     tonnage: Tonnage, tmp_path: Path, untouched: None
 ) -> None:
-    before, tops = labs.machine(), list(controllers().values())
+    before, tops = checks.machine(), list(controllers().values())
     file = tmp_path / "lab.toml"
     file.write_text(TINY)
     began = time.monotonic()
@@ -609,7 +609,7 @@ def test_killed_at_any_moment_nothing_stays_behind(
             time.sleep(dice.uniform(0.0, seconds[verb]))
             running.end(signal.SIGKILL)
         tonnage.run("lab", "down", check=True)
-        assert labs.machine() == before, (cycle, verb)
+        assert checks.machine() == before, (cycle, verb)
         if verb == "down":
             assert holder.wait(PATIENCE_SECONDS) == -signal.SIGKILL
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.browser import Browser, Page
-from support.command import Tonnage
-from support.offers import BURSTING, SIZED, STEADY, catalog, distribution, offer, profile
-from support.plan_pages import (
+from support.browser.chromium import Browser, Page
+from support.browser.plan_pages import (
     NARROW,
     WIDE,
     PlanPage,
@@ -23,8 +21,10 @@ from support.plan_pages import (
     to_request,
     write_page,
 )
-from support.replacing import replace
-from support.runs import pass_one, pass_two, record
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.offers import BURSTING, SIZED, STEADY, catalog, distribution, offer, profile
+from support.data.runs import pass_one, pass_two, record
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import Mode
 from tonnage.catalog import Spot, load_catalog, newest_catalogs

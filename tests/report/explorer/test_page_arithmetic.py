@@ -21,9 +21,17 @@ from typing import Any
 import pytest
 
 import tonnage.plan
-from support.browser import Browser
-from support.line_coverage import ModuleLines, ScriptLines
-from support.offers import (
+from support.browser.chromium import Browser
+from support.browser.line_coverage import ModuleLines, ScriptLines
+from support.browser.plan_pages import (
+    WIDE,
+    PlanPage,
+    assert_same_plan,
+    page_plan,
+    to_request,
+)
+from support.data.copies import replace
+from support.data.offers import (
     BURSTING,
     SIZED,
     STEADY,
@@ -33,15 +41,7 @@ from support.offers import (
     offer,
     profile,
 )
-from support.plan_pages import (
-    WIDE,
-    PlanPage,
-    assert_same_plan,
-    page_plan,
-    to_request,
-)
-from support.replacing import replace
-from support.runs import pass_one, pass_two, record
+from support.data.runs import pass_one, pass_two, record
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import ExplainedTerm

@@ -22,8 +22,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.command import Tonnage
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.run.formats.format import Chunk
 from tonnage.run.formats.split import PART_BYTES, group_chunks, parts_for, split

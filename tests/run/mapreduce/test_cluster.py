@@ -21,8 +21,8 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 
-from support.disk import ROOT
-from support.sorters import SortMachines, Trouble, directories, driver, has_copies
+from support.cluster.sorters import SortMachines, Trouble, directories, driver, has_copies
+from support.stores.disk import ROOT
 from tonnage import Cluster, Input, MapReduce, per_record, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord

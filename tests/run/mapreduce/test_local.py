@@ -23,9 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tonnage
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.processes import started
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.stores.disk import disk_dir
 from tonnage import Input, MapReduce, counts, groups, per_record, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord

@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from support.command import Tonnage
-from support.s3 import BUCKET, KEYS, Bucket, server
-from support.sorters import SortMachines, Trouble, directories, driver
+from support.cli.command import Tonnage
+from support.cluster.sorters import SortMachines, Trouble, directories, driver
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 from tonnage import Input, MapReduce, sums
 from tonnage.base import core
 from tonnage.base.records import RunRecord

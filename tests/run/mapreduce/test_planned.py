@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.replacing import replace
-from support.runs import plan_of
-from support.sorters import SortMachines, Trouble
+from support.cli.command import Tonnage
+from support.cluster.sorters import SortMachines, Trouble
+from support.data.copies import replace
+from support.data.runs import plan_of
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE

@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT, disk_dir
-from support.processes import started
-from support.rays import Rays, rays
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.stores.disk import ROOT, disk_dir
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +33,9 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(shared: Path) -> Iterator[Rays]:
+def cluster(shared: Path) -> Iterator[RayCluster]:
     """Three nodes, and text that all of them see."""
-    with rays(shared, NODES) as made:
+    with ray_cluster(shared, NODES) as made:
         (shared / "in").mkdir()
         draw = random.Random(1)
         for number in range(3):
@@ -47,7 +47,7 @@ def cluster(shared: Path) -> Iterator[Rays]:
         yield made
 
 
-def count(cluster: Rays, shared: Path, disk: Path, job: Path | None = None) -> list[str]:
+def count(cluster: RayCluster, shared: Path, disk: Path, job: Path | None = None) -> list[str]:
     """A word count into directories of this test that each node has of its own."""
     job = job or ROOT / "examples" / "word_count.py"
     return [
@@ -73,7 +73,7 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
 
 @pytest.mark.real
 def test_three_nodes_count_words_by_a_file_that_only_one_has(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     done = tonnage.run(*count(cluster, shared, disk), env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)
@@ -89,7 +89,7 @@ def test_three_nodes_count_words_by_a_file_that_only_one_has(
 
 @pytest.mark.parametrize("where", ["scratch/tonnage-*/round-*.device", "out/part-*"])
 def test_an_agent_that_is_killed_is_done_without(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, where: str
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path, where: str
 ) -> None:
     with started([tonnage.path, *count(cluster, shared, disk)], env=cluster.env) as run:
         agent = cluster.agent("gamma", "TwoPassWorker")
@@ -103,7 +103,7 @@ def test_an_agent_that_is_killed_is_done_without(
 
 
 def test_a_function_that_fails_is_told_with_its_node(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     job = disk / "failing.py"
     job.write_text(

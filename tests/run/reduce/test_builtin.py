@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from support.command import Tonnage
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, Bucket
 from tonnage import Reduction, reduce
 from tonnage.api.testing import check_reduction
 from tonnage.base import core

@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tonnage
-from support.checksums import COLUMNS, Checksum, Rows, put, rows_of
-from support.command import Tonnage
-from support.machines import Machines
-from support.reducers import asked
-from support.reductions import record
-from support.replacing import replace
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.cluster.checksums import COLUMNS, Checksum, Rows, put, rows_of
+from support.cluster.machines import Machines
+from support.cluster.reducers import asked
+from support.data.copies import replace
+from support.data.reductions import record
+from support.stores.s3 import BUCKET, Bucket
 from tonnage import Reduction
 from tonnage.api.testing import check_reduction
 from tonnage.base import core

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.s3 import BUCKET, Bucket, server
+from support.stores.s3 import BUCKET, Bucket, server
 from tonnage.base import core
 from tonnage.run.formats import chunk_format, detect_chunk_format
 from tonnage.run.reduce import Reduction

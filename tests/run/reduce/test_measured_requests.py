@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from support.command import Tonnage
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, Bucket
 
 
 def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, disk: Path) -> None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.s3 import BUCKET, Bucket
+from support.cli.command import Tonnage
+from support.stores.s3 import BUCKET, Bucket
 from tonnage import Reduction
 from tonnage.api.testing import check_reduction
 

@@ -14,9 +14,17 @@ from typing import Any
 
 import pytest
 
-from support.records import blob, checksum, cut
-from support.replacing import replace
-from support.sorters import Killed, SortMachines, Trouble, directories, driver, has_copies, killed
+from support.cluster.sorters import (
+    Killed,
+    SortMachines,
+    Trouble,
+    directories,
+    driver,
+    has_copies,
+    killed,
+)
+from support.data.copies import replace
+from support.data.records import blob, checksum, cut
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines
@@ -743,7 +751,7 @@ def test_what_a_lost_machine_left_is_finished_although_the_driver_died_first(
 def test_a_step_that_got_lost_on_its_way_is_asked_for_again(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from support.sorters import SorterActor
+    from support.cluster.sorters import SorterActor
 
     send, lost = SorterActor.send, []
 

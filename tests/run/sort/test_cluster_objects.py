@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.records import blob, checksum, cut
-from support.replacing import replace
-from support.s3 import BUCKET, KEYS, Bucket, server
-from support.sorters import SortMachines, Trouble, directories, driver
+from support.cli.command import Tonnage
+from support.cluster.sorters import SortMachines, Trouble, directories, driver
+from support.data.copies import replace
+from support.data.records import blob, checksum, cut
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines

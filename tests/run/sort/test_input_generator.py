@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.machines import Machines
+from support.cluster.machines import Machines
 from tonnage.base import core
 from tonnage.run.sort import input_generator
 from tonnage.run.sort.gensort import RECORD_BYTES, validate

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support import processes
-from support.command import Tonnage
-from support.disk import ROOT, disk_dir
-from support.records import blob, checksum, content, cut, key_of, parts
-from support.replacing import replace
+from support.cli import processes
+from support.cli.command import Tonnage
+from support.data.copies import replace
+from support.data.records import blob, checksum, content, cut, key_of, parts
+from support.stores.disk import ROOT, disk_dir
 from tonnage.base.records import RunRecord
 from tonnage.cli.options.cluster import Timeout
 from tonnage.cli.output.run_record import sort_lines

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.processes import started
-from support.records import blob, checksum, cut, key_of
-from support.s3 import BUCKET, KEYS, Bucket, server
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.data.records import blob, checksum, cut, key_of
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects
 

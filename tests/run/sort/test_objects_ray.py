@@ -14,12 +14,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from support.command import Tonnage
-from support.disk import ROOT, disk_dir
-from support.processes import started
-from support.rays import Rays, rays
-from support.records import blob
-from support.s3 import BUCKET, KEYS, Bucket, server
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.data.records import blob
+from support.stores.disk import ROOT, disk_dir
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 
 pytestmark = pytest.mark.slow
 
@@ -44,14 +44,14 @@ def s3() -> Iterator[Bucket]:
 
 
 @pytest.fixture(scope="module")
-def cluster(s3: Bucket) -> Iterator[Rays]:
+def cluster(s3: Bucket) -> Iterator[RayCluster]:
     """Three nodes."""
-    with disk_dir("test-sort-volumes-ray-") as shared, rays(shared, ALL[:2]) as made:
+    with disk_dir("test-sort-volumes-ray-") as shared, ray_cluster(shared, ALL[:2]) as made:
         yield made
 
 
 def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
-    tonnage: Tonnage, cluster: Rays, s3: Bucket, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, s3: Bucket, disk: Path
 ) -> None:
     command = [
         *("run", "sort", f"s3://{BUCKET}/in/", "--output", f"s3://{BUCKET}/out"),
@@ -99,7 +99,7 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
 
 
 def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
-    tonnage: Tonnage, cluster: Rays, s3: Bucket, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, s3: Bucket, disk: Path
 ) -> None:
     draw, words = random.Random(1), collections.Counter[str]()
     for number in range(3):

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.records import blob
-from support.replacing import replace
-from support.runs import RATES, disks, network, plan_of
-from support.sorters import SortMachines, Trouble, directories
+from support.cli.command import Tonnage
+from support.cluster.sorters import SortMachines, Trouble, directories
+from support.data.copies import replace
+from support.data.records import blob
+from support.data.runs import RATES, disks, network, plan_of
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.processes import started
-from support.rays import Rays, rays
-from support.runs import RATES, disks, network, plan_of
+from support.cli.command import Tonnage
+from support.cli.processes import started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.data.runs import RATES, disks, network, plan_of
+from support.stores.disk import disk_dir
 from tonnage.run.sort.gensort import generate, validate
 from tonnage.run.sort.local import Layout
 
@@ -36,15 +36,15 @@ def shared() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(shared: Path) -> Iterator[Rays]:
+def cluster(shared: Path) -> Iterator[RayCluster]:
     """Three nodes, and an input that all of them see."""
-    with rays(shared, NODES) as made:
+    with ray_cluster(shared, NODES) as made:
         (shared / "in").mkdir()
         generate(RECORDS, [shared / "in" / f"f{number}" for number in range(3)])
         yield made
 
 
-def sort(cluster: Rays, shared: Path, disk: Path, *more: str) -> list[str]:
+def sort(cluster: RayCluster, shared: Path, disk: Path, *more: str) -> list[str]:
     """A sort into directories of this test that each node has of its own."""
     return [
         *("run", "sort", str(shared / "in")),
@@ -69,7 +69,7 @@ def judged(shared: Path, disk: Path, stdout: str) -> dict[str, Any]:
 
 @pytest.mark.real
 def test_three_nodes_sort_together(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     done = tonnage.run(*sort(cluster, shared, disk), env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)
@@ -80,7 +80,7 @@ def test_three_nodes_sort_together(
 
 
 def test_nodes_sort_as_planned_or_not_at_all(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     size = RECORDS * Layout().record_bytes
     rates = disks(dict.fromkeys(ALL, RATES)).write(shared / "disks.json")
@@ -124,7 +124,7 @@ def sorting(disk: Path, node: str) -> Callable[[], bool]:
 @pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
 def test_an_agent_that_is_killed_is_done_without(
     tonnage: Tonnage,
-    cluster: Rays,
+    cluster: RayCluster,
     shared: Path,
     disk: Path,
     when: Callable[[Path, str], Callable[[], bool]],
@@ -142,7 +142,7 @@ def test_an_agent_that_is_killed_is_done_without(
 
 
 def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     command = [each if each != "10s" else "3s" for each in sort(cluster, shared, disk)]
     with started([tonnage.path, *command], env=cluster.env) as run:
@@ -164,7 +164,7 @@ def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
 @pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
 def test_a_node_that_is_gone_is_done_without(
     tonnage: Tonnage,
-    cluster: Rays,
+    cluster: RayCluster,
     shared: Path,
     disk: Path,
     when: Callable[[Path, str], Callable[[], bool]],
@@ -179,7 +179,7 @@ def test_a_node_that_is_gone_is_done_without(
 
 
 def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path
 ) -> None:
     cluster.add("delta", {})
     command = sort(cluster, shared, disk)
@@ -196,7 +196,7 @@ def test_a_driver_that_is_killed_goes_on_without_a_node_that_is_gone(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sort_goes_on(
-    tonnage: Tonnage, cluster: Rays, shared: Path, disk: Path, number: signal.Signals
+    tonnage: Tonnage, cluster: RayCluster, shared: Path, disk: Path, number: signal.Signals
 ) -> None:
     command = sort(cluster, shared, disk)
     with started([tonnage.path, *command], env=cluster.env) as run:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.measurements import measurement
-from support.runs import network
+from support.data.measurements import measurement
+from support.data.runs import network
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.cli.run.cluster import load_capacities, weights

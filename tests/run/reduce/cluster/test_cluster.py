@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.checksums import SEEDS, Checksum, Rows, put, rows_of, total
-from support.machines import Machines
-from support.reducers import TRANSFERS, ReduceMachines, asked
-from support.s3 import BUCKET, Bucket
-from support.sorters import Killed, killed
+from support.cluster.checksums import SEEDS, Checksum, Rows, put, rows_of, total
+from support.cluster.machines import Machines
+from support.cluster.reducers import TRANSFERS, ReduceMachines, asked
+from support.cluster.sorters import Killed, killed
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.cluster import protocol
 from tonnage.cluster.protocol import StepResult

@@ -1,9 +1,10 @@
 """With faults in a tenth of requests, each row counts once, or the object that changed is named.
 
-The store is a real one (`support.s3`), which answers 500 or 503, resets connections, cuts answers
-short and stalls in the middle of them, each a fortieth of all, drawn by a seed. On a cluster
-workers and machines die at the same time. A sum of rows' digests proves it (`support.checksums`).
-Ten seeds, or those of ``TONNAGE_REDUCE_SEEDS``: ``0:100`` are a hundred, ``17`` is one alone.
+The store is a real one (`support.stores.s3`), which answers 500 or 503, resets connections, cuts
+answers short and stalls in the middle of them, each a fortieth of all, drawn by a seed. On a
+cluster workers and machines die at the same time. A sum of rows' digests proves it
+(`support.cluster.checksums`). Ten seeds, or those of ``TONNAGE_REDUCE_SEEDS``: ``0:100`` are a
+hundred, ``17`` is one alone.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from support.checksums import COLUMNS, SEEDS, Checksum, Rows, put, rows_of, total
-from support.reducers import ReduceMachines, asked
-from support.s3 import BUCKET, KEYS, Bucket, server
+from support.cluster.checksums import COLUMNS, SEEDS, Checksum, Rows, put, rows_of, total
+from support.cluster.reducers import ReduceMachines, asked
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 from tonnage.base import core
 from tonnage.run.formats import chunk_format
 from tonnage.run.reduce.chunk_pool import SEQUENTIAL

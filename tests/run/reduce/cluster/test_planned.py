@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.machines import Machines
-from support.reductions import record
-from support.replacing import replace
-from support.runs import plan_of
+from support.cluster.machines import Machines
+from support.data.copies import replace
+from support.data.reductions import record
+from support.data.runs import plan_of
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.plan import Plan

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from support.command import Tonnage
-from support.disk import disk_dir
-from support.processes import PATIENCE_SECONDS, started
-from support.rays import Rays, rays
-from support.s3 import BUCKET, KEYS, Bucket, server
+from support.cli.command import Tonnage
+from support.cli.processes import PATIENCE_SECONDS, started
+from support.cluster.ray_cluster import RayCluster, ray_cluster
+from support.stores.disk import disk_dir
+from support.stores.s3 import BUCKET, KEYS, Bucket, server
 
 pytestmark = pytest.mark.slow
 
@@ -88,13 +88,13 @@ def rows(s3: Bucket) -> npt.NDArray[np.float64]:
 
 
 @pytest.fixture(scope="module")
-def cluster(s3: Bucket) -> Iterator[Rays]:
+def cluster(s3: Bucket) -> Iterator[RayCluster]:
     """Three nodes."""
-    with disk_dir("test-reduce-ray-") as shared, rays(shared, ALL[:2]) as made:
+    with disk_dir("test-reduce-ray-") as shared, ray_cluster(shared, ALL[:2]) as made:
         yield made
 
 
-def command(job: str, out: Path, cluster: Rays, s3: Bucket, *more: str) -> list[str]:
+def command(job: str, out: Path, cluster: RayCluster, s3: Bucket, *more: str) -> list[str]:
     """What reduces the objects."""
     return [
         *("run", "reduce", job, f"s3://{BUCKET}/in/", "--dtype", f"{COLUMNS}f8", *more),
@@ -104,7 +104,7 @@ def command(job: str, out: Path, cluster: Rays, s3: Bucket, *more: str) -> list[
 
 
 def test_one_of_ones_own_comes_to_the_same_although_agents_are_killed_and_it_is_interrupted(
-    tonnage: Tonnage, cluster: Rays, s3: Bucket, rows: npt.NDArray[np.float64], disk: Path
+    tonnage: Tonnage, cluster: RayCluster, s3: Bucket, rows: npt.NDArray[np.float64], disk: Path
 ) -> None:
     (disk / "means.py").write_text(SLOW)
     run_it = command(f"{disk}/means.py:Means", disk / "job", cluster, s3)
@@ -123,7 +123,7 @@ def test_one_of_ones_own_comes_to_the_same_although_agents_are_killed_and_it_is_
 
 
 def test_k_means_goes_on_although_a_machine_is_gone(
-    tonnage: Tonnage, cluster: Rays, s3: Bucket, rows: npt.NDArray[np.float64], disk: Path
+    tonnage: Tonnage, cluster: RayCluster, s3: Bucket, rows: npt.NDArray[np.float64], disk: Path
 ) -> None:
     flags = ["--k", "5", "--iterations", "60"]
     run_it = command("kmeans", disk / "job", cluster, s3, *flags)

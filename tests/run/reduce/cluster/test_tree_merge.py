@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from support import user_function_gate
-from support.checksums import COLUMNS, Checksum, Rows, put, rows_of, total
-from support.machines import Machines
-from support.reducers import ReduceMachines, asked
-from support.s3 import BUCKET, Bucket
+from support.cluster import user_function_gate
+from support.cluster.checksums import COLUMNS, Checksum, Rows, put, rows_of, total
+from support.cluster.machines import Machines
+from support.cluster.reducers import ReduceMachines, asked
+from support.stores.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.cluster import protocol
 from tonnage.cluster.protocol import FetchObject, Heartbeat

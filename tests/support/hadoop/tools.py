@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.disk import ROOT, disk_dir
-from support.processes import PATIENCE_SECONDS
+from support.cli.processes import PATIENCE_SECONDS
+from support.stores.disk import ROOT, disk_dir
 
 JARS = ROOT / ".tools" / "hadoop"
 
@@ -69,7 +69,7 @@ def teravalidate(directory: Path) -> Validation:
 @contextmanager
 def judge() -> Iterator[Callable[[Path], Validation]]:
     """`teravalidate` in one process for as many directories as there are to be."""
-    source = ROOT / "tests" / "support" / "hadoop_judge" / "Judge.java"
+    source = ROOT / "tests" / "support" / "hadoop" / "judge" / "Judge.java"
     with (
         disk_dir("judge-") as scratch,
         (scratch / "said").open("w") as said,

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from support.browser import Page
+from support.browser.chromium import Page
 
 
 class ModuleLines:

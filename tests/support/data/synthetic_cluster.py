@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from support.measurements import ENVIRONMENT, PHASE
+from support.data.measurements import ENVIRONMENT, PHASE
 from tonnage.base.records import Latency, Measurement, Metric, Source, Trial, TrialSpec
 from tonnage.base.stats.samples import Series
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.browser import Browser, Page
+from support.browser.chromium import Browser, Page
 from tonnage.base.records.base import to_builtins
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.plan import Candidate, Plan

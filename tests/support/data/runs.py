@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from support.measurements import ENVIRONMENT, measurement
+from support.data.measurements import ENVIRONMENT, measurement
 from tonnage.base.records import (
     ClusterMeasurement,
     ClusterNode,

@@ -1,6 +1,6 @@
 """Fuzz the importers: mutate other tools' results and read them.
 
-    python tests/support/fuzz_importers.py --seconds 60 [--importer fio] [--seed 1]
+    python tests/support/data/fuzz_importers.py --seconds 60 [--importer fio] [--seed 1]
 
 Whatever a file contains, ``read`` returns metrics that obey their schema, or raises
 `UnreadableFile` with one line. The first violation is shown, with its seed and its file.
@@ -25,7 +25,7 @@ from tonnage.base.records.base import to_builtins
 from tonnage.measure.importers.detection import read
 from tonnage.measure.importers.metric import OPERATIONS, UnreadableFile
 
-SAMPLES = Path(__file__).resolve().parent / "recorded" / "importers"
+SAMPLES = Path(__file__).resolve().parents[1] / "recorded" / "importers"
 
 # Replacements for numbers and values.
 ODD_NUMBERS = ["-1", "0", "nan", "inf", "1e999", "9" * 400, "9" * 5000, "", "0x1f", "1_0", "٣", "-"]

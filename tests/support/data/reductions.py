@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.measurements import ENVIRONMENT
+from support.data.measurements import ENVIRONMENT
 from tonnage.base.records import ReductionRecord, Tuning, WorkerRun
 
 

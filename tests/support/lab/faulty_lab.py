@@ -22,8 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from support.labs import untouched
-from support.processes import PATIENCE_SECONDS, RunningCommand
+from support.cli.processes import PATIENCE_SECONDS, RunningCommand
+from support.lab.checks import untouched
 from tonnage.base.system import RunError
 from tonnage.base.system.block_devices import loop_devices, mount_steps
 from tonnage.base.system.cgroups import kill_all, processes_in

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from support.s3 import Bucket
+from support.stores.s3 import Bucket
 from tonnage.run.reduce.reduction import Reduction
 
 COLUMNS = 3

@@ -155,4 +155,4 @@ def _called(arguments: list[str], here: Path, files: list[Path], env: dict[str, 
 
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["support.launch_preload"])
+_CONTEXT.set_forkserver_preload(["support.aws.launch_preload"])

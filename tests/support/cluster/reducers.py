@@ -8,9 +8,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from support.checksums import COLUMNS
-from support.machines import Actor, Machines
-from support.s3 import Bucket
+from support.cluster.checksums import COLUMNS
+from support.cluster.machines import Actor, Machines
+from support.stores.s3 import Bucket
 from tonnage.cluster import protocol
 from tonnage.cluster.ray_adapter import Machine
 from tonnage.run.reduce.cluster.job_spec import ReduceJob

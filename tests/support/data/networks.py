@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import structs
 
-from support.measurements import PHASE, measurement
+from support.data.measurements import PHASE, measurement
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Metric, Source, Trial, TrialSpec
 from tonnage.base.records.network_rounds import ALONE, RECEIVE, SEND, UNEVENLY
 from tonnage.measure.net.cluster import ClusterNetSettings, NetworkTest, round_tests

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 IMAGE_BYTES = 256 << 20
 needs_btrfs = pytest.mark.skipif(

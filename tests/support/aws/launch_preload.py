@@ -8,7 +8,7 @@ from typing import Any
 
 import botocore.loaders
 
-from support import launches as launches
+from support.aws import launches as launches
 from tonnage.cli.provision import launch as launch
 from tonnage.provision.aws import ec2
 

@@ -1,6 +1,6 @@
 """A cluster of machines that are threads of this process: workers as Ray would have them, at once.
 
-Real processes are in `support.rays`.
+Real processes are in `support.cluster.ray_cluster`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 
-from support.machines import Actor, Machines
+from support.cluster.machines import Actor, Machines
 from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster import protocol

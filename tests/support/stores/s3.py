@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from support.disk import ROOT, disk_dir
+from support.stores.disk import ROOT, disk_dir
 
 PROGRAM = ROOT / ".tools" / "s3server"
 BUCKET = "tests"

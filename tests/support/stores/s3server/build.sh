@@ -5,7 +5,7 @@
 # Debian 12 has, is asked to fetch it as what it is for Go, a module, whose checksum it verifies.
 set -euo pipefail
 cd "$(dirname "$0")"
-root=$(cd ../../.. && pwd)
+root=$(cd ../../../.. && pwd)
 [[ -x $root/.tools/s3server && -z $(find . -newer "$root/.tools/s3server") ]] && exit
 
 go=go

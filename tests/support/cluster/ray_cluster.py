@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support.processes import PATIENCE_SECONDS
+from support.cli.processes import PATIENCE_SECONDS
 
 QUICK = {
     "health_check_initial_delay_ms": 0,
@@ -20,7 +20,7 @@ QUICK = {
 """A node whose processes are gone is found to be within seconds."""
 
 
-class Rays:
+class RayCluster:
     """The cluster."""
 
     def __init__(self, cluster: Any, env: dict[str, str]) -> None:
@@ -71,7 +71,7 @@ class Rays:
 
 
 @contextmanager
-def rays(room: Path, names: Sequence[str]) -> Iterator[Rays]:
+def ray_cluster(room: Path, names: Sequence[str]) -> Iterator[RayCluster]:
     """A cluster whose nodes are the head, called ``head``, and those of these names."""
     token = room / "token"
     token.write_text("a" * 64)
@@ -95,7 +95,7 @@ def rays(room: Path, names: Sequence[str]) -> Iterator[Rays]:
                 "_system_config": QUICK,
             },
         )
-        made = Rays(cluster, env)
+        made = RayCluster(cluster, env)
         for name in names:
             made.add(name, {"machine-type": "small", "ray.io/availability-zone": "b"})
         yield made

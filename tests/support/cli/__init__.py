@@ -1,0 +1,1 @@
+"""The `tonnage` command, its processes, and the calls that documents show."""

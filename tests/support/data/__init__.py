@@ -1,0 +1,1 @@
+"""Made-up records: measurements, offers, runs; and files with errors in them."""

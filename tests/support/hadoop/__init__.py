@@ -1,0 +1,1 @@
+"""Hadoop's TeraSort tools, an independent reference for sorts."""

@@ -1,0 +1,1 @@
+"""Directories on a real disk, and an S3 server."""
