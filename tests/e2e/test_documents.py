@@ -109,16 +109,23 @@ def needs_only_tonnage(call: Shown) -> bool:
 
 @pytest.mark.parametrize(
     "arguments",
-    sorted(
-        {
-            call.arguments
-            for document in DOCUMENTS
-            if document.parent.name != "reproduction"  # tests/e2e/test_reproduction.py runs those.
-            for call in shown(document)
-            if needs_only_tonnage(call)
-        }
-    ),
-    ids=" ".join,
+    [
+        # Simulating a hundred terabytes takes too long for `make test`.
+        pytest.param(
+            call,
+            id=" ".join(call),
+            marks=[pytest.mark.slow] if {"simulate", "100TB"} <= {*call} else [],
+        )
+        for call in sorted(
+            {
+                call.arguments
+                for document in DOCUMENTS
+                if document.parent.name != "reproduction"  # test_reproduction.py runs those.
+                for call in shown(document)
+                if needs_only_tonnage(call)
+            }
+        )
+    ],
 )
 def test_commands_that_need_only_tonnage_run(
     tonnage: Tonnage, tmp_path: Path, arguments: tuple[str, ...]

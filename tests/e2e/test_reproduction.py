@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from support.cli.command import Tonnage
 from support.cli.documented_commands import Shown, refusal, shown
@@ -86,7 +87,18 @@ def test_a_row_has_a_command_that_parses_or_a_reason(row: Row) -> None:
         assert len(reason) > MIN_REASON_CHARACTERS
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.outcome == "Agrees"], ids=str)
+def agreeing() -> list[ParameterSet]:
+    """Rows that agree; simulating a hundred terabytes takes too long for `make test`."""
+    return [
+        pytest.param(
+            row, id=str(row), marks=[pytest.mark.slow] if "tonnage simulate" in row.text else []
+        )
+        for row in rows()
+        if row.outcome == "Agrees"
+    ]
+
+
+@pytest.mark.parametrize("row", agreeing())
 def test_commands_of_rows_that_agree_print_what_is_shown(row: Row, tonnage: Tonnage) -> None:
     sessions = re.findall(r"^```console\n(.*?)^```$", row.text, re.MULTILINE | re.DOTALL)
     calls = [part for text in sessions for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]]

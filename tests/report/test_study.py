@@ -88,10 +88,16 @@ def states(figure: str, value: float) -> bool:
     return float(digits) == round(value, decimals) and (counting >= 2 or abs(value) < 10)
 
 
-@pytest.mark.real
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        pytest.param(NARROW, "dark", marks=pytest.mark.real),
+        (NARROW, "light"),
+        (WIDE, "dark"),
+        (WIDE, "light"),
+    ],
+)
 def test_page_is_drawn_offline(browser: Browser, directory: Path, width: int, scheme: str) -> None:
     with shown(browser, directory, width, scheme) as page:
         asked: list[str] = []

@@ -500,6 +500,7 @@ def test_a_pipe_that_one_core_limits(tonnage: Tonnage, disk: Path) -> None:
     assert cpu == pytest.approx(sum(p.cpu_seconds for p in seen.phases) / (60 << 20), rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Path) -> None:
     """Each pass's bytes; a test below has the bottleneck, with a throttled disk.
 

@@ -694,8 +694,15 @@ def everything() -> Analysis:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (NARROW, "light"),
+        pytest.param(NARROW, "dark", marks=pytest.mark.slow),
+        pytest.param(WIDE, "light", marks=pytest.mark.slow),
+        pytest.param(WIDE, "dark", marks=pytest.mark.slow),
+    ],
+)
 def test_every_chart_of_a_machine_is_drawn(
     browser: Browser, tmp_path: Path, width: int, scheme: str
 ) -> None:

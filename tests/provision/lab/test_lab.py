@@ -457,23 +457,38 @@ def disk_rate(lab: Tonnage, node: str, path: Path, way: str, block: int = 1 << 2
     return float(on(lab, node, sys.executable, "-c", DISK, *args)) / MB
 
 
-@needs_lab
-def test_a_lab_is_as_fast_as_it_says_until_something_goes_wrong(
-    tonnage: Tonnage, tmp_path: Path, untouched: None
-) -> None:
+@pytest.fixture
+def lab(tonnage: Tonnage, tmp_path: Path, untouched: None) -> Iterator[dict[str, Any]]:
+    """The lab of FILE, as `lab up` prints it."""
     file = tmp_path / "lab.toml"
     file.write_text(FILE)
     made = said(tonnage, "up", file)
     try:
-        fast, slow = made["nodes"]
-        _assert_known(tonnage, file, made)
-        _assert_commands_run_there(tonnage, fast)
-        _assert_as_fast_as_set(tonnage, fast, slow)
-        _assert_faults_are_made_and_mended(tonnage, fast, slow)
+        yield made
     finally:
         assert said(tonnage, "down") == {"name": "test-lab"}
     assert tonnage.run("lab", "down", check=True).stdout == "No lab was up.\n"
     assert tonnage.run("lab", "status").returncode == 2
+
+
+@needs_lab
+def test_nodes_run_commands_until_a_fault_and_after_it(
+    tonnage: Tonnage, tmp_path: Path, lab: dict[str, Any]
+) -> None:
+    fast, slow = lab["nodes"]
+    _assert_known(tonnage, tmp_path / "lab.toml", lab)
+    _assert_commands_run_there(tonnage, fast)
+    _assert_faults_are_made_and_mended(tonnage, fast, slow)
+
+
+@needs_lab
+@pytest.mark.slow
+def test_rates_are_as_set_before_during_and_after_a_fault(
+    tonnage: Tonnage, lab: dict[str, Any]
+) -> None:
+    fast, slow = lab["nodes"]
+    _assert_as_fast_as_set(tonnage, fast, slow)
+    _assert_faults_slow_down_by_their_factor(tonnage, fast, slow)
 
 
 def _assert_known(tonnage: Tonnage, file: Path, made: dict[str, Any]) -> None:
@@ -544,8 +559,6 @@ def _assert_faults_are_made_and_mended(
     said(tonnage, "fault", "fast-0", "cut-link")
     assert refused not in tonnage.run("lab", "exec", "fast-0", "--", *reach).stderr
     said(tonnage, "fault", "fast-0", "slow-disk", "--factor", "3")
-    of_fast = partial(disk_rate, tonnage, "fast-0", mount / "data", "read")
-    assert_about(of_fast, READ / 3)
     said(tonnage, "fault", "fast-0", "fill-disk")
     with pytest.raises(OSError, match="No space left"):
         (mount / "more").write_bytes(bytes(1 << 20))
@@ -564,13 +577,6 @@ def _assert_faults_are_made_and_mended(
     assert said(tonnage, "heal", "fast-0")["faults"] == []
     assert refused in tonnage.run("lab", "exec", "fast-0", "--", *reach).stderr
     (mount / "more").write_bytes(bytes(1 << 20))
-    assert_about(of_fast, READ)
-
-    said(tonnage, "fault", "slow.2x-0", "slow-link", "--factor", "2")
-    between = partial(rate_between, tonnage, "fast-0", "slow.2x-0", slow["address"])
-    assert_about(between, SLOW_LINK / 2)
-    said(tonnage, "heal", "slow.2x-0")
-    assert_about(between, SLOW_LINK)
     for args, why in (
         (("fast-0", "melt"), "there is no such fault"),
         (("fast-0", "kill", "--factor=2"), "--factor: only slow-disk and slow-link have a factor"),
@@ -578,6 +584,23 @@ def _assert_faults_are_made_and_mended(
     ):
         done = tonnage.run("lab", "fault", *args)
         assert done.returncode == 2 and why in done.stderr
+
+
+def _assert_faults_slow_down_by_their_factor(
+    tonnage: Tonnage, fast: dict[str, Any], slow: dict[str, Any]
+) -> None:
+    file = Path(fast["disks"][0]["path"]) / "data"
+    of_fast = partial(disk_rate, tonnage, "fast-0", file, "read")
+    said(tonnage, "fault", "fast-0", "slow-disk", "--factor", "3")
+    assert_about(of_fast, READ / 3)
+    said(tonnage, "heal", "fast-0")
+    assert_about(of_fast, READ)
+
+    between = partial(rate_between, tonnage, "fast-0", "slow.2x-0", slow["address"])
+    said(tonnage, "fault", "slow.2x-0", "slow-link", "--factor", "2")
+    assert_about(between, SLOW_LINK / 2)
+    said(tonnage, "heal", "slow.2x-0")
+    assert_about(between, SLOW_LINK)
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def test_an_interrupted_sort_leaves_no_upload_and_no_object(
     keys: None, tonnage: Tonnage, disk: Path, sent: signal.Signals
 ) -> None:
     # So slow that parts are under way for seconds.
-    with server("-rate", "3e6") as running:
+    with server("-rate", "8e6") as running:
         bucket = Bucket(running)
         for number in range(8):
             bucket.put(f"in/{number}", blob(number, 4_000_000))
