@@ -137,7 +137,8 @@ def main() -> int:
         print(f"{case.name}: {middle:.4f} of the throttle ({min(found):.4f} to {max(found):.4f})")
         if abs(middle - 1) > MOST_DEVIATION:
             missed.append(case.name)
-    print(f"others used {statistics.median(busy):.2f} cores meanwhile (at most {max(busy):.2f})")
+    others = f"{statistics.median(busy):.2f} cores (at most {max(busy):.2f})"
+    print(f"other programs used {others} during the trials")
     print("missed: " + (", ".join(missed) or "nothing"))
     return 1 if missed else 0
 

@@ -38,8 +38,8 @@ def points(disk: Path) -> Path:
         ("threads", -3, "give a whole number of at least 1, not -3"),
         ("measured", 0, "give a whole number of at least 1, not 0"),
         ("chunk_bytes", 0, "give a whole number of at least 1, not 0"),
-        ("memory", "much", "'much' is no size: write it like 256MiB"),
-        ("memory", -1, "-1 is no size: write it like 256MiB"),
+        ("memory", "much", "'much' is not a size: write it like 256MiB"),
+        ("memory", -1, "-1 is not a size: write it like 256MiB"),
         ("dtype", "x9", "x9 is not a NumPy type"),
     ],
 )
@@ -57,7 +57,7 @@ def test_arguments_of_reduce(points: Path, setting: str, value: Any, message: st
     ("setting", "value", "message"),
     [
         ("workers", 0, "workers: give a whole number of at least 1, not 0"),
-        ("memory", "much", "memory: 'much' is no size"),
+        ("memory", "much", "memory: 'much' is not a size"),
         ("memory", "1MiB", "memory: 1048576 bytes are not enough"),
         ("format", "xml", "output_format: xml is not one of parquet, arrow, csv, json"),
         ("input_format", "xml", "input_format: xml is not one of auto, parquet"),

@@ -608,7 +608,7 @@ def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
         (["show", "hi1.4xlarge"], "gcp-us-central1-2026; it is in aws-us-east-1-2014"),
         (["show", ""], "no offer '' in aws-us-east-1-2026"),
         (["ls", "--min-memory", "64"], "'64' is less than any machine has: write it like 64GiB"),
-        (["ls", "--min-local-disk", "1TBB"], "'1TBB' is no size"),
+        (["ls", "--min-local-disk", "1TBB"], "'1TBB' is not a size"),
         (["ls", "--min-network", "10"], "'10': write it like 200Mbit or 1Gbit"),
         (["ls", "--min-vcpus", "nan"], "'nan': give a number from 0 to 1000000"),
         (["ls", "--max-price", "free"], "'free' is no amount of money"),

@@ -216,7 +216,7 @@ def test_several_directories_follow_one_flag_or_several(
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is no size: write it")],
+    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is not a size: write it")],
 )
 def test_the_io_bench_takes_sizes_as_commands_do(tmp_path: Path, size: str, told: str) -> None:
     bench = ROOT / "benches" / "io_peers" / "bench.py"

@@ -72,7 +72,7 @@ def test_an_offer_that_its_catalog_lacks_is_named(tonnage: Tonnage, tmp_path: Pa
     document = json.loads(file.read_bytes())
     document["candidates"][0]["catalog"] = "aws-us-east-1-2026"
     file.write_text(json.dumps(document))
-    assert "has no offer m9.none: plan anew" in refused(tonnage, LAUNCH, file)
+    assert "has no offer m9.none: plan again" in refused(tonnage, LAUNCH, file)
 
 
 @pytest.mark.parametrize(

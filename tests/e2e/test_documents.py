@@ -48,7 +48,7 @@ def test_the_readmes_commands_are_found() -> None:
 def test_a_refused_command_is_explained() -> None:
     assert refusal_of("    tonnage plan sort --data 1TB") == ""
     assert "No such option: --dta" in refusal_of("    tonnage plan sort --dta 1TB")
-    assert "'1XB' is no size" in refusal_of("    tonnage plan sort --data 1XB")
+    assert "'1XB' is not a size" in refusal_of("    tonnage plan sort --data 1XB")
     assert "No such command 'pla'" in refusal_of("    tonnage pla sort --data 1TB")
     assert "Missing" in refusal_of("```console\n$ tonnage run sort in\n```")
     assert refusal_of("```console\n$ tonnage run sort ... --cluster auto\n```") == ""

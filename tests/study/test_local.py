@@ -204,7 +204,7 @@ def test_an_earlier_study_is_kept_and_told_of(
 
 
 def test_a_directory_that_is_not_there_is_not_made(disk: Path) -> None:
-    with pytest.raises(core.UsageError, match=r"--dir \S+/none: No such file or directory"):
+    with pytest.raises(core.UsageError, match=r"dir: \S+/none: No such file or directory"):
         run_study(
             LocalStudySettings(20_000_000, 64 << 20, (disk / "none",), disk / "out"), ["test"]
         )
@@ -220,7 +220,7 @@ def test_a_study_asks_for_the_room_that_it_needs(
         asked.extend((path.parent.name, size) for path, size in wanted)
         raise core.UsageError(f"{what} is refused")
 
-    monkeypatch.setattr(core, "refuse_full", ask)
+    monkeypatch.setattr(core, "require_free_space", ask)
     size = 6_000_000_000
     for names, needed in (
         # Input, output and scratch; more than the disks' benchmark needs, or a rehearsal.

@@ -10,7 +10,7 @@ def size(value: str | int, name: str) -> int:
     """A size as bytes: a number, or a text like ``256MiB``."""
     found = bytes_of(value) if isinstance(value, str) else value
     if found is None or found < 1:
-        raise core.UsageError(f"{value!r} is no size: write it like 256MiB", setting=name)
+        raise core.UsageError(f"{value!r} is not a size: write it like 256MiB", setting=name)
     return found
 
 

@@ -17,14 +17,15 @@ from tonnage.cli.options.groups import flattened
 from tonnage.cli.options.parser import RENAMED_COMMANDS, RENAMED_FLAGS, Command, flags_of
 from tonnage.cli.options.types import Switch
 
-HELP = """Measure what machines' disks and networks carry, predict a data job's time and cost, run
-it, and check the prediction.
+HELP = """Measure what disks and networks deliver, predict a data job's time and cost, run the
+job, and check the prediction.
 
-Sizes are written 20TB, 4GiB or 4k; times 90s, 2h, 1h30m or 2:00:00. A value shown with dots
-(DIR...) may be several. Each command's --help has examples.
+Write sizes as 20TB, 4GiB or 4k, and times as 90s, 2h, 1h30m or 2:00:00. An option shown with
+dots (--dir DIR...) takes several values. Each command's --help has examples.
 
-Exit codes: 0 done; 1 failed, if only on one node, or not sorted; 2 unusable arguments or input;
-130 on Ctrl-C, 143 on SIGTERM or SIGHUP, with unfinished output removed.
+Exit codes: 0 done; 1 failed (even on one node only), or not sorted; 2 unusable arguments or
+input; 130 on Ctrl-C, 143 on SIGTERM or SIGHUP. A command that is interrupted removes its
+unfinished output.
 """
 
 
@@ -44,16 +45,20 @@ class Family(NamedTuple):
 MEASURE = Family(
     "Measure disks, networks and object stores.",
     {
-        "disk": Entry("measure.disk", "measure_disk", "Disks, read and written as a sort does."),
-        "ops": Entry("measure.ops", "measure_ops", "Random I/O: rate, CPU, every latency."),
-        "net": Entry("measure.net", "measure_net", "The network, all to all as in a shuffle."),
+        "disk": Entry(
+            "measure.disk", "measure_disk", "Disks, read and written the way a sort does."
+        ),
+        "ops": Entry("measure.ops", "measure_ops", "Random I/O: rate, CPU time, every latency."),
+        "net": Entry("measure.net", "measure_net", "The network, all-to-all as in a shuffle."),
         "object": Entry("measure.object", "measure_object", "An object store."),
-        "stream": Entry("measure.stream", "measure_stream", "Sequential files, as IOR does."),
-        "layouts": Entry("measure.layouts", "measure_layouts", "File systems over several disks."),
+        "stream": Entry("measure.stream", "measure_stream", "Sequential file I/O, like IOR."),
+        "layouts": Entry(
+            "measure.layouts", "measure_layouts", "Layouts of several disks: JBOD, RAID 0."
+        ),
         "over-time": Entry(
             "measure.over_time", "measure_over_time", "The same trials at intervals, for days."
         ),
-        "screen": Entry("measure.screen", "measure_screen", "A cluster, for slow nodes."),
+        "screen": Entry("measure.screen", "measure_screen", "A cluster, to find its slow nodes."),
     },
 )
 CATALOG = Family(
@@ -66,11 +71,11 @@ CATALOG = Family(
     },
 )
 RUN = Family(
-    "Run a job, here or on a cluster.",
+    "Run a job on this machine or on a cluster.",
     {
         "sort": Entry("run.sort", "run_sort", "Sort fixed-length records."),
         "mapreduce": Entry("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
-        "reduce": Entry("run.reduce", "run_reduce", "Reduce rows to something small."),
+        "reduce": Entry("run.reduce", "run_reduce", "Reduce rows to a small result."),
     },
 )
 SIMULATE = Family(
@@ -78,10 +83,10 @@ SIMULATE = Family(
     {"sort": Entry("simulate", "simulate_sort", "Simulate a sort.")},
 )
 CLUSTER = Family(
-    "Show or end launched clusters.",
+    "Show or terminate launched clusters.",
     {
-        "status": Entry("provision.cluster", "status", "Show what is rented, and its cost."),
-        "down": Entry("provision.cluster", "down", "End a launched cluster."),
+        "status": Entry("provision.cluster", "status", "Show what is rented, and what it costs."),
+        "down": Entry("provision.cluster", "down", "Terminate a launched cluster."),
     },
 )
 LAB = Family(
@@ -93,15 +98,15 @@ LAB = Family(
         "ray": Entry("provision.lab", "ray", "Start Ray on all nodes."),
         "fault": Entry("provision.lab", "fault", "Inject a fault into a node."),
         "heal": Entry("provision.lab", "heal", "Repair a node."),
-        "down": Entry("provision.lab", "down", "Stop a lab and remove what it made."),
+        "down": Entry("provision.lab", "down", "Stop a lab and remove everything it made."),
     },
 )
 SECTIONS: dict[str, dict[str, Family | Entry]] = {
     "Measure": {
         "measure": MEASURE,
-        "observe": Entry("measure.observe", "observe", "Watch a command's use of this machine."),
+        "observe": Entry("measure.observe", "observe", "Record how a command uses this machine."),
         "import": Entry(
-            "measure.importing", "import_files", "Read results of fio, IOR and others."
+            "measure.importing", "import_files", "Import results of fio, IOR and other tools."
         ),
     },
     "Model": {
@@ -109,12 +114,12 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
     },
     "Plan": {
         "catalog": CATALOG,
-        "plan": Entry("plan.plan", "plan", "Find machines for a job: cheapest, or in time."),
-        "explore": Entry("plan.explore", "explore", "Write a page that plans interactively."),
+        "plan": Entry("plan.plan", "plan", "Find machines for a job: the cheapest, or in time."),
+        "explore": Entry("plan.explore", "explore", "Write an interactive planning page."),
     },
     "Run": {"run": RUN, "simulate": SIMULATE},
     "Report": {
-        "report": Entry("report", "report", "Analyse measurements or jobs; write a page."),
+        "report": Entry("report", "report", "Analyse measurements or jobs, and write a page."),
         "study": Entry("study.local", "study", "Measure, predict, sort and report in one go."),
     },
     "Clusters": {
@@ -123,9 +128,9 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
         "lab": LAB,
     },
     "Data": {
-        "gensort": Entry("data.gensort", "gensort", "Generate records of the sort benchmark."),
+        "gensort": Entry("data.gensort", "gensort", "Generate sort benchmark records."),
         "valsort": Entry("data.valsort", "valsort", "Check that records are sorted."),
-        "index": Entry("data.index", "index", "Index data in chunks for run reduce."),
+        "index": Entry("data.index", "index", "Index data in chunks, for run reduce."),
         "split": Entry("data.split", "split", "Split a file into parts of whole rows."),
     },
     "Setup": {
@@ -275,7 +280,7 @@ def _usage_error(error: Any) -> str:
 
 def _unknown_option(error: Any, command: Any) -> str:
     if re.match(r"-\d", error.option_name):
-        return f"{error.option_name}: give a number from 0 up"
+        return f"{error.option_name}: negative numbers are not allowed here"
     error.possibilities = None  # They would include hidden options.
     flags = flags_of(command)
     if new := [each for each in RENAMED_FLAGS.get(error.option_name, ()) if each in flags]:

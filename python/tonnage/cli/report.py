@@ -31,39 +31,38 @@ def report(
         list[Path],
         Argument(
             "PATH...",
-            "Measurements, or directories of them at any depth; or one job on a cluster "
-            "(its --job-dir, or its run.json); or records of reductions; "
-            "or plans (tonnage plan --json).",
+            "One of: measurements, or directories that contain them at any depth; one job on a "
+            "cluster (its --job-dir, or its run.json); records of reductions; plans (tonnage "
+            "plan --json).",
         ),
     ],
     price: Annotated[
         list[str] | None,
         Option(
             "HOST_OR_TYPE=USD_PER_HOUR...",
-            "Price of a host or of a machine type; or HOST=TYPE, a type of the catalog.",
+            "Price of a host or of a machine type; or HOST=TYPE, for the catalog's price of that "
+            "type.",
         ),
     ] = None,
     catalog: Annotated[
-        str | None, Option("NAME", "Prices of machine types: a catalog's name or CSV file.")
+        str | None, Option("NAME", "Catalog with prices of machine types: its name, or a CSV file.")
     ] = None,
     out: Annotated[
         Path,
         Option(
             "FILE.html",
-            "File of the page; its figures go next to it, into FILE.json.",
+            "File for the page; its figures are written next to it, to FILE.json.",
             flag="--output",
         ),
     ] = Path("report.html"),
-    seed: Annotated[
-        int | None, Count("Seed of everything that is random. Default: 0.", 0, 1 << 62)
-    ] = None,
+    seed: Annotated[int | None, Count("Random seed. Default: 0.", 0, 1 << 62)] = None,
     as_json: Json = False,
 ) -> None:
     """Analyse measurements of one machine or of a cluster, and write a page.
 
-    For a sort or MapReduce on a cluster the page compares phases with their limits and plan, node
-    by node; for reductions it shows the effect of chunks and requests; for plans it compares
-    machine types by cost and time.
+    For a sort or MapReduce on a cluster, the page compares phases with their limits and the plan,
+    node by node; for reductions, it shows the effect of chunk size and requests; for plans, it
+    compares machine types by cost and time.
 
     Examples:
         tonnage report results --price i4i.large=0.172 --output report.html
@@ -87,7 +86,9 @@ def report(
     elif runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
-            raise core.UsageError(f"{runs[0].parent} is a job on a cluster: give it alone")
+            raise core.UsageError(
+                f"{runs[0].parent} is a job on a cluster: give it without other paths"
+            )
         page, record, lines = _report_run(runs[0], out)
     else:
         page, record, lines = _report_measurements(paths, price, catalog, seed, out)
@@ -97,7 +98,7 @@ def report(
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     for flag, given in flags.items():
         if given is not None:
-            raise core.UsageError(f"{flag} is for measurements, and {what}: leave it out")
+            raise core.UsageError(f"{flag} is for measurements, but {what}: leave it out")
 
 
 def _report_measurements(
@@ -135,7 +136,7 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
     figures = out.with_suffix(".json")
     if figures.resolve() in {path.resolve() for path in plans}:
         raise core.UsageError(
-            f"--output {out}: {figures} is a plan and would be overwritten: give another"
+            f"--output {out}: {figures} is a plan and would be overwritten: give another file"
         )
     if len(plans) > MOST_PLANS:
         raise core.UsageError(
@@ -174,7 +175,8 @@ def _run_at(path: Path) -> Path | None:
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
         raise core.UsageError(
-            f"{path}: the job has not finished: its command with --job-dir {path} resumes it"
+            f"{path}: the job has not finished: run its command again with --job-dir {path} to "
+            "resume it"
         )
     return place if place.is_file() and has_schema(place, RunRecord) else None
 
@@ -185,7 +187,7 @@ def _report_run(place: Path, out: Path) -> Report:
     record = RunRecord.read(place)
     if not record.nodes:
         raise core.UsageError(
-            f"{place}: a {record.job} on one machine: give a job on a cluster, or use tonnage "
+            f"{place} is a {record.job} on one machine: give a job on a cluster, or use tonnage "
             "study for sorts on one machine"
         )
     compared = comparison_lines(record.compared, record.seconds) if record.compared else ()

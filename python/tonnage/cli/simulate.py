@@ -50,7 +50,9 @@ def parse_slow(text: str) -> SlowNodes:
     """``3:0.5``: three nodes at half speed."""
     match = re.fullmatch(r"([0-9]{1,5}):(0?\.[0-9]{1,6}|1)", text)
     if match is None or not int(match[1]) or not float(match[2]):
-        raise typer.BadParameter(f"{text!r}: write NODES:FACTOR, like 3:0.5, of at most 1")
+        raise typer.BadParameter(
+            f"{text!r}: write NODES:FACTOR with a factor of at most 1, like 3:0.5"
+        )
     return SlowNodes(int(match[1]), float(match[2]))
 
 
@@ -62,25 +64,25 @@ class NodeOptions:
         str | None,
         Option(
             "NAME_OR_DIR",
-            "Measured capacity: a profile, or measurements. Without --offer, it has to have "
-            f"one machine type. Default: {BUILT_IN}.",
+            "Measured capacities: a profile, or measurements. Without --offer, they must be of "
+            f"one machine type only. Default: {BUILT_IN}.",
         ),
     ] = None
     placement: Annotated[
         bool | None,
         Switch(
             "--placement/--no-placement",
-            "Nodes in a placement group, or outside one. Default: as measured, inside if both "
+            "Nodes in a placement group, or outside one. Default: as measured; in one, if both "
             "were.",
         ),
     ] = None
     memory: Annotated[
-        int | None, Size("Memory of the sort on each node. Default: half of the node's.")
+        int | None, Size("Memory of the sort on each node. Default: half of the node's memory.")
     ] = None
     cores: Annotated[
         int | None, Count("Cores of each node. Default: the offer's vCPUs.", 1, 4096)
     ] = None
-    connections: Annotated[int, Count("TCP connections from each node to each other.", 1, 64)] = (
+    connections: Annotated[int, Count("TCP connections from each node to every other.", 1, 64)] = (
         default("1")
     )
 
@@ -90,17 +92,20 @@ class FaultOptions:
     durability: Annotated[
         str,
         Option(
-            "none|replicated", "What protects the output. none; replicated: a copy on another node."
+            "none|replicated",
+            "What protects the output: none; replicated (a copy on another node).",
         ),
     ] = "none"
     input_copies: Annotated[
         int | None,
         Count(
-            "Nodes that have each part of the input. Default: one more than --lose.", 1, MOST_NODES
+            "Number of nodes that hold each part of the input. Default: one more than --lose.",
+            1,
+            MOST_NODES,
         ),
     ] = None
-    lose: Annotated[int, Count("Nodes that are lost, at random times.", 0, MOST_NODES)] = default(
-        "0"
+    lose: Annotated[int, Count("Number of nodes to lose, at random times.", 0, MOST_NODES)] = (
+        default("0")
     )
     slow: Annotated[
         SlowNodes | None,
@@ -122,23 +127,27 @@ def simulate_sort(
     node: NodeOptions,
     faults: FaultOptions,
     even: Annotated[
-        bool, Switch("--even", "Partitions of equal size, as with a sample without error.")
+        bool,
+        Switch("--even", "Make all partitions equally large, as a perfect sample of keys would."),
     ] = False,
     descriptors: Annotated[
-        int, Count("Open files and sockets that a process may have (ulimit -n).", 1, 1 << 30)
+        int, Count("Maximum open files and sockets of a process (ulimit -n).", 1, 1 << 30)
     ] = default("1024"),
     per_node: Annotated[
         bool,
-        Switch("--per-node", "Scale the table of clusters by data per node, not by total data."),
+        Switch(
+            "--per-node",
+            "In the table of cluster sizes, keep the data per node constant, not the total data.",
+        ),
     ] = False,
-    seed: Annotated[int, Count("Seed of everything that is random.", 0, 1 << 31)] = default("0"),
+    seed: Annotated[int, Count("Random seed.", 0, 1 << 31)] = default("0"),
     record_bytes: RecordBytes = default("100"),
     key: Key = "0:10",
     as_json: Json = False,
 ) -> None:
-    """Simulate a sort on a cluster you do not have, and show what breaks first as it grows.
+    """Simulate a sort on a cluster that you do not have, and show what breaks first as it grows.
 
-    The schedule and the use of memory are those of a real sort; node capacities are drawn from
+    Schedule and memory use are those of a real sort; the capacities of nodes are drawn from
     measurements.
 
     Examples:
@@ -202,7 +211,7 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
     from tonnage.plan.machines import advertised_rates
 
     if node.offer is None and node.profile is None:
-        raise core.UsageError("give --offer NAME, or --profile FILE of one machine type")
+        raise core.UsageError("give --offer OFFER, or a --profile of one machine type")
     catalogs = load_catalogs(node.catalog)
     with usage_errors(ProfileError, prefix="--profile: "):
         index = index_profiles(
@@ -223,7 +232,9 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
         return NodeCapacity(by_placement[placed], index.shares, offer)
     capacity = index.apart_from_placement(*key)
     if capacity is NO_CAPACITY:
-        raise core.UsageError(f"{key[1]} was never measured: give its --profile")
+        raise core.UsageError(
+            f"{key[1]} was not measured in this profile: give a --profile that has it"
+        )
     return NodeCapacity(capacity, index.shares, offer)
 
 

@@ -49,7 +49,9 @@ def parse_capacity(text: str) -> int:
     """A machine's memory or disks, in bytes; refuses a number without its unit."""
     size = parse_size(text)
     if size < LEAST_CAPACITY:
-        raise typer.BadParameter(f"{text!r} is less than any machine has: write it like 64GiB")
+        raise typer.BadParameter(
+            f"{text!r} is less than any machine has: write it with a unit, like 64GiB"
+        )
     return size
 
 
@@ -64,28 +66,30 @@ def ls(
     ] = None,
     provider: Annotated[str | None, Option("NAME", "aws, azure, gcp or lab.")] = None,
     arch: Annotated[str | None, Option("NAME", "x86_64 or arm64.")] = None,
-    min_vcpus: Annotated[float | None, Option("N", "Fewest vCPUs.", number(0, 1_000_000))] = None,
-    min_memory: Annotated[int | None, Size("Least memory.", parse_capacity)] = None,
+    min_vcpus: Annotated[
+        float | None, Option("N", "Minimum number of vCPUs.", number(0, 1_000_000))
+    ] = None,
+    min_memory: Annotated[int | None, Size("Minimum memory.", parse_capacity)] = None,
     min_local_disk: Annotated[
-        int | None, Size("Least total size of local disks.", parse_capacity)
+        int | None, Size("Minimum total size of local disks.", parse_capacity)
     ] = None,
     min_network: Annotated[
         int | None,
         Option(
             "RATE",
-            "Least sustained bandwidth of the network, like 10Gbit; bursts do not count.",
+            "Minimum sustained network bandwidth, like 10Gbit; bursts do not count.",
             parse_rate,
         ),
     ] = None,
     max_price: Annotated[
-        float | None, Option("USD", "Highest on-demand price per hour.", parse_usd)
+        float | None, Option("USD", "Maximum on-demand price per hour.", parse_usd)
     ] = None,
     sort: Annotated[str | None, Option("BY", f"Order: {', '.join(SORTS)}. Default: price.")] = None,
     as_json: Json = False,
 ) -> None:
     """List catalogs, or the offers that pass all filters.
 
-    Offers with an unknown figure that a filter needs are left out; the last line counts them.
+    Offers are left out if a figure that a filter needs is unknown; the last line counts them.
 
     Examples:
         tonnage catalog ls
@@ -124,11 +128,14 @@ def show(
     name: Annotated[str, Argument("OFFER", "Machine type: TYPE, or PROVIDER/TYPE.")],
     catalog: Annotated[
         str | None,
-        Option("NAME", "Its catalog, by name or as a CSV file. Default: each provider's newest."),
+        Option(
+            "NAME",
+            "The offer's catalog, by name or as a CSV file. Default: each provider's newest.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show everything known about an offer, the sources, and what is unknown.
+    """Show everything that is known about an offer, with sources, and what is unknown.
 
     Examples:
         tonnage catalog show aws/i4i.4xlarge
@@ -148,7 +155,7 @@ def show(
 
 def diff(
     before: Annotated[str, Argument("BEFORE", "A catalog's name, or a CSV file.")],
-    after: Annotated[str, Argument("AFTER", "Another one of the same provider.")],
+    after: Annotated[str, Argument("AFTER", "Another catalog of the same provider.")],
     as_json: Json = False,
 ) -> None:
     """Compare two catalogs: types that are new, gone, cheaper, more expensive or changed.
@@ -172,19 +179,20 @@ def refresh(
         Path | None,
         Option(
             "FILE.csv",
-            "File of the catalog. Default: named by provider, region and day, here.",
+            "File for the catalog. Default: in the current directory, named after provider, "
+            "region and day.",
             flag="--output",
         ),
     ] = None,
     endpoint_url: Annotated[
-        str | None, Option("URL", "Address of a server to ask instead of AWS, for tests.")
+        str | None, Option("URL", "Address of a server to use instead of AWS, for tests.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Fetch a provider's current offers, volumes and prices, and write a catalog.
 
-    Credentials are those of the AWS tools; they need DescribeInstanceTypes,
-    DescribeSpotPriceHistory and GetProducts. What AWS does not say stays unknown.
+    The credentials are those that the AWS tools use. They must allow DescribeInstanceTypes,
+    DescribeSpotPriceHistory and GetProducts. Figures that AWS does not state stay unknown.
 
     Examples:
         tonnage catalog refresh aws --region us-east-1
@@ -206,10 +214,9 @@ def refresh(
     stored = "has prices" if done.objects_priced else "has no prices"
     line = (
         f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with "
-        f"a price on demand, {formatting.count(done.spot_priced)} with a spot price. "
-        f"Of {done.volumes} kinds of volumes {done.volumes_priced} have a price; S3 {stored}. "
-        f"Other prices are unknown; limits of volumes come from {done.limits_from}. "
-        f"Catalog: {done.path}"
+        f"an on-demand price, {formatting.count(done.spot_priced)} with a spot price. Of "
+        f"{done.volumes} kinds of volumes {done.volumes_priced} have a price; S3 {stored}. Other "
+        f"prices are unknown; limits of volumes come from {done.limits_from}. Catalog: {done.path}"
     )
     print_result(asdict(done) | {"path": str(done.path)}, [line], as_json)
 

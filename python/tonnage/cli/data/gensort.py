@@ -13,7 +13,7 @@ def gensort(
     records: Annotated[
         int, Argument("RECORDS", "Number of records.", whole_number(0, LARGEST // 100))
     ],
-    files: Annotated[list[Path], Argument("FILE...", "Files that share the records.")],
+    files: Annotated[list[Path], Argument("FILE...", "Files among which the records are divided.")],
     ascii_records: Annotated[
         bool, Switch("--ascii", "ASCII records instead of binary ones.")
     ] = False,
@@ -21,7 +21,7 @@ def gensort(
     skew: Annotated[bool, Switch("--skew", "Skewed keys instead of uniform ones.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Generate records of the sort benchmark, the same bytes as its gensort 1.5.
+    """Generate records of the sort benchmark, byte for byte as its gensort 1.5 does.
 
     Examples:
         tonnage gensort 10000000 in/a in/b

@@ -22,7 +22,8 @@ def split(
     workers: Annotated[
         int | None,
         Count(
-            "Make as many parts, of at most 256 MiB, as this many workers can share evenly.",
+            "Instead of --parts: choose a number of parts, of at most 256 MiB each, that this "
+            "many workers can share evenly.",
             1,
             MOST,
         ),
@@ -32,7 +33,7 @@ def split(
     endpoint: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Split a large file into parts of whole rows, as many as workers can share evenly.
+    """Split a large file into parts of whole rows, for workers to share evenly.
 
     The file is not changed. At the end the directory has all parts, or it does not exist.
 
@@ -45,10 +46,11 @@ def split(
     from tonnage.run.storage.sources import Sources
 
     if (parts is None) == (workers is None):
-        raise core.UsageError("give --parts or --workers")
+        raise core.UsageError("give either --parts or --workers")
     if is_url(output):
         raise core.UsageError(
-            f"--output {output}: parts go to a local directory: give one, and copy it to the store"
+            f"--output {output}: parts are written to a local directory: give one, and copy it to "
+            "the store"
         )
     refuse_endpoint(endpoint)
     locations([source])
@@ -59,7 +61,7 @@ def split(
     (file,) = files
     count = parts or parts_for(workers or 1, file.bytes)
     if count > MOST:
-        raise core.UsageError(f"{count} parts are more than {MOST}: give fewer --parts")
+        raise core.UsageError(f"{count} parts are too many: give at most {MOST}")
     done = 0
     with core.Progress("splitting", file.bytes) as progress:
 

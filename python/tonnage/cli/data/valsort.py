@@ -17,8 +17,8 @@ def valsort(
         list[str],
         Argument(
             "FILE_OR_DIR...",
-            "Files in the order of their keys, or directories of them, or objects "
-            "s3://BUCKET/KEY or folders of them; before the options.",
+            "Files in key order, directories, or objects: s3://BUCKET/KEY or "
+            "s3://BUCKET/PREFIX/. They come before the options.",
         ),
     ],
     record_bytes: RecordBytes = default("100"),
@@ -26,9 +26,11 @@ def valsort(
     store: StoreOptions,
     as_json: Json = False,
 ) -> None:
-    """Check that records are sorted, as the sort benchmark's valsort 1.5; exit code 1 if not.
+    """Check that records are sorted, as the sort benchmark's valsort 1.5 does; the exit code is 1
+    if they are not.
 
-    Several files are one sequence, in the order given; files of a directory in order of name.
+    Several files count as one sequence, in the order given; files of a directory are read in the
+    order of their names.
 
     Examples:
         tonnage valsort out

@@ -61,9 +61,9 @@ def fail_if_missing(*measurements: ClusterMeasurement) -> None:
     rows = [row for each in measurements for row in each.nodes]
     if not any(row.ok for row in rows):
         reasons = formatting.listing(f"{row.node} {row.why}" for row in rows) or "it has no nodes"
-        raise core.RunError(f"no node measured: {reasons}")
+        raise core.RunError(f"no node returned results: {reasons}")
     # The reason of each is printed already.
     if missing := sorted({row.node for row in rows if not row.ok}):
         count = formatting.several(len({row.node for row in rows}), "node")
         names = formatting.listing(missing)
-        raise core.RunError(f"{len(missing)} of {count} did not measure everything: {names}")
+        raise core.RunError(f"{len(missing)} of {count} did not return all results: {names}")

@@ -33,8 +33,8 @@ def measure_disk(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device. Of several, the first half is read and the rest "
-            "written; a single one does both. Default: here.",
+            "A directory on each device. With several, the first half is read and the rest is "
+            "written; a single one is used for both. Default: the current directory.",
             flag="--dir",
         ),
     ] = None,
@@ -53,8 +53,9 @@ def measure_disk(
 ) -> None:
     """Measure disks with the sort's own read and write stages; the page cache is bypassed.
 
-    A trial starts no more I/O after --seconds or --size, and ends when everything in memory is
-    written. Before each repetition, --size bytes are written to be read; that takes extra time.
+    A trial stops starting I/O after --seconds or --size, and ends when all data in memory is
+    written. Before each repetition, --size bytes are written for the trials to read; this takes
+    extra time.
 
     Examples:
         tonnage measure disk --dir /mnt/nvme0 /mnt/nvme1 --output disks

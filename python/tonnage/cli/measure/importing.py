@@ -14,7 +14,8 @@ from tonnage.cli.output.trials import metric_line, scorecard_line
 
 def import_files(
     files: Annotated[
-        list[Path], Argument("FILE...", "Output of a tool; may be compressed with zstd.")
+        list[Path],
+        Argument("FILE...", "Output of one of these tools; may be compressed with zstd."),
     ],
     out: Annotated[
         Path | None,
@@ -26,7 +27,8 @@ def import_files(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read results of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho, warp.
+    """Import results of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or
+    warp.
 
     The tool is recognized by the file's content. All files are read before anything is written: a
     truncated or unknown file is refused.

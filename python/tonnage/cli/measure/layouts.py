@@ -45,15 +45,15 @@ def measure_layouts(
         str | None,
         Option(
             "NAME",
-            "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first with which "
-            "this machine can make all layouts.",
+            "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first that can make "
+            "all layouts on this machine.",
         ),
     ] = None,
     stripe: Annotated[int | None, Size("Stripe size of a raid0 on LVM. Default: 512KiB.")] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),
     repetitions: Annotated[
-        int, Count("How often each layout is made and measured.", 1, 10_000)
+        int, Count("How many times each layout is made and measured.", 1, 10_000)
     ] = default("3"),
     memory: Memory = default("1GiB"),
     seed: Seed = default("1"),
@@ -61,7 +61,8 @@ def measure_layouts(
         bool,
         Switch(
             "--destroy",
-            "Also use devices that hold data, which is lost. A device in use is refused anyway.",
+            "Also use devices that hold data; the data is lost. Devices that are in use are "
+            "still refused.",
         ),
     ] = False,
     results: ResultOptions,
@@ -69,8 +70,8 @@ def measure_layouts(
     """Make layouts on the same devices, and measure each as a sort would use it. Needs root.
 
     Data on the devices is lost; they are empty at the end. Layouts take turns, and each is measured
-    as by measure disk. After a kill or a reboot, the next measure layouts cleans up; with the same
-    --output it resumes.
+    as measure disk does. After a kill or a reboot, the next measure layouts cleans up; with the
+    same --output it also resumes.
 
     Examples:
         sudo tonnage measure layouts /dev/nvme1n1 /dev/nvme2n1 --output layouts
@@ -148,8 +149,9 @@ def _lines(done: Sequence[Measurement]) -> list[str]:
 
 def _costs(measurement: Measurement) -> list[str]:
     return [
-        f"{formatting.trial(mode)}: {formatting.significant(cost.own * 1e9, 2)} core seconds a GB, "
-        f"{formatting.significant(cost.machine * 1e9, 2)} of the whole machine, with the kernel"
+        f"{formatting.trial(mode)}: {formatting.significant(cost.own * 1000000000.0, 2)} core "
+        f"seconds per GB, {formatting.significant(cost.machine * 1000000000.0, 2)} of the whole "
+        "machine, with the kernel"
         for mode, cost in layout_costs(measurement).items()
     ]
 

@@ -59,13 +59,14 @@ def parse_rate(text: str) -> int:
 def measure_net(
     *,
     endpoints: Annotated[
-        int | None, Count(f"Processes of this machine that take part. Default: {ENDPOINTS}.", 2, 64)
+        int | None,
+        Count(f"Number of processes on this machine that take part. Default: {ENDPOINTS}.", 2, 64),
     ] = None,
     connections: Annotated[
         list[int] | None,
         Option(
             "N...",
-            "TCP connections from each endpoint to each other. Default: 1; with --cluster 1, 2 "
+            "TCP connections from each endpoint to every other. Default: 1; with --cluster, 1, 2 "
             "and 4.",
             whole_number(1, 64),
         ),
@@ -73,27 +74,27 @@ def measure_net(
     block: Annotated[
         int | None,
         Size(
-            "Bytes that a connection sends at a time, by default 512KiB as in a sort. Only "
-            "whole blocks count: over a slow link give less, or more --seconds.",
+            "Bytes that a connection sends at a time. Default: 512KiB, as in a sort. Only whole "
+            "blocks count: on a slow link, give a smaller block or more --seconds.",
             parse_block,
         ),
     ] = None,
     seconds: Annotated[
         float | None,
         Time(
-            f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, where there are many, "
+            f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, which has many trials, "
             f"{CLUSTER_SECONDS:g}s.",
             duration(0.1, 1_000_000),
         ),
     ] = None,
     one_way: Annotated[
-        bool, Switch("--one-way", "Only the first endpoint sends, instead of all to all.")
+        bool, Switch("--one-way", "Only the first endpoint sends, instead of all of them.")
     ] = False,
     namespaces: Annotated[
         bool,
         Switch(
             "--namespaces",
-            "Give each endpoint a network namespace of its own on a bridge, instead of "
+            "Give each endpoint its own network namespace on a bridge, instead of using "
             "loopback. Needs root.",
         ),
     ] = False,
@@ -101,7 +102,7 @@ def measure_net(
         int | None,
         Option(
             "RATE",
-            "With --namespaces: bandwidth of each endpoint's link each way, like 1Gbit.",
+            "With --namespaces: bandwidth of each endpoint's link in each direction, like 1Gbit.",
             parse_rate,
         ),
     ] = None,
@@ -109,7 +110,8 @@ def measure_net(
         list[int] | None,
         Option(
             "N...",
-            "With --cluster: how many nodes send all to all. Default: 2, 4, 8 ... and all.",
+            "With --cluster: numbers of nodes for the all-to-all trials. Default: 2, 4, 8 ... "
+            "and all.",
             whole_number(2, 10_000),
         ),
     ] = None,
@@ -117,13 +119,14 @@ def measure_net(
     repetition: RepetitionOptions,
     options: ClusterOptions,
 ) -> None:
-    """Measure the network under a shuffle: all endpoints send to all others, from memory.
+    """Measure the network as a shuffle uses it: every endpoint sends to all others, from memory.
 
-    Endpoints are processes of this machine. The result is the slowest endpoint's rate, which a
-    shuffle has to wait for, and that of all together.
+    Endpoints are processes on this machine. The result is the rate of the slowest endpoint, which a
+    shuffle has to wait for, and the rate of all endpoints together.
 
-    With --cluster endpoints are nodes: all pairs, each node with all others, and all to all with
-    more and more nodes, as a share of the slowest pair's rate.
+    With --cluster, endpoints are nodes. Trials are all pairs, each node with all others, and
+    all-to-all on growing numbers of nodes; the last are shown as a share of the slowest pair's
+    rate.
 
     Examples:
         tonnage measure net --endpoints 4
@@ -160,7 +163,9 @@ def measure_net(
 
     refuse_without("--cluster", {"--sizes": sizes})
     if connections and len(connections) > 1:
-        raise core.UsageError("--connections: give one number, or --cluster too")
+        raise core.UsageError(
+            "--connections: several numbers need --cluster: give one number, or --cluster too"
+        )
     if not namespaces:
         refuse_without("--namespaces", {"--rate": rate})
     settings = NetSettings(
@@ -178,7 +183,7 @@ def measure_net(
         f"--block {formatting.memory(settings.block_bytes)} for that many connections needs "
         f"{formatting.memory(settings.memory_bytes)},",
         settings.memory_bytes,
-        "give less, or fewer --endpoints or --connections",
+        "give a smaller block, or fewer --endpoints or --connections",
     )
     suite = Suite(
         kind="net",

@@ -40,8 +40,8 @@ def measure_object(
         str,
         Argument(
             "s3://BUCKET/PREFIX",
-            "Where test objects go: a folder of their own, removed at the end. Keys and region "
-            "come from AWS_ variables or ~/.aws.",
+            "Where to put test objects: a prefix that holds nothing else, removed at the end. "
+            "Credentials and region come from AWS_ variables or ~/.aws.",
         ),
     ],
     endpoint: EndpointUrl = None,
@@ -74,12 +74,13 @@ def measure_object(
         "5"
     ),
     objects: Annotated[int, Count("Number of objects to read from.", 1, 10_000)] = default("4"),
-    object_size: Annotated[int, Size("Size of each of them.")] = default("64MiB"),
+    object_size: Annotated[int, Size("Size of each of these objects.")] = default("64MiB"),
     seed: Seed = default("1"),
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure an object store: bandwidth, time to first byte and errors, by chunk and requests.
+    """Measure an object store: bandwidth, time to first byte and errors, by chunk size and number
+    of requests.
 
     Examples:
         tonnage measure object s3://bucket/test --requests 1 4 16 --output store
@@ -112,7 +113,7 @@ def measure_object(
             f"--requests {max(settings.threads)} with chunks of {largest} needs "
             f"{formatting.memory(needed)},",
             needed,
-            "give fewer, or a smaller --chunk-size",
+            "give fewer requests, or a smaller --chunk-size",
         )
 
     def work(node: str | None) -> Measure:
@@ -139,13 +140,13 @@ def _refuse_sizes(settings: ObjectSettings) -> None:
         raise core.UsageError("--chunk-size 0: give at least 1 byte")
     if "multipart" in settings.operations and smallest < LEAST_PART_BYTES:
         raise core.UsageError(
-            f"--chunk-size {smallest}: parts have at least 5MiB: give more, or leave out "
-            "--operation multipart"
+            f"--chunk-size {smallest}: a part has at least 5MiB: give a larger chunk, or leave "
+            "out --operation multipart"
         )
     if "get" in settings.operations and settings.object_bytes < largest:
         raise core.UsageError(
-            f"--object-size {settings.object_bytes} is less than a chunk of {largest}: give more, "
-            "or a smaller --chunk-size"
+            f"--object-size {settings.object_bytes} is less than a chunk of {largest}: give "
+            "larger objects, or a smaller --chunk-size"
         )
 
 

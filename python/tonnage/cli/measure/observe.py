@@ -26,28 +26,35 @@ from tonnage.cli.output.observation import observation_lines
 
 def observe(
     command: Annotated[
-        list[str] | None, Argument("-- COMMAND...", "Command to run and watch, after --.")
+        list[str] | None, Argument("-- COMMAND...", "The command to run and watch, after --.")
     ] = None,
     pid: Annotated[
         list[int] | None,
         Option(
             "PID...",
-            "Watch running processes and their children, until they end or Ctrl-C.",
+            "Watch running processes and their children, until they end or you press Ctrl-C.",
             whole_number(1, 1 << 22),
         ),
     ] = None,
     interval: Annotated[
-        float, Time("Interval between samples; it grows with the duration.", duration(0.01, 3600))
+        float,
+        Time(
+            "Interval between samples; it grows as the observation gets longer.",
+            duration(0.01, 3600),
+        ),
     ] = default("0.05"),
     data: Annotated[
         int | None,
-        Size("Size of the command's input. Default: what the first phase reads.", parse_measurable),
+        Size(
+            "Size of the command's input. Default: the bytes that the first phase reads.",
+            parse_measurable,
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         Option(
             "DIR",
-            "Directory for the results. Default: a new tonnage-observe-N here.",
+            "Directory for the results. Default: a new tonnage-observe-N in the current directory.",
             flag="--output",
         ),
     ] = None,
@@ -62,8 +69,8 @@ def observe(
 ) -> None:
     """Run a command, record its use of this machine, and find its phases and bottlenecks.
 
-    The command keeps its input, output and exit code; a summary goes to standard error. DIR gets
-    observation.json, job.json (the demand of each phase, for tonnage plan) and time series.
+    The command keeps its input, output and exit code; a summary goes to standard error. The results
+    are observation.json, job.json (the demand of each phase, for tonnage plan) and time series.
 
     Examples:
         tonnage observe --output tar -- sh -c 'tar c data | zstd > data.tar.zst'

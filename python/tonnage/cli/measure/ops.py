@@ -62,7 +62,7 @@ def measure_ops(
         Option(
             "HOW",
             "single: submit each operation at once; batched: replace all finished operations "
-            "with one system call (less CPU, slightly later).",
+            "with one system call (less CPU time, slightly higher latency).",
         ),
     ] = "single",
     seed: Seed = default("1"),

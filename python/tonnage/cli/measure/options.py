@@ -56,21 +56,21 @@ EngineName = Annotated[
     str,
     Option(
         "ENGINE",
-        "ring: one io_uring for all operations; sync: one blocking thread each.",
+        "ring: one io_uring for all operations; sync: a blocking thread for each.",
         flag="--engine",
     ),
 ]
 TrialSize = Annotated[
-    int, Size("Most bytes that a trial reads, and most that it writes.", parse_measurable)
+    int, Size("Maximum that a trial reads, and that it writes.", parse_measurable)
 ]
-TrialSeconds = Annotated[float, Time("Longest duration of a trial.", duration(0.1, 1_000_000))]
-Seed = Annotated[int, Count("Seed of everything that is random.", 0, 1 << 62)]
+TrialSeconds = Annotated[float, Time("Maximum duration of a trial.", duration(0.1, 1_000_000))]
+Seed = Annotated[int, Count("Random seed.", 0, 1 << 62)]
 Labels = Annotated[
     list[str] | None,
     Option(
         "NAME=VALUE...",
-        "Labels to keep with the results, like region=us-east-1. machine-type and provider "
-        "say what the machine was rented as.",
+        "Labels to store with the results, like region=us-east-1. The labels machine-type and "
+        "provider state what was rented.",
     ),
 ]
 Measure = Callable[..., Iterator[Trial | Measurement]]
@@ -84,8 +84,8 @@ class RepetitionOptions:
     repetitions: Annotated[
         int | None,
         Count(
-            f"How often each trial is repeated. Default: {REPETITIONS}; with --until-confidence at "
-            f"most {MOST_REPETITIONS}.",
+            f"How many times each trial is run. Default: {REPETITIONS}; with --until-confidence, "
+            f"at most {MOST_REPETITIONS}.",
             1,
             10_000,
         ),
@@ -94,7 +94,8 @@ class RepetitionOptions:
         float | None,
         Option(
             "PERCENT",
-            "Repeat until the median's 95 % confidence interval is this narrow, like 2%.",
+            "Repeat until the 95 % confidence interval lies within this share of the median, "
+            "like 2%.",
             parse_share,
         ),
     ] = None
@@ -112,7 +113,7 @@ class ResultOptions:
         Option(
             "DIR",
             "Directory for the results. An unfinished measurement there is resumed. Default: a "
-            "new one here.",
+            "new one in the current directory.",
         ),
     ] = None
     as_json: Json = False
@@ -138,8 +139,8 @@ class NodeOptions:
     timeout: Annotated[
         float,
         Time(
-            "With --cluster: a node without reports or progress for this long is given up. The "
-            "other nodes' results are kept, and the exit code is 1."
+            "With --cluster: a node that reports nothing, or makes no progress, for this long is "
+            "dropped. The other nodes' results are kept, and the exit code is 1."
         ),
     ] = default("60s")
 
@@ -221,5 +222,5 @@ def refuse_queue_depth(memory_bytes: int) -> None:
     refuse_memory(
         f"--queue-depth needs {formatting.memory(memory_bytes)} of buffers,",
         memory_bytes,
-        "give a lower one, or smaller operations with --operation",
+        "give a lower one, or smaller operations (--operation)",
     )

@@ -29,7 +29,7 @@ def measure_over_time(
     operation: Operations = None,
     queue_depth: Annotated[int, Count("Operations in flight.", 1, 4096)] = default("8"),
     every: Annotated[float, Time("Interval between measurements.")] = default("10min"),
-    lasting: Annotated[float, Time("Duration of it all.", flag="--for")] = default("24h"),
+    lasting: Annotated[float, Time("Total duration.", flag="--for")] = default("24h"),
     seconds: Annotated[
         float, Time("Duration of each operation's trial.", duration(0.2, 1_000_000))
     ] = default("5"),
@@ -38,7 +38,7 @@ def measure_over_time(
     seed: Seed = default("1"),
     options: MeasureOptions,
 ) -> None:
-    """Repeat the same trials at fixed intervals, for minutes or days; in between, do nothing.
+    """Repeat the same trials at fixed intervals, for minutes or days, idle in between.
 
     With the same --output the measurement resumes after a kill or a reboot; missed intervals stay
     empty.
@@ -56,8 +56,8 @@ def measure_over_time(
     names = tuple(operation or OPERATIONS)
     if len(names) * seconds >= every:
         raise core.UsageError(
-            f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give "
-            "more, or fewer operations with --operation, or a lower --seconds"
+            f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give a "
+            "longer interval, fewer operations (--operation), or a lower --seconds"
         )
     settings = OverTimeSettings(
         operations=names,

@@ -48,8 +48,8 @@ def measure_screen(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device of a node, an absolute path; {node} in it is the "
-            "node's name.",
+            "A directory on each device of a node, as an absolute path; {node} in it stands for "
+            "the node's name.",
             flag="--dir",
         ),
     ] = None,
@@ -60,18 +60,18 @@ def measure_screen(
         str | None,
         Option(
             "JOB",
-            "Also predict this job with and without the suspects: sort, mapreduce, or a job's "
-            "JSON file. Needs --data.",
+            "Also predict this job with and without the suspect nodes: sort, mapreduce, or a "
+            "job's JSON file. Needs --data.",
         ),
     ] = None,
-    data: Annotated[int | None, Size("The job's input.")] = None,
+    data: Annotated[int | None, Size("Size of the job's input.")] = None,
     catalog: CatalogNames = None,
     options: ScreenOptions,
 ) -> None:
-    """Test each node's disks and link for a minute; name slow nodes, with a confidence.
+    """Test each node's disks and network link for a minute, and name slow nodes, with a confidence.
 
-    A node is compared with others of its machine type: that needs five nodes, and three of a type.
-    Nodes that do not measure at all are named too.
+    A node is compared with others of its machine type: this needs at least five nodes, and three of
+    that type. Nodes without any results are named too.
 
     Examples:
         tonnage measure screen --cluster auto --dir /mnt/nvme0
@@ -115,7 +115,7 @@ def measure_screen(
 
     def measure(cluster: Cluster, on_status: OnStatus) -> MeasurementEvents:
         if reason := why_too_small(cluster.machines, options):
-            print(f"No node can be judged slow, only missing: {reason}", file=sys.stderr)
+            print(f"Slow nodes cannot be found, only missing ones: {reason}", file=sys.stderr)
         return screen_cluster(cluster, out, disks, network, on_status)
 
     of_disks, *of_network = run_and_print("screen", options, measure)
@@ -142,7 +142,7 @@ def _job(job: str | None, data: int | None, catalog: list[str] | None) -> Screen
         refuse_without("--job", {"--data": data, "--catalog": catalog})
         return None
     if not data:
-        raise core.UsageError("--job: give its --data too, like 1TB")
+        raise core.UsageError("--job needs --data: give the size of its input, like 1TB")
     made = job_from(job, {})
     if elsewhere := resources_off_node(made):
         raise core.UsageError(

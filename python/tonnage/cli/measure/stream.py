@@ -39,26 +39,28 @@ def measure_stream(
     processes: Annotated[
         int,
         Count(
-            "How many write or read at once: threads that block, as IOR's processes do.", 1, 4096
+            "Number of concurrent writers or readers: blocking threads, like IOR's processes.",
+            1,
+            4096,
         ),
     ] = default("1"),
-    block: Annotated[int, Size("Bytes of each process in a segment (IOR -b).")] = default("1GiB"),
-    transfer: Annotated[int, Size("Bytes of one system call (IOR -t).", parse_transfer)] = default(
+    block: Annotated[int, Size("Bytes per process in a segment (IOR -b).")] = default("1GiB"),
+    transfer: Annotated[int, Size("Bytes per system call (IOR -t).", parse_transfer)] = default(
         "1MiB"
     ),
     segments: Annotated[
-        int, Count("Segments of a file, each with a block of every process (IOR -s).", 1, 1 << 32)
+        int, Count("Segments per file, each with one block of every process (IOR -s).", 1, 1 << 32)
     ] = default("1"),
     shared: Annotated[
-        bool, Switch("--shared", "One file for all processes, not one each.")
+        bool, Switch("--shared", "Use one file for all processes instead of one each.")
     ] = False,
     shared_dir: Annotated[
         bool,
         Switch(
             "--shared-dir",
-            "With --cluster: --dir is one directory on a file system that all nodes mount. "
-            "Nodes start each trial together and read what another node wrote; with --shared, all "
-            "use one file.",
+            "With --cluster: --dir is one directory on a file system that all nodes mount. All "
+            "nodes start each trial together, and each reads what another node wrote; with "
+            "--shared, all use one file.",
         ),
     ] = False,
     buffered: Annotated[
@@ -68,14 +70,14 @@ def measure_stream(
         ),
     ] = False,
     flush: Annotated[
-        bool, Switch("--flush/--no-flush", "Count the time until written data is durable.")
+        bool, Switch("--flush/--no-flush", "Include the time until written data is durable.")
     ] = True,
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure files written and read sequentially, as IOR does: blocks, transfers, segments.
+    """Measure sequential reads and writes of files, like IOR: blocks, transfers, segments.
 
-    Test files are made and removed; any mounted file system will do.
+    Test files are created and removed; any mounted file system works.
 
     Examples:
         tonnage measure stream --dir /mnt/nvme0 --processes 4 --block 512MiB
@@ -111,7 +113,7 @@ def measure_stream(
             f"--transfer {formatting.memory(transfer)} for each of --processes needs "
             f"{formatting.memory(settings.memory_bytes)},",
             settings.memory_bytes,
-            "give less, or fewer of them",
+            "give a smaller one, or fewer processes",
         )
     suite = Suite(
         kind="stream",

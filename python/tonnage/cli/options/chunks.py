@@ -13,7 +13,8 @@ InputFormat = Annotated[
     str | None,
     Option(
         "FORMAT",
-        "rows (of fixed size), npy, parquet, arrow, csv or json. Default: by index or name.",
+        "rows (of fixed size), npy, parquet, arrow, csv or json. Default: as in the index, or by "
+        "the file's name.",
         flag="--input-format",
     ),
 ]

@@ -20,18 +20,20 @@ ClusterAddress = Annotated[
     str | None,
     Option(
         "ADDRESS",
-        "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster of this machine; "
-        "TYPE@ADDRESS uses its nodes of one machine type. Paths are each node's own; {node} in a "
-        "path is the node's name.",
+        "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster that this machine is "
+        "in; TYPE@ADDRESS uses only its nodes of one machine type. Paths are local to each node; "
+        "{node} in a path stands for the node's name.",
     ),
 ]
-Nodes = Annotated[int | None, Count("With --cluster: how many nodes. Default: all.", 1, 10_000)]
+Nodes = Annotated[
+    int | None, Count("With --cluster: how many nodes to use. Default: all.", 1, 10_000)
+]
 Timeout = Annotated[
     float | None,
     Time(
-        "With --cluster: a node that sends no report for this long is lost (3s, if other nodes "
-        "find its connections broken), and so is one that holds up all others for twice as long. "
-        f"Default: {TIMEOUT_SECONDS:g}s."
+        "With --cluster: a node that reports nothing for this long counts as lost (for 3s, if "
+        "its connections to other nodes are broken), and so does one that holds up all others "
+        f"for twice as long. Default: {TIMEOUT_SECONDS:g}s."
     ),
 ]
 CandidateNumber = Annotated[
@@ -42,8 +44,8 @@ Capacities = Annotated[
     Option(
         "DIR...",
         "With --cluster: measurements of these nodes (tonnage measure disk, net and object "
-        "--cluster). Each phase is compared with its limit, and nodes with slower disks get less "
-        "data. Default: all nodes get the same.",
+        "--cluster). Each phase is then compared with its limit, and nodes with slower disks get "
+        "less data. Default: all nodes get the same amount.",
     ),
 ]
 Durability = Annotated[
@@ -65,7 +67,7 @@ class JobOptions:
         Option(
             "DIR",
             "With --cluster: directory for the job's state and results. An existing job is "
-            "resumed. Default: a new one here.",
+            "resumed. Default: a new one in the current directory.",
         ),
     ] = None
     nodes: Nodes = None
@@ -74,8 +76,8 @@ class JobOptions:
         Path | None,
         Option(
             "FILE",
-            "With --cluster: a plan of such a job, from tonnage plan --json. It sets the number of "
-            "nodes and the durability, and the result is compared with it.",
+            "With --cluster: a plan for this kind of job, from tonnage plan --json. It sets the "
+            "number of nodes and the durability, and the run is compared with it.",
         ),
     ] = None
     candidate: CandidateNumber = None
@@ -90,8 +92,8 @@ class ShuffleOptions(JobOptions):
     connections: Annotated[
         int | None,
         Count(
-            "With --cluster: TCP connections from each node to each other. "
-            f"Default: {CONNECTIONS}.",
+            "With --cluster: TCP connections from each node to every other. Default: "
+            f"{CONNECTIONS}.",
             1,
             64,
         ),

@@ -79,7 +79,7 @@ def load_all(files: list[Path]) -> list[Measurement]:
             for each in of_place:
                 if each.id in holders:
                     raise core.UsageError(
-                        f"{place} and {holders[each.id]} both hold {each.id}: give it once"
+                        f"{place} and {holders[each.id]} both hold {each.id}: give only one of them"
                     )
                 holders[each.id] = place
             measurements += of_place
@@ -87,6 +87,7 @@ def load_all(files: list[Path]) -> list[Measurement]:
             progress(done)
     if not measurements:
         raise core.UsageError(
-            f"{formatting.listing(map(str, files))}: no machine has measured anything there"
+            f"{formatting.listing(map(str, files))}: no finished measurement of a machine is "
+            "there: give results of tonnage measure or tonnage import"
         )
     return measurements

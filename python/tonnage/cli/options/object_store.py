@@ -20,7 +20,8 @@ Inputs = Annotated[
     list[str],
     Argument(
         "INPUT...",
-        "Files or directories, objects s3://BUCKET/KEY or folders of them; before the options.",
+        "Files, directories, or objects: s3://BUCKET/KEY or s3://BUCKET/PREFIX/. They come "
+        "before the options.",
     ),
 ]
 EndpointUrl = Annotated[

@@ -65,13 +65,13 @@ def selected_plan(
     nodes = selected.nodes
     if options.nodes not in (None, nodes):
         raise core.UsageError(
-            f"--nodes {options.nodes}: {flag} has {formatting.several(nodes, 'node')}: give one of "
-            "the two"
+            f"--nodes {options.nodes}: {flag} has {formatting.several(nodes, 'node')}: give only "
+            "one of the two"
         )
     planned = str(selected.plan.job.settings.get("durability", selected.durability))
     if durability not in (None, planned, selected.durability):
         raise core.UsageError(
-            f"--durability {durability}: {flag} has {planned}: give one of the two"
+            f"--durability {durability}: {flag} has {planned}: give only one of the two"
         )
     return selected
 
@@ -88,9 +88,9 @@ def select_candidate(
     ):
         plan = Plan.read(path)
     if job not in (None, plan.job.name):
-        raise core.UsageError(f"{flag}: it is a plan of {plan.job.name}: {hint}")
+        raise core.UsageError(f"{flag}: it is a plan for {plan.job.name}: {hint}")
     if not plan.candidates:
-        raise core.UsageError(f"{flag}: it has no candidate: plan with other limits")
+        raise core.UsageError(f"{flag}: it has no candidates: plan again with other limits")
     if (number or 1) > len(plan.candidates):
         raise core.UsageError(
             f"--candidate {number}: {flag} has "
@@ -108,7 +108,8 @@ def planned_durability(
     if urls:
         raise core.UsageError(
             f"--plan {selected.path}: it has durability {selected.durability}, but --output "
-            f"{urls[0]} is in object storage: plan with --objects, or give --output directories"
+            f"{urls[0]} is in object storage: plan with --objects, or give directories for "
+            "--output"
         )
     return selected.durability
 
@@ -129,8 +130,9 @@ def refuse_other_cluster(
         for label, planned in wanted.items():
             if labels.get(label, planned) != planned:
                 raise core.UsageError(
-                    f"{flag} is for {candidate.provider}/{candidate.offer}, and {name} is labelled "
-                    f"{label}={labels[label]}: start nodes as planned, or plan with these"
+                    f"{flag} is for {candidate.provider}/{candidate.offer}, and {name} is "
+                    f"labelled {label}={labels[label]}: start nodes as planned, or plan again for "
+                    "these"
                 )
         if MACHINE_TYPE not in labels:
             unlabelled.append(name)

@@ -51,7 +51,7 @@ class JobDescription:
         float | None,
         Option(
             "SHARE",
-            "mapreduce: bytes out of the map per byte of input. Default: 1.",
+            "mapreduce: bytes that map returns per byte of input. Default: 1.",
             number(1e-9, 1e9),
         ),
     ] = None
@@ -59,14 +59,14 @@ class JobDescription:
         float | None,
         Option(
             "SHARE",
-            "mapreduce: bytes of output per byte out of the map. Default: 1.",
+            "mapreduce: bytes of output per byte that map returns. Default: 1.",
             number(1e-9, 1e9),
         ),
     ] = None
     passes: Annotated[
-        int | None, Count("reduce: how often all data is read. Default: 1.", 1, 10_000)
+        int | None, Count("reduce: how many times all data is read. Default: 1.", 1, 10_000)
     ] = None
-    chunk_size: Annotated[int | None, Size("reduce: bytes of one request. Default: 8MiB.")] = None
+    chunk_size: Annotated[int | None, Size("reduce: bytes per request. Default: 8MiB.")] = None
     local_share: Annotated[
         float | None,
         Option(
@@ -75,7 +75,7 @@ class JobDescription:
     ] = None
     core_seconds: Annotated[
         float | None,
-        Option("N", "reduce: core seconds of its own work per GB and pass.", number(0, 1e6)),
+        Option("N", "reduce: core seconds of computation per GB and pass.", number(0, 1e6)),
     ] = None
 
     @property
@@ -124,8 +124,8 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
         if not offers.intersection(measured) and not any(each.shares for each in profiles):
             types = ", ".join(sorted({kind for _, kind in measured})) or "no machine type"
             raise core.UsageError(
-                f"--profile {name}: it has {types}, which is in none of these catalogs: give its "
-                "--catalog"
+                f"--profile {name}: it has {types}, which is in none of the catalogs used: give "
+                "its --catalog"
             )
         found += profiles
     with usage_errors(ProfileError, prefix="--profile: "):
@@ -145,7 +145,7 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
         if flag not in FLAGS_OF_JOB.get(name, ()):
             kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
             raise core.UsageError(
-                f"{flag} describes a {' or '.join(kinds)}, not {name}: leave it out"
+                f"{flag} is an option of {' and '.join(kinds)}, not of {name}: leave it out"
             )
     if name in ("sort", "mapreduce"):
         job = _shuffling_job(name, given)
@@ -154,7 +154,9 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
     elif Path(name).is_file():
         job = _job_in_file(Path(name))
     elif "/" in name or name.endswith(".json"):
-        raise core.UsageError(f"JOB {name}: there is no such file: give a job's, or a run's record")
+        raise core.UsageError(
+            f"JOB {name}: there is no such file: give a job's JSON file, or the record of a run"
+        )
     else:
         raise core.UsageError(
             f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
@@ -173,7 +175,7 @@ def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
     if objects and durability != "volumes":
         raise core.UsageError(
             f"--objects keeps the output in a store, and --durability {durability} on the nodes' "
-            "own disks: give one of the two"
+            "own disks: give only one of the two"
         )
     if name == "sort":
         return sort_job(durability, objects=objects)

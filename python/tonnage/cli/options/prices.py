@@ -55,5 +55,6 @@ def _usd(given: str, value: str, catalog: Catalog | None) -> float:
         raise core.UsageError(f"--price {given}: {value} has no price in {catalog.name}")
     of = f"{catalog.name}{formatting.did_you_mean(value, types)}" if catalog else "the --catalog"
     raise core.UsageError(
-        f"--price {given}: {value} is no price and no type of {of}: write HOST_OR_TYPE=USD_PER_HOUR"
+        f"--price {given}: {value} is neither a price nor a machine type in {of}: write "
+        "HOST_OR_TYPE=USD_PER_HOUR"
     )

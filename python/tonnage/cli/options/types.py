@@ -28,7 +28,7 @@ def parse_size(text: str) -> int:
     """``4GB`` (decimal), ``1GiB`` (binary), ``4k`` or plain bytes, as a number of bytes."""
     size = formatting.bytes_of(text)
     if size is None:
-        raise typer.BadParameter(f"{text!r} is no size: write it like 20TB, 4GiB, 4k or 1000000")
+        raise typer.BadParameter(f"{text!r} is not a size: write it like 20TB, 4GiB, 4k or 1000000")
     if size > LARGEST:
         raise typer.BadParameter(f"{text!r} is too large: give less than 9EB")
     return size
@@ -43,7 +43,7 @@ def parse_memory(text: str) -> int:
 def parse_measurable(text: str) -> int:
     size = parse_size(text)
     if size < LEAST_MEASURABLE:
-        raise typer.BadParameter(f"{text!r}: give at least 1MB, less cannot be measured")
+        raise typer.BadParameter(f"{text!r}: give at least 1MB: less cannot be measured")
     return size
 
 
@@ -89,7 +89,7 @@ def parse_duration(text: str) -> float:
         for amount, unit in re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd]?)", written):
             seconds += Decimal(amount) * TIMES[unit]
     if not seconds:
-        raise typer.BadParameter(f"{text!r} is no time: write it like 90s, 2h, 1h30m or 2:00:00")
+        raise typer.BadParameter(f"{text!r} is not a time: write it like 90s, 2h, 1h30m or 2:00:00")
     return float(seconds)
 
 
@@ -114,7 +114,7 @@ def parse_usd(text: str) -> float:
     """``300USD``, ``$300`` or ``300`` as a number of US dollars."""
     match = re.fullmatch(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
     if match is None or not float(match[1]):
-        raise typer.BadParameter(f"{text!r} is no amount of money: write it like 300USD")
+        raise typer.BadParameter(f"{text!r} is not an amount of money: write it like 300USD")
     return float(match[1])
 
 

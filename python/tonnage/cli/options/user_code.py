@@ -26,7 +26,7 @@ def load_object(place: str, kind: type, title: str) -> Any:
         raise core.UsageError(f"{module} has no {name}; {there}")
     found = getattr(loaded, name)
     if not _is(found, kind):
-        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {title}")
+        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {title} instead")
     return found
 
 

@@ -77,7 +77,7 @@ def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
     refuse_files(flag, directories)
     for directory in directories:
         if not directory.is_dir():
-            raise core.UsageError(f"{flag} {directory}: there is no such directory; make it first")
+            raise core.UsageError(f"{flag} {directory}: there is no such directory: make it first")
 
 
 def refuse_relative(directories: Iterable[Path]) -> None:
@@ -85,7 +85,8 @@ def refuse_relative(directories: Iterable[Path]) -> None:
     for directory in directories:
         if not directory.is_absolute():
             raise core.UsageError(
-                f"--dir {directory}: with --cluster give an absolute path: it is each node's own"
+                f"--dir {directory}: with --cluster give an absolute path: each node has its own "
+                "directory there"
             )
 
 

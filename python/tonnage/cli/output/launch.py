@@ -28,9 +28,8 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
         f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
         f"{formatting.usd(round(candidate.nodes * hourly, 4))} an hour "
         f"({formatting.usd(round(hourly, 6))} a node)",
-        f"At most {formatting.cents(most_usd(order))}, without replacements, until all nodes end "
-        f"themselves, "
-        f"{_moment(order.ends_at)}",
+        f"At most {formatting.cents(most_usd(order))}, without replacements, until all nodes "
+        f"terminate themselves, {_moment(order.ends_at)}",
     ]
     if cap_usd is not None and most_usd(order) > cap_usd:
         lines.append(f"That exceeds --budget {cap_usd:g}: the launch would be refused")
@@ -68,10 +67,10 @@ def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) ->
         f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
         f"at {record.address}",
         f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} an hour, "
-        f"{formatting.cents(record.cost_usd)} so far; "
-        f"the nodes end themselves {_moment(order.ends_at)}",
+        f"{formatting.cents(record.cost_usd)} so far; the nodes terminate themselves "
+        f"{_moment(order.ends_at)}",
         f"Use it: {login}, and there: tonnage run ... --cluster auto",
-        f"End it: tonnage cluster down {place}",
+        f"Terminate it: tonnage cluster down {place}",
     ]
 
 

@@ -33,13 +33,13 @@ class EmitOptions:
         str | None,
         Option(
             "FORMAT",
-            "Write what rents the candidate: ray (a cluster's YAML), aws (boto3 requests), "
-            "skypilot (a task's YAML).",
+            "Write a document that rents the candidate: ray (cluster YAML), aws (boto3 requests) "
+            "or skypilot (task YAML).",
         ),
     ] = None
     candidate: CandidateNumber = None
     output: Annotated[
-        Path | None, Option("FILE", "With --emit: file to write. Default: print it.")
+        Path | None, Option("FILE", "With --emit: file to write. Default: standard output.")
     ] = None
 
     def refuse(self, others: Mapping[str, object]) -> None:
@@ -95,7 +95,7 @@ def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
     for offer in catalog.offers:
         if offer.type == chosen.offer:
             return offer
-    raise core.UsageError(f"catalog {catalog.name} has no offer {chosen.offer}: plan anew")
+    raise core.UsageError(f"catalog {catalog.name} has no offer {chosen.offer}: plan again")
 
 
 def document_text(kind: str, document: dict[str, Any]) -> str:

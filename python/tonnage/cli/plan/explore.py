@@ -28,15 +28,15 @@ def explore(
     job: JobName = "sort",
     sources: PlanSources,
     description: JobDescription,
-    out: Annotated[Path, Option("FILE.html", "File of the page.", flag="--output")] = Path(
+    out: Annotated[Path, Option("FILE.html", "File for the page.", flag="--output")] = Path(
         "explore.html"
     ),
     as_json: Json = False,
 ) -> None:
-    """Write a page that plans: choose size and deadline, and see what to rent.
+    """Write an interactive planning page: choose size and deadline, and see what to rent.
 
-    The page works offline and without Tonnage; it gives the same answers as tonnage plan, each with
-    the command. Its link keeps your choices: explore.html#data=20TB&deadline=2h.
+    The page works offline and without Tonnage. It gives the same answers as tonnage plan, and shows
+    the command for each. Its URL keeps your choices: explore.html#data=20TB&deadline=2h.
 
     Examples:
         tonnage explore --output explore.html
@@ -53,7 +53,7 @@ def explore(
         progress(2, 4)
         data = page_data(_jobs(job, given), catalogs, profiles)
         if not data.offers:
-            raise core.UsageError("no offer can be planned with: tonnage plan says why")
+            raise core.UsageError("no offer is usable: run tonnage plan to see why")
         progress(3, 4)
         flags = [part for flag, value in given.items() for part in _typed(flag, value)]
         flags += [part for name in sources.catalog or () for part in ("--catalog", name)]

@@ -43,12 +43,12 @@ ARCHITECTURES = ("x86_64", "arm64")
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    deadline: Annotated[float | None, Time("Longest time for the job.")] = None
+    deadline: Annotated[float | None, Time("Maximum time for the job.")] = None
     budget: Annotated[
         float | None,
         Option(
             "USD",
-            "Most that the job may cost; with --survey, most that measuring may cost.",
+            "Maximum cost of the job; with --survey, of the measurements.",
             parse_usd,
         ),
     ] = None
@@ -58,7 +58,10 @@ class LimitOptions:
     nodes: Annotated[int | None, Count("Exactly this many nodes.", 1, MOST_NODES)] = None
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
-        str, Option("HOW", "seconds (with the provider's minimum), or hours (every started hour).")
+        str,
+        Option(
+            "HOW", "seconds (with the provider's minimum), or hours (every started hour in full)."
+        ),
     ] = "seconds"
 
     def limits(self, survey: bool) -> Limits:
@@ -91,9 +94,13 @@ class OfferOptions:
         Option("HOW", "on-demand, or spot (a range of prices; interruptions are not modelled)."),
     ] = "on-demand"
     provider: Annotated[
-        list[str] | None, Option("NAME...", "Only aws, gcp, azure or lab. Default: all.")
+        list[str] | None,
+        Option("NAME...", "Only offers of these providers: aws, gcp, azure, lab. Default: all."),
     ] = None
-    arch: Annotated[str | None, Option("NAME", "Only x86_64, or only arm64.")] = None
+    arch: Annotated[
+        str | None,
+        Option("NAME", "Only offers of this architecture: x86_64 or arm64. Default: both."),
+    ] = None
     placement: Annotated[
         bool | None,
         Switch(
@@ -102,7 +109,10 @@ class OfferOptions:
         ),
     ] = None
     measured: Annotated[
-        bool, Switch("--measured", "Only offers whose needed capacities were all measured.")
+        bool,
+        Switch(
+            "--measured", "Only offers for which all capacities that the job needs were measured."
+        ),
     ] = False
 
     def refuse_unknown(self) -> None:
@@ -120,17 +130,17 @@ class PlannedJob(JobDescription):
         str | None,
         Option(
             "none|replicated|volumes",
-            "sort, mapreduce: what protects the output. none; replicated: a copy on another "
-            "node; volumes: input and output on network block storage, or with --objects in a "
-            "store.",
+            "sort, mapreduce: what protects the output: none; replicated (a copy on another "
+            "node); volumes (input and output are on network block storage, or with --objects in "
+            "an object store). Default: none.",
         ),
     ] = None
     egress: Annotated[
         float | None,
         Option(
             "SHARE",
-            "Bytes that leave the provider per byte of input, at its price to the internet: 1 "
-            "to download a sort's output.",
+            "Bytes sent to the internet per byte of input, at the provider's egress price: give "
+            "1 if you download a sort's output. Default: 0.",
             number(0, 1e9),
         ),
     ] = None
@@ -161,9 +171,9 @@ def plan(
     emitting: EmitOptions,
     as_json: Json = False,
 ) -> None:
-    """Find machine types, node counts and disk layouts for a job: cheapest, or in time.
+    """Find machine types, node counts and disk layouts for a job: the cheapest, or in time.
 
-    Capacities that nobody measured come from advertised figures, and are marked so.
+    Capacities that were not measured are estimated from advertised figures, and marked as such.
 
     Examples:
         tonnage plan sort --data 20TB --deadline 2h
@@ -177,7 +187,9 @@ def plan(
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
     if data < LEAST_BYTES:
-        raise core.UsageError(f"--data {data}: too little for a job; write its unit, like 1TB")
+        raise core.UsageError(
+            f"--data {data}: too little for a job: write it with a unit, like 1TB"
+        )
     catalogs = load_catalogs(sources.catalog, offers.provider or ())
     profiles = load_profiles(sources.profile, catalogs)
     request = PlanRequest(

@@ -31,16 +31,17 @@ def profile(
         list[Path],
         Argument(
             "MEASUREMENT_OR_RUN...",
-            "Measurements and records of finished runs, or directories of them, at any depth.",
+            "Measurements, records of finished runs, or directories that contain them at any "
+            "depth.",
         ),
     ],
-    out: Annotated[Path, Option("PROFILE.json", "File of the profile.", flag="--output")],
+    out: Annotated[Path, Option("PROFILE.json", "File for the profile.", flag="--output")],
     offer: Annotated[
         list[str] | None,
         Option(
             "[HOST=]OFFER...",
-            "Which offer the machines are, or one host is, if the measurements do not say: "
-            "TYPE, or PROVIDER/TYPE.",
+            "The offer that was measured, on all hosts or on one, if the measurements do not "
+            "state it: TYPE, or PROVIDER/TYPE.",
         ),
     ] = None,
     catalog: CatalogNames = None,
@@ -54,12 +55,15 @@ def profile(
     placement: Annotated[
         bool, Switch("--placement", "The machines were in a placement group.")
     ] = False,
-    name: Annotated[str | None, Option("NAME", "Name of the profile. Default: its file's.")] = None,
+    name: Annotated[
+        str | None, Option("NAME", "Name of the profile. Default: the name of its file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make a profile for tonnage plan from measurements of offers and from finished runs.
 
-    A run calibrates plans of its kind of job: what a phase really did counts more than benchmarks.
+    A run calibrates plans for its kind of job: the measured times of its phases count more than
+    benchmarks.
 
     Examples:
         tonnage profile results --offer aws/i4i.large --output mine.json
@@ -85,7 +89,7 @@ def profile(
             placement=placement,
         )
     if not made.offers:
-        reason = made.left_out[0].why if made.left_out else "there is no trial"
+        reason = made.left_out[0].why if made.left_out else "there are no trials"
         raise core.UsageError(f"no profile can be made: {reason}")
     made.write(out)
     if as_json:
@@ -142,7 +146,8 @@ def _lines(made: Profile) -> list[str]:
             lines.append(f"{law.resource}, per vCPU of any offer: {_distribution(law)}")
         else:
             lines.append(
-                f"{law.resource}, of what is advertised: {_distribution(law, formatting.percent)}"
+                f"{law.resource}, as a share of the advertised figure: "
+                f"{_distribution(law, formatting.percent)}"
             )
     for out in made.left_out:
         these = formatting.several(len(out.measurements), "record")

@@ -20,16 +20,19 @@ if TYPE_CHECKING:
     from tonnage.provision.aws.ec2 import Ec2
     from tonnage.provision.aws.status import LaunchStatus
 
-Which = Annotated[str | None, Argument("[LAUNCH]", "Directory of a launch's record, or its name.")]
+Which = Annotated[
+    str | None, Argument("[LAUNCH]", "The launch: the directory of its record, or its name.")
+]
 Region = Annotated[
-    str | None, Option("NAME", "AWS region, without a record. Default: that of your AWS settings.")
+    str | None,
+    Option("NAME", "AWS region, if there is no record. Default: the region in your AWS settings."),
 ]
 
 
 def status(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """Show what a launch rents, and what it has cost so far; or all launches in a region.
+    """Show what a launch rents and what it has cost so far, or show all launches in a region.
 
-    The answer comes from AWS, by the tag of everything rented; no record is needed.
+    AWS is asked for everything with the launch's tag, so no record is needed.
 
     Examples:
         tonnage cluster status tonnage-launch-1
@@ -46,9 +49,10 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """End everything that a launch rents, also one of others, and print its cost.
+    """Terminate everything that a launch rents, even if another user launched it, and print its
+    cost.
 
-    Without LAUNCH, end the only one in the region.
+    Without LAUNCH, terminate the only launch in the region.
 
     Examples:
         tonnage cluster down tonnage-launch-1
@@ -64,7 +68,7 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         if name is None:
             if len(standing) > 1:
                 raise core.UsageError(
-                    f"{formatting.listing(sorted(standing))} are rented: name one"
+                    f"{formatting.listing(sorted(standing))} are rented: name one of them"
                 )
             name = next(iter(standing), None)
         if name is None:
@@ -100,7 +104,10 @@ def _aws_errors() -> Iterator[None]:
     try:
         yield
     except AwsError as error:
-        raise core.RunError(f"{error}; everything rented stays, until it ends itself") from error
+        raise core.RunError(
+            f"{error}; everything rented is still running, and terminates itself when its "
+            "lifetime ends"
+        ) from error
 
 
 def _find(
@@ -118,10 +125,10 @@ def _find(
         record, file = known
         return Ec2(record.region), record.name, record, file
     if which and (Path(which).exists() or "/" in which):
-        raise core.UsageError(f"{which}: there is no launch record: give its name")
+        raise core.UsageError(f"{which}: there is no launch record: give the launch's name")
     where = region or default_region()
     if not where:
-        raise core.UsageError("give --region, like us-east-1: your AWS settings have none")
+        raise core.UsageError("give --region, like us-east-1: your AWS settings have no region")
     return Ec2(where), which, None, None
 
 
@@ -132,7 +139,7 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
         cost = (
             f"; it has cost {formatting.cents(each.cost_usd)}" if each.cost_usd is not None else ""
         )
-        yield f"{each.name}: nothing of it is rented{cost}"
+        yield f"{each.name}: nothing is rented any more{cost}"
         return
     yield f"{each.name} in {each.region}{step}: {each.standing}"
     if each.cost_usd is None or each.usd_per_hour is None:
@@ -143,10 +150,10 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
             f"{formatting.usd(round(each.usd_per_hour, 4))} an hour"
         )
     if each.ends_at and rented:
-        yield f"  ends itself {formatting.moment(each.ends_at)}"
+        yield f"  terminates itself {formatting.moment(each.ends_at)}"
     for node in rented:
         where = ", ".join(filter(None, (node.inside, node.outside)))
         yield f"  {node.instance}: {where}, since {formatting.moment(node.began_at)}"
     if each.address:
         yield f"  Ray at {each.address}"
-    yield f"  end it: tonnage cluster down {which or each.name}"
+    yield f"  terminate it: tonnage cluster down {which or each.name}"

@@ -13,7 +13,9 @@ from tonnage.cli.output import print_result
 STARTING_RAY = "starting Ray on nodes"
 
 Lab = Annotated[str | None, Option("NAME", "Name of the lab, if several are up.", flag="--lab")]
-NodeName = Annotated[str, Argument("NODE", "A node, like fast-0; lab status lists all.")]
+NodeName = Annotated[
+    str, Argument("NODE", "A node, like fast-0; tonnage lab status lists all nodes.")
+]
 
 
 def up(
@@ -22,8 +24,8 @@ def up(
 ) -> None:
     """Start the lab that a file describes: a small cluster on this machine. Needs root.
 
-    Nodes are network namespaces behind a switch, with the links, disks and shares of cores in FILE.
-    A running lab is left as it is; leftovers of a killed command are removed first.
+    Nodes are network namespaces behind a switch, with the links, disks and shares of cores that
+    FILE states. A running lab is left as it is; leftovers of a killed command are removed first.
 
     Examples:
         sudo tonnage lab up lab.toml
@@ -48,13 +50,13 @@ def status(name: Lab = None, as_json: Json = False) -> None:
 
 def execute(
     node: NodeName,
-    command: Annotated[list[str], Argument("-- COMMAND...", "Command to run there, after --.")],
+    command: Annotated[list[str], Argument("-- COMMAND...", "The command to run there, after --.")],
     name: Lab = None,
 ) -> None:
     """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
 
-    The command keeps its input, output, signals and exit code; 126 and 127 mean what a shell means.
-    If the lab has Ray, RAY_ADDRESS is set.
+    The command keeps its input, output, signals and exit code; 126 and 127 mean what they mean in a
+    shell. If Ray runs in the lab, RAY_ADDRESS is set.
 
     Examples:
         sudo tonnage lab exec fast-0 -- tonnage doctor
@@ -79,8 +81,8 @@ def execute(
 def ray(name: Lab = None, as_json: Json = False) -> None:
     """Start Ray on all nodes of a lab, wait until all are up, and print its address. Needs root.
 
-    The program is TONNAGE_RAY, or the ray next to tonnage, or the one in PATH. It ends with lab
-    down. Commands that use the cluster have to run on its first node, by lab exec.
+    The ray program is TONNAGE_RAY, the one next to tonnage, or the one in PATH. tonnage lab down
+    stops Ray. Commands that use the cluster have to run on its first node, with tonnage lab exec.
 
     Examples:
         sudo tonnage lab ray
@@ -102,10 +104,11 @@ def fault(
     name: Lab = None,
     as_json: Json = False,
 ) -> None:
-    """Inject a fault into a node, until lab heal. Needs root.
+    """Inject a fault into a node, until tonnage lab heal. Needs root.
 
-    cut-link: nothing passes its link. slow-disk, slow-link: all its disks, or its link both ways,
-    are slower by --factor. fill-disk: its disks have no space left. kill: its processes are killed.
+    cut-link: its link carries nothing. slow-disk, slow-link: all its disks, or its link in both
+    directions, are slower by --factor. fill-disk: its disks have no space left. kill: its processes
+    are killed.
 
     Examples:
         sudo tonnage lab fault slow-1 slow-disk --factor 10
@@ -116,10 +119,10 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Repair all faults of a node; if its Ray is gone, start it again. Needs root.
+    """Repair all faults of a node; if Ray has stopped there, start it again. Needs root.
 
     If the node was Ray's head, all nodes join a new Ray cluster, and jobs of the old one end. If
-    its link was cut for more than 20 s, the command waits until Ray has decided about the node.
+    its link was cut for more than 20 s, the command waits until Ray has kept or dropped the node.
 
     Examples:
         sudo tonnage lab heal slow-1

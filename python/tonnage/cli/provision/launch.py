@@ -43,19 +43,20 @@ LEAST_LIFETIME_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class AccountOptions:
-    image: Annotated[str | None, Option("AMI", "Id of an Ubuntu 24.04 image.")] = None
-    subnet: Annotated[str | None, Option("ID", "Subnet of all nodes, which sets their zone.")] = (
-        None
-    )
+    image: Annotated[str | None, Option("AMI", "ID of an Ubuntu 24.04 image.")] = None
+    subnet: Annotated[
+        str | None, Option("ID", "Subnet for all nodes; it determines their zone.")
+    ] = None
     key: Annotated[str | None, Option("NAME", "Name of your EC2 key pair.", flag="--key-pair")] = (
         None
     )
     ssh_from: Annotated[
-        str | None, Option("CIDR", "Addresses that may reach nodes by ssh, like 203.0.113.7/32.")
+        str | None,
+        Option("CIDR", "Addresses that may connect to the nodes by SSH, like 203.0.113.7/32."),
     ] = None
     instance_profile: Annotated[
         str | None,
-        Option("NAME", "Instance profile whose role lets jobs on the nodes use a bucket of S3."),
+        Option("NAME", "Instance profile whose role allows jobs on the nodes to use an S3 bucket."),
     ] = None
 
     @property
@@ -72,15 +73,15 @@ class AccountOptions:
 class NodeAccess:
     ssh: Annotated[
         str,
-        Option(
-            "COMMAND", "Command that reaches nodes, with its options: 'ssh -i KEY.pem -J BASTION'."
-        ),
+        Option("COMMAND", "SSH command with its options, like 'ssh -i KEY.pem -J BASTION'."),
     ] = "ssh"
     user: Annotated[str, Option("NAME", "SSH user of the image.")] = "ubuntu"
-    private: Annotated[bool, Switch("--private", "Reach nodes at their private addresses.")] = False
+    private: Annotated[
+        bool, Switch("--private", "Connect to nodes at their private addresses.")
+    ] = False
     wheel: Annotated[
         Path | None,
-        Option("FILE", "Wheel of Tonnage for the nodes. Default: the one from make build."),
+        Option("FILE", "Tonnage wheel to install on the nodes. Default: the one from make build."),
     ] = None
 
     @property
@@ -95,11 +96,15 @@ class NodeAccess:
 class RentOptions:
     purchase: Annotated[str | None, Option("HOW", "on-demand or spot. Default: as planned.")] = None
     lifetime: Annotated[
-        float, Time("The nodes end themselves after this time, whatever else happens.")
+        float, Time("The nodes terminate themselves after this time, whatever else happens.")
     ] = default("2h")
     budget: Annotated[
         float | None,
-        Option("USD", "Refuse to rent what could cost more by the end of its lifetime.", parse_usd),
+        Option(
+            "USD",
+            "Maximum cost by the end of --lifetime; a launch that could exceed it is refused.",
+            parse_usd,
+        ),
     ] = None
     replacements: Annotated[
         int, Count("How many failed or slow nodes may be replaced.", 0, 1000)
@@ -110,7 +115,7 @@ class RentOptions:
     size: TrialSize = default("1GB")
     seconds: TrialSeconds = default("5")
     timeout: Annotated[
-        float, Time("How long a node may take to start, to answer, and to answer while tested.")
+        float, Time("How long a node may take to start, to answer, and to report during its test.")
     ] = default("5min")
 
 
@@ -121,7 +126,7 @@ def launch(
         list[str] | None,
         Argument(
             "[-- COMMAND...]",
-            "Command to run on the head node, after --; then the cluster is ended.",
+            "The command to run on the head node, after --; then the cluster is terminated.",
         ),
     ] = None,
     candidate: CandidateNumber = None,
@@ -129,16 +134,17 @@ def launch(
     account: AccountOptions,
     access: NodeAccess,
     catalog: Annotated[
-        str | None, Option("NAME", "The plan's catalog, if it is a file of your own.")
+        str | None, Option("NAME", "The plan's catalog, if it is your own CSV file.")
     ] = None,
     dry_run: Annotated[
-        bool, Switch("--dry-run", "Print requests and prices; contact nobody.")
+        bool, Switch("--dry-run", "Print requests and prices, without using the network.")
     ] = False,
     out: Annotated[
         Path | None,
         Option(
             "DIR",
-            "Directory for the launch's record. Default: a new tonnage-launch-N here.",
+            "Directory for the launch's record. Default: a new tonnage-launch-N in the current "
+            "directory.",
             flag="--output",
         ),
     ] = None,
@@ -146,8 +152,9 @@ def launch(
 ) -> None:
     """Rent the machines of a plan, install Tonnage and Ray, and replace slow nodes.
 
-    The cluster stays up until tonnage cluster down, or until its lifetime ends. With -- COMMAND it
-    is ended after the command, whether that succeeds or fails. If the launch fails, all is ended.
+    The cluster runs until tonnage cluster down, or until its lifetime ends. With -- COMMAND, it is
+    terminated after the command, whether that succeeds or fails. If the launch fails, everything it
+    rented is terminated.
 
     Examples:
         tonnage launch plan.json --dry-run

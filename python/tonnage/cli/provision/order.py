@@ -38,17 +38,20 @@ def order_from_plan(
 
     if chosen.provider != "aws":
         raise ExportError(
-            f"{chosen.provider} cannot be rented from, only aws: plan with --provider aws"
+            f"machines of {chosen.provider} cannot be launched, only those of aws: plan with "
+            "--provider aws"
         )
     (offered,) = load_catalogs([catalog or chosen.catalog])
     if offered.name != chosen.catalog:
-        raise core.UsageError(f"--catalog {catalog}: the plan used {chosen.catalog}: give that")
+        raise core.UsageError(f"--catalog {catalog}: the plan used {chosen.catalog}: give that one")
     offer = offer_of(chosen, offered)
     if offer.region is None:
-        raise core.UsageError(f"catalog {offered.name} has no region: plan with another")
+        raise core.UsageError(f"catalog {offered.name} has no region: plan with another catalog")
     planned = made.settings.get("purchase") == "spot"
     if not cost.matches_plan(cost.find_tariff(offered, offer, chosen, planned), chosen):
-        raise core.UsageError(f"catalog {offered.name} has another price than the plan: plan again")
+        raise core.UsageError(
+            f"catalog {offered.name} has a different price from the plan: plan again"
+        )
     mark = secrets.token_hex(3)
     return LaunchOrder(
         rental=Rental(made.job.name, chosen, offer, spot, mark),
@@ -71,7 +74,7 @@ def refuse_missing_account(order: LaunchOrder) -> None:
 
     missing = [f"{flag}, {what}" for flag, what in missing_values(order).items()]
     if missing:
-        raise core.UsageError(f"give {'; and '.join(missing)} (--dry-run works without)")
+        raise core.UsageError(f"give {'; and '.join(missing)} (--dry-run works without them)")
 
 
 def most_usd(order: LaunchOrder) -> float:
@@ -87,8 +90,8 @@ def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
     if cap_usd is not None and most > cap_usd:
         raise core.UsageError(
             f"--budget {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
-            f"until the end of --lifetime could cost {formatting.cents(most)}: give more, "
-            "or a shorter --lifetime, or another --candidate"
+            f"until the end of --lifetime could cost {formatting.cents(most)}: give a higher "
+            "budget, a shorter --lifetime, or another --candidate"
         )
 
 
@@ -100,7 +103,7 @@ def find_wheel(given: Path | None, arch: str | None) -> Path:
             of = f" with {arch}" if arch else ""
             raise core.UsageError(
                 f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make "
-                "build on such a machine; or make wheels, and give --wheel FILE"
+                "build on such a machine, or run make wheels and give --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():

@@ -123,9 +123,9 @@ def load_capacities(paths: Sequence[Path]) -> list[ClusterMeasurement]:
     found = load_clusters([*paths])
     if paths and not any(cluster_capacity(found, _nodes(found)).nodes.values()):
         raise core.UsageError(
-            f"--capacities {formatting.listing(map(str, paths))}: no node's disks, network "
-            "or object store were measured there: give results of tonnage measure disk, net or "
-            "object --cluster"
+            f"--capacities {formatting.listing(map(str, paths))}: no measurement of a node's "
+            "disks, network or object store is there: give results of tonnage measure disk, net "
+            "or object --cluster"
         )
     return found
 

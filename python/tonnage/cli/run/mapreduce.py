@@ -41,7 +41,8 @@ class MapReduceOptions:
         str,
         Option(
             "FORMAT",
-            "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by name).",
+            "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by the file's "
+            "name).",
         ),
     ] = "auto"
     output_format: Annotated[str, Option("FORMAT", "parquet, arrow, csv or json.")] = "parquet"
@@ -50,7 +51,10 @@ class MapReduceOptions:
 def run_mapreduce(
     *,
     job: Annotated[
-        str, Argument("MODULE:NAME", "A tonnage.MapReduce in a module, or in a file x.py.")
+        str,
+        Argument(
+            "MODULE:NAME", "A tonnage.MapReduce in a module or in a Python file, like words.py:JOB."
+        ),
     ],
     inputs: Inputs,
     output: Annotated[
@@ -68,7 +72,7 @@ def run_mapreduce(
 ) -> None:
     """Map, shuffle and reduce: your functions over Arrow record batches.
 
-    With --cluster on many nodes; lost nodes' work is done again by others.
+    With --cluster, it runs on many nodes, and other nodes redo the work of lost ones.
 
     The output is files part-00000, part-00001, ... and a list of them, _tonnage.json. Inputs are
     not changed. The code in MODULE runs with your own permissions.
@@ -139,8 +143,8 @@ def _run_here(
 ) -> RunRecord:
     if written.urls:
         raise core.UsageError(
-            f"--output {written.urls[0]}: on one machine the output goes to a directory: give one, "
-            "or --cluster (of one node, if you like)"
+            f"--output {written.urls[0]}: on one machine the output goes to a directory: give "
+            "one, or use --cluster (one node is enough)"
         )
     refuse_job_paths(read.paths, written.paths, settings.scratch)
     loaded = load_job(job)
@@ -163,6 +167,6 @@ def load_job(place: str) -> MapReduce:
 
     found = load_object(place, MapReduce, "tonnage.MapReduce")
     if isinstance(found, type):
-        raise core.UsageError(f"{place} is a type: name a tonnage.MapReduce")
+        raise core.UsageError(f"{place} is a class: name an instance of tonnage.MapReduce")
     job: MapReduce = found
     return job

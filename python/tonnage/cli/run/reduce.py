@@ -54,8 +54,8 @@ class RetrievalOptions:
         list[Path] | None,
         Option(
             "DIR...",
-            "Measurements of the store (tonnage measure object): --requests auto starts with "
-            "as many as it needs.",
+            "Measurements of the store (tonnage measure object). --requests auto then starts "
+            "with the number that these show to be enough.",
         ),
     ] = None
     workers: Annotated[int | None, Count("Worker threads. Default: one per core.", 1, 1024)] = None
@@ -90,10 +90,10 @@ def run_reduce(
     endpoint: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Reduce rows to something small, without a shuffle.
+    """Reduce rows to a small result, without a shuffle.
 
-    Chunks of rows are retrieved, and reduced where they arrive. Each worker has a reduction object;
-    these are merged at the end of each round.
+    Chunks of rows are retrieved, and reduced where they arrive. Each worker has a reduction object,
+    and at the end of each round these objects are merged.
 
     Examples:
         tonnage run reduce kmeans s3://bucket/points/ --dtype 8f8 --k 16
@@ -151,9 +151,13 @@ def _measured_requests(
     if not retrieval.capacities:
         return None
     if not urls:
-        raise core.UsageError("--capacities is for s3:// input, and there is none: leave it out")
+        raise core.UsageError(
+            "--capacities works only with s3:// input, and there is none: leave it out"
+        )
     if retrieval.at_once is not None:
-        raise core.UsageError("--capacities is for --requests auto: give one of the two")
+        raise core.UsageError(
+            "--capacities works only with --requests auto: give only one of the two"
+        )
     from tonnage.measure.object import threads_needed
     from tonnage.run.reduce.tuning import RANGE_BYTES
 
@@ -162,7 +166,7 @@ def _measured_requests(
     if needed is None:
         places = formatting.listing(map(str, retrieval.capacities))
         raise core.UsageError(
-            f"--capacities {places}: no reading of objects was measured there: give results of "
+            f"--capacities {places}: no measurement of reading objects is there: give results of "
             "tonnage measure object"
         )
     return needed

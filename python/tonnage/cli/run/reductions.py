@@ -37,7 +37,8 @@ class ReductionOptions:
     iterations: Annotated[
         int | None,
         Count(
-            "kmeans, pagerank: most iterations. Default: 1 for kmeans, 100 for pagerank.",
+            "kmeans, pagerank: maximum number of iterations. Default: 1 for kmeans, 100 for "
+            "pagerank.",
             1,
             1 << 20,
         ),
@@ -46,24 +47,32 @@ class ReductionOptions:
         float | None,
         Option(
             "X",
-            "kmeans, pagerank: stop when no centre, or no more rank, moves further. Default: 0 "
-            "for kmeans, 1e-6 for pagerank.",
+            "kmeans: stop when no centre moves farther than this; pagerank: stop when ranks "
+            "change by no more than this in total. Default: 0 for kmeans, 1e-6 for pagerank.",
             number(0, 1e300),
         ),
     ] = None
     seed: Annotated[
-        int | None, Count("kmeans: seed of the first centres. Default: 0.", 0, 1 << 62)
+        int | None, Count("kmeans: random seed of the initial centres. Default: 0.", 0, 1 << 62)
     ] = None
     restarts: Annotated[
         int | None,
-        Count("kmeans: draw the first centres this often, and take the best. Default: 1.", 1, 1000),
+        Count(
+            "kmeans: number of sets of initial centres to draw; the best is used. Default: 1.",
+            1,
+            1000,
+        ),
     ] = None
     components: Annotated[int | None, Count("pca: number of principal components.", 1, 1 << 20)] = (
         None
     )
     target: Annotated[
         int | None,
-        Count("regression: column to explain, from 0. Default: the last.", -(1 << 20), 1 << 20),
+        Count(
+            "regression: number of the column to predict, counted from 0. Default: the last.",
+            -(1 << 20),
+            1 << 20,
+        ),
     ] = None
     damping: Annotated[
         float | None, Option("X", "pagerank: damping factor. Default: 0.85.", number(0, 1))
@@ -118,7 +127,10 @@ def make_reduction(
         return _kmeans(given, columns)
     if job == "pca":
         if "components" not in given:
-            raise core.UsageError("--components is missing: give their number, like --components 8")
+            raise core.UsageError(
+                "--components is missing: give the number of principal components, like "
+                "--components 8"
+            )
         return PCA(given["components"], columns)
     if job == "regression":
         return Regression(given.get("target", -1), columns)
@@ -158,6 +170,8 @@ def _user_reduction(place: str) -> Reduction[Any]:
         try:
             found = found()
         except TypeError as error:
-            raise core.UsageError(f"{place}: {error}: name an instance of it") from error
+            raise core.UsageError(
+                f"{place}: {error}: name an instance instead of the class"
+            ) from error
     reduction: Reduction[Any] = found
     return reduction

@@ -38,7 +38,9 @@ def run_sort(
     *,
     inputs: Annotated[
         list[str],
-        Argument("INPUT...", "Files or directories, or s3://BUCKET/PREFIX; before the options."),
+        Argument(
+            "INPUT...", "Files, directories, or s3://BUCKET/PREFIX. They come before the options."
+        ),
     ],
     output: Annotated[
         list[str],
@@ -62,7 +64,7 @@ def run_sort(
 ) -> None:
     """Sort fixed-length records by key, in two passes over the disks.
 
-    With --cluster on many nodes; lost nodes' work is done again by others.
+    With --cluster, it runs on many nodes, and other nodes redo the work of lost ones.
 
     The output is files part-00000, part-00001, ... in key order, and a list of them, _tonnage.json.
     The order of equal keys is undefined. Inputs are not changed.

@@ -77,7 +77,10 @@ def io_uring() -> Check:
     refused = io_uring_errno()
     if refused is None:
         return Check("io_uring", "ok", "works")
-    reasons = {errno.ENOSYS: "the kernel has none", errno.EPERM: "refused (seccomp or sysctl)"}
+    reasons = {
+        errno.ENOSYS: "the kernel does not have it",
+        errno.EPERM: "refused (seccomp or sysctl)",
+    }
     return Check(
         "io_uring",
         "limited",
@@ -160,7 +163,7 @@ def memory() -> Check:
     if usable < physical:
         found += f", a control group's limit (the machine has {formatting.memory(physical)})"
     if usable < LEAST_MEMORY:
-        cost = "too little to sort: give --memory 64MiB to try"
+        cost = "too little for a normal sort: to try one, give --memory 64MiB"
         return Check("memory", "limited", found, cost)
     if usable < SMALL_MEMORY:
         cost = "large jobs need more passes or smaller blocks"
@@ -172,7 +175,7 @@ def cpus() -> Check:
     usable, present = core.workers(), os.cpu_count() or 1
     found = formatting.several(usable, "core")
     if usable < present:
-        cost = "figures are those of this share of the machine, not of the machine"
+        cost = "figures are for this share of the machine, not for all of it"
         return Check("CPUs", "limited", f"{found} of {present} may be used", cost)
     return Check("CPUs", "ok", found)
 
@@ -229,8 +232,9 @@ def credentials() -> Check:
     return Check(
         "AWS credentials",
         "limited",
-        "none (a role of the machine is not looked for)",
-        "no s3:// data and no tonnage launch, unless the machine has a role: aws configure",
+        "none (an instance role was not looked for)",
+        "no s3:// data and no tonnage launch, unless the machine has an instance role: run aws "
+        "configure",
     )
 
 
@@ -249,8 +253,8 @@ def lab() -> Check:
         "lab",
         "limited",
         f"no {', no '.join(lacking)}",
-        "no tonnage lab, measure layouts or measure net --namespaces: run as root, with these "
-        "installed",
+        "no tonnage lab, measure layouts or measure net --namespaces: run as root, and install "
+        "what is missing",
     )
 
 

@@ -16,7 +16,8 @@ def completion(
 ) -> None:
     """Print a script that completes commands and flags in a shell.
 
-    For bash put the first example in ~/.bashrc, for zsh the second in ~/.zshrc.
+    For bash, put the first example in ~/.bashrc; for zsh, put the second in ~/.zshrc; for fish, run
+    the third once.
 
     Examples:
         eval "$(tonnage completion bash)"

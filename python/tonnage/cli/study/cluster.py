@@ -33,8 +33,8 @@ class ClusterStudyOptions:
     deadline: Annotated[
         float | None,
         Time(
-            "With --cluster: longest time for the sort, on the cheapest nodes that meet it. "
-            "Default: as fast as possible."
+            "With --cluster: maximum time for the sort; it runs on the cheapest nodes that meet "
+            "it. Default: as fast as possible."
         ),
     ] = None
     catalog: CatalogNames = None
@@ -42,8 +42,8 @@ class ClusterStudyOptions:
         str | None,
         Option(
             "STEP",
-            f"With --cluster: last step for now, one of {', '.join(STEPS)}. The same command "
-            "continues from there.",
+            f"With --cluster: stop after this step: {', '.join(STEPS)}. Without it, the same "
+            "command then resumes with the next step.",
         ),
     ] = None
 
@@ -59,7 +59,7 @@ def study_on_cluster(
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:
-        raise core.UsageError("--cluster needs --dir: give a directory on each of a node's devices")
+        raise core.UsageError("--cluster needs --dir: give a directory on each device of a node")
     check_node_paths("dir", map(str, directories))
     if len(set(directories)) < len(directories):
         raise core.UsageError("--dir: a directory is given twice: give each once")

@@ -27,8 +27,8 @@ def study(
     data: Annotated[
         int | None,
         Size(
-            "How much to sort. Default: 4GB; with --cluster 1GB per node of the most common "
-            "machine type.",
+            "Amount of data to sort. Default: 4GB; with --cluster, 1GB per node of the most "
+            "common machine type.",
             parse_measurable,
         ),
     ] = None,
@@ -36,8 +36,8 @@ def study(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device: of several, the first half holds input and output, "
-            "the rest scratch. Default: here; with --cluster it is required.",
+            "A directory on each device. With several, the first half holds input and output, "
+            "and the rest scratch. Default: the current directory; required with --cluster.",
             flag="--dir",
         ),
     ] = None,
@@ -46,8 +46,8 @@ def study(
         Path | None,
         Option(
             "DIR",
-            "Directory for the results. Default: a new tonnage-study-N here. With --cluster, "
-            "an unfinished study there is resumed.",
+            "Directory for the results. Default: a new tonnage-study-N in the current directory. "
+            "With --cluster, an unfinished study there is resumed.",
             flag="--output",
         ),
     ] = None,
@@ -56,7 +56,7 @@ def study(
 ) -> None:
     """Measure this machine, predict a sort, run it, compare, and write a report.
 
-    With --cluster the same on a cluster, on as many nodes as the plan chooses.
+    With --cluster, do the same on a cluster, on as many nodes as the plan chooses.
 
     Examples:
         tonnage study --data 20GB --dir /mnt/nvme0 /mnt/nvme1
