@@ -51,7 +51,7 @@ UNITS = {
 
 
 def bytes_of(text: str) -> int | None:
-    """``4GB`` or ``4G`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` if it is not a size."""
+    """``4GB`` or ``4G`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` for anything else."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
     if match is None or match[2] not in UNITS:
         return None
