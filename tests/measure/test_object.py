@@ -357,7 +357,7 @@ REFUSALS = {
     "no such operation": (["--operation", "head"], "--operation head: give one of get, put"),
     "small parts": (
         ["--operation", "multipart", "--chunk-size", "1MiB"],
-        "--chunk-size 1048576: parts have at least 5MiB",
+        "--chunk-size 1048576: a part has at least 5MiB",
     ),
     "small objects": (
         ["--object-size", "1MiB"],

@@ -125,4 +125,4 @@ def test_a_measurement_without_trials_can_be_resumed(disk: Path) -> None:
 def test_slots_too_short_for_their_trials_are_refused(tonnage: Tonnage, disk: Path) -> None:
     said = tonnage.run("measure", "over-time", "--dir", disk, "--every", "20s", "--for", "1h")
     assert said.returncode == 2
-    assert "--every 20 s is too short for 5 trials of 5 s: give more, or fewer" in said.stderr
+    assert "--every 20 s is too short for 5 trials of 5 s: give a longer interval" in said.stderr

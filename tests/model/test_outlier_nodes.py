@@ -266,7 +266,7 @@ def test_screening_prints_all_findings(capsys: pytest.CaptureFixture[str]) -> No
     ("flags", "said"),
     [
         (("--data", "1TB"), "--data needs --job: give --job too"),
-        (("--job", "sort"), "--job: give its --data too, like 1TB"),
+        (("--job", "sort"), "--job needs --data: give the size of its input, like 1TB"),
         (("--job", "reduce", "--data", "1TB"), "--job reduce: it needs object storage"),
         (("--job", "sort", "--data", "1TB", "--catalog", "no"), "--catalog: no catalog no"),
     ],

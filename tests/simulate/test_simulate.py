@@ -443,7 +443,7 @@ def test_the_command_prints_the_cost_of_a_failure(monkeypatch: pytest.MonkeyPatc
         (["--lose", "1", "--input-copies", "1", "--seed", "2"], "the sort fails"),
         (["--slow", "9:0.5"], "slow: the cluster has 8 nodes"),
         (["--offer", "nothing"], "--offer"),
-        (["--offer", "t2.micro"], "t2.micro was never measured: give its --profile"),
+        (["--offer", "t2.micro"], "t2.micro was not measured in this profile: give a --profile"),
     ],
 )
 def test_what_cannot_be_simulated_is_refused(arguments: list[str], said: str) -> None:

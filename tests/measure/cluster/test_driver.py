@@ -235,10 +235,10 @@ def test_a_missing_node_is_a_failure(tmp_path: Path) -> None:
     well = measured(Machines("a", "b"), tmp_path / "well")
     fail_if_missing(well)
     some = measured(Machines("a", "b", "c"), tmp_path / "some", {"b": works(breaks)})
-    with pytest.raises(core.RunError, match=r"^1 of 3 nodes did not measure everything: b$"):
+    with pytest.raises(core.RunError, match=r"^1 of 3 nodes did not return all results: b$"):
         fail_if_missing(well, some)
     none = measured(Machines("a"), tmp_path / "none", {"a": works(breaks)})
-    with pytest.raises(core.RunError, match=r"^no node measured: a it broke$"):
+    with pytest.raises(core.RunError, match=r"^no node returned results: a it broke$"):
         fail_if_missing(none)
 
 

@@ -620,7 +620,9 @@ def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> N
     written = sum(phase.written_bytes for phase in seen.phases[: last + 1])
     assert written == pytest.approx(100 << 20, rel=0.03)
     computing = max(seen.phases[last + 1 :], key=lambda phase: phase.cpu_seconds)
-    assert computing.seconds > 1 and computing.bottleneck == "cpu", seen.phases
+    # Where other programs have cores, it gets no more than one of them.
+    assert computing.bottleneck in ("cpu", "one core"), seen.phases
+    assert computing.seconds > 1
 
 
 @pytest.mark.skipif(not SPARK.exists(), reason="PySpark is set up by benches/sort_peers/setup.sh")

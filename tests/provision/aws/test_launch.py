@@ -175,7 +175,7 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     world.assert_nothing_is_left()
     again = world.run("cluster", "down", "launch", "--json")
     assert again.code == 0 and again.json["was_standing"] is False
-    assert "nothing of it is rented" in world.run("cluster", "status", "launch").out
+    assert "nothing is rented any more" in world.run("cluster", "status", "launch").out
 
 
 def test_the_guide_leads_from_a_bucket_to_an_answer(

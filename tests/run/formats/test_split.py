@@ -126,8 +126,8 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "give --parts or --workers"),
-        (("--parts", "2", "--workers", "2"), "give --parts or --workers"),
+        ((), "give either --parts or --workers"),
+        (("--parts", "2", "--workers", "2"), "give either --parts or --workers"),
         (("--parts", "50"), "can be cut into 40 at most"),
         (("--parts", "0"), "--parts"),
         (
@@ -135,7 +135,7 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
             "--input-format: csvs is not one of rows, npy",
         ),
         (("--parts", "2", "--input-format", "arrow"), "is not a valid arrow file"),
-        (("--parts", "2", "--output", "s3://tests/out"), "parts go to a local directory"),
+        (("--parts", "2", "--output", "s3://tests/out"), "parts are written to a local directory"),
     ],
 )
 def test_what_cannot_be_done_is_told(

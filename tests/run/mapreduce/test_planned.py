@@ -150,17 +150,17 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
         (("--plan", "x", *cluster), "--plan x: No such file"),
         (
             ("--plan", "sort.json", *cluster),
-            "--plan sort.json: it is a plan of sort: give the output of tonnage plan mapreduce "
+            "--plan sort.json: it is a plan for sort: give the output of tonnage plan mapreduce "
             "--json",
         ),
         (("--plan", "plan.json", "--candidate", "2", *cluster), "plan.json has 1 candidate"),
         (
             ("--plan", "plan.json", "--nodes", "3", *cluster),
-            "--nodes 3: --plan plan.json has 4 nodes: give one of the two",
+            "--nodes 3: --plan plan.json has 4 nodes: give only one of the two",
         ),
         (
             ("--plan", "plan.json", "--durability", "replicated", *cluster),
-            "--durability replicated: --plan plan.json has none: give one of the two",
+            "--durability replicated: --plan plan.json has none: give only one of the two",
         ),
     ):
         done = tonnage.run("run", "mapreduce", *own, *more, cwd=disk)

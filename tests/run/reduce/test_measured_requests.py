@@ -24,7 +24,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
     assert tuning["threads"] == 3 and "; 3 concurrent requests" in tuning["why"], tuning
 
     both = tonnage.run(*run, "--capacities", disk / "store", "--requests", "2")
-    assert both.returncode == 2 and "--capacities is for --requests auto" in both.stderr
+    assert both.returncode == 2 and "--capacities works only with --requests auto" in both.stderr
     (disk / "in").mkdir()
     tonnage.run(
         "measure",
@@ -40,7 +40,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
         check=True,
     )
     other = tonnage.run(*run, "--capacities", disk / "d")
-    assert other.returncode == 2 and "no reading of objects was measured there" in other.stderr, (
+    assert other.returncode == 2 and "no measurement of reading objects is there" in other.stderr, (
         other.stderr
     )
     (disk / "rows").write_bytes(np.arange(300.0).tobytes())

@@ -276,6 +276,6 @@ def _fingerprints(directory: Path) -> dict[Path, tuple[str, int]]:
 
 def test_how_soon_a_machine_that_others_accuse_is_lost_is_told() -> None:
     _, option = get_args(Timeout)
-    assert f"({ACCUSED_SECONDS:g}s, if other nodes find its connections" in option.help
+    assert f"(for {ACCUSED_SECONDS:g}s, if its connections" in option.help
     told = (ROOT / "docs" / "concepts" / "cluster-sort.md").read_text()
     assert f"broken connections to a node, {ACCUSED_SECONDS:g} s of silence are enough" in told

@@ -154,7 +154,7 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     refused("give the output of tonnage plan sort --json", disk / "other.json")
     other = replace(plan_of(4), job=mapreduce_job())
     refused(
-        "it is a plan of mapreduce: give the output of tonnage plan sort --json",
+        "it is a plan for mapreduce: give the output of tonnage plan sort --json",
         other.write(disk / "mapreduce.json"),
     )
     empty = replace(plan_of(4), candidates=[])
@@ -193,7 +193,10 @@ def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
         (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
         (("--candidate", "2", "--cluster", "auto"), "--candidate 2 needs --plan"),
         (("--plan", "x", "--cluster", "auto"), "--plan x: No such file"),
-        (("--capacities", "x", "y", "--cluster", "auto"), "--capacities x and y: no node's"),
+        (
+            ("--capacities", "x", "y", "--cluster", "auto"),
+            "--capacities x and y: no measurement of a node's",
+        ),
     ):
         done = tonnage.run("run", "sort", *own, *more, cwd=disk)
         assert done.returncode == 2 and said in done.stderr, done.stderr

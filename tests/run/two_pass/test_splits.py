@@ -78,5 +78,7 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
     ClusterMeasurement(id="g", kind="disk", began_at="", command=[], settings={}).write(
         disk / "none" / "fleet.json"
     )
-    with pytest.raises(core.UsageError, match="no node's disks, network or object"):
+    with pytest.raises(
+        core.UsageError, match="no measurement of a node's disks, network or object"
+    ):
         load_capacities([disk / "none" / "fleet.json"])

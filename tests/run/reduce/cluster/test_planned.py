@@ -128,7 +128,7 @@ def test_what_contradicts_the_plan_is_refused(
         run(tmp_path, points, plan, machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--nodes 2"):
         run(tmp_path, points, plan, machines, monkeypatch, nodes=2)
-    with pytest.raises(core.UsageError, match="it is a plan of sort"):
+    with pytest.raises(core.UsageError, match="it is a plan for sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--plan"):
         run(tmp_path, points, plan, machines, monkeypatch, cluster=None, job_dir=None, timeout=None)
