@@ -159,7 +159,7 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
         done = tonnage.run("plan", "sort", *asked, "--durability", durability)
         assert done.returncode == 2 and "--objects keeps the output in a store" in done.stderr
     done = tonnage.run("plan", "reduce", *asked)
-    assert done.returncode == 2 and "--objects describes a sort or mapreduce" in done.stderr
+    assert done.returncode == 2 and "--objects is an option of sort and mapreduce" in done.stderr
 
 
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
@@ -218,10 +218,10 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
             "gcp-us-central1-2026 has no volumes (522 of 522",
         ),
-        (("sort", *STUDY, "--passes", "2"), "--passes describes a reduce, not sort: leave it out"),
+        (("sort", *STUDY, "--passes", "2"), "--passes is an option of reduce, not of sort: leave it out"),
         (
             ("reduce", *STUDY, "--durability", "volumes"),
-            "--durability describes a sort or mapreduce",
+            "--durability is an option of sort and mapreduce",
         ),
         (("sort", "--data", "100TB", "--all"), "candidates are too many"),
     ],
@@ -239,4 +239,4 @@ def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) 
     profile({"my-laptop": [distribution("local both", 1e9)]}).write(tmp_path / "p.json")
     done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
-    assert "it has my-laptop, which is in none of these catalogs" in done.stderr
+    assert "it has my-laptop, which is in none of the catalogs used" in done.stderr
