@@ -218,7 +218,10 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
             "gcp-us-central1-2026 has no volumes (522 of 522",
         ),
-        (("sort", *STUDY, "--passes", "2"), "--passes is an option of reduce, not of sort: leave it out"),
+        (
+            ("sort", *STUDY, "--passes", "2"),
+            "--passes is an option of reduce, not of sort: leave it out",
+        ),
         (
             ("reduce", *STUDY, "--durability", "volumes"),
             "--durability is an option of sort and mapreduce",

@@ -200,10 +200,10 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / JOB).write_text("{}")
     for arguments, said in (
-        (("job", "m.json"), "job is a job on a cluster: give it alone"),
-        (("job", "--price", "n=1"), "--price is for measurements, and job is a job"),
-        (("one.json",), "one.json: a sort on one machine: give a job on a cluster"),
-        (("begun",), "has not finished: its command with --job-dir begun resumes it"),
+        (("job", "m.json"), "job is a job on a cluster: give it without other paths"),
+        (("job", "--price", "n=1"), "--price is for measurements, but job is a job"),
+        (("one.json",), "one.json is a sort on one machine: give a job on a cluster"),
+        (("begun",), "has not finished: run its command again with --job-dir begun to resume it"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr

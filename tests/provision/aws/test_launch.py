@@ -639,7 +639,7 @@ def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World)
     plan(world.here / "plan.json", longer)
     assert "the plan takes up to 2.5 h: give more" in world.launch().err
     plan(world.here / "plan.json", replace(costlier, provider="gcp"))
-    assert "only aws: plan with --provider aws" in world.launch().err
+    assert "only those of aws: plan with --provider aws" in world.launch().err
     assert world.cloud.asked == []
 
 

@@ -46,4 +46,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
     (disk / "rows").write_bytes(np.arange(300.0).tobytes())
     local = ("run", "reduce", "histogram", disk / "rows", "--dtype", "3f8")
     refused = tonnage.run(*local, "--capacities", disk / "store")
-    assert refused.returncode == 2 and "works only with s3:// input, and there is none" in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "works only with s3:// input, and there is none" in refused.stderr
+    )
