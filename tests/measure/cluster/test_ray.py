@@ -482,7 +482,7 @@ def test_nodes_stream_on_one_directory_in_step(
         *streamed(cluster, f"{shared}/{{node}}", disk / "apart"), env=cluster.env
     )
     assert elsewhere.returncode == 1
-    assert "what beta made there is not seen by gamma, head" in elsewhere.stderr
+    assert "what beta created there is not visible to gamma, head" in elsewhere.stderr
 
 
 def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(
