@@ -20,8 +20,9 @@ from tonnage.provision.lab import STATE_DIR
 # A disk answers when it can: how long an example takes says nothing about the code.
 settings.register_profile("disk", deadline=None)
 settings.load_profile("disk")
-# What is started in the background ignores Ctrl-C, and so would all that tests start.
+# What is started in the background ignores these signals, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

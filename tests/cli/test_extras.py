@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.stores.disk import ROOT
-from tonnage.cli.options.extras import EXTRAS
+from tonnage.cli.options.optional_dependencies import EXTRAS
 
 pytestmark = pytest.mark.slow
 

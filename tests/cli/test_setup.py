@@ -11,7 +11,7 @@ import pytest
 from cli.conftest import Call
 from support.cli.command import Tonnage
 from tonnage.base.system import cgroups
-from tonnage.cli.options.extras import EXTRAS
+from tonnage.cli.options.optional_dependencies import EXTRAS
 from tonnage.cli.setup import checks
 from tonnage.measure.trial import environment
 

@@ -13,7 +13,7 @@ from support.cluster.machines import Machines
 from tonnage.base import core
 from tonnage.cluster import protocol, worker_handle, worker_pool
 from tonnage.cluster.actor import ActorShell
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import (
     Begin,
     Heartbeat,

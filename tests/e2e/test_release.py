@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from support.stores.disk import ROOT
-from tonnage.cli.options.extras import EXTRAS
+from tonnage.cli.options.optional_dependencies import EXTRAS
 
 pytestmark = pytest.mark.slow
 

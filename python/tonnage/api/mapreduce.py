@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonnage.api.checks import count, size
+from tonnage.api.argument_checks import count, size
 from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.base import core
 from tonnage.base.records import RunRecord

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage.api.checks import count, one_of, size
+from tonnage.api.argument_checks import count, one_of, size
 from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord

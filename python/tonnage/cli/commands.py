@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from tonnage import __version__
 from tonnage.base import core
 from tonnage.base.formatting import did_you_mean
-from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.option_groups import flattened
 from tonnage.cli.options.parser import RENAMED_COMMANDS, RENAMED_FLAGS, Command, flags_of
 from tonnage.cli.options.types import Switch
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any, NamedTuple
 
 from tonnage.base import core, formatting
 from tonnage.base.records import Record, ReductionRecord, RunRecord
-from tonnage.base.records.discovery import has_schema, measurement_bytes
+from tonnage.base.records.find_measurements import has_schema, measurement_bytes
 from tonnage.base.records.plan import NamedPlan, Plan, Plans
-from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.inputs import load_all, load_clusters, measurement_files
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Count, Json, Option
 from tonnage.cli.options.validate import refuse_suffix
 from tonnage.cli.output import print_result

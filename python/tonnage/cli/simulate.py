@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tonnage.base import core
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import (
     Count,

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 
 VERSION = 1
 """Changes with any message: driver and workers have to have the same."""

@@ -1,17 +1,11 @@
-"""A step under way on some nodes: their heartbeats, and which of them hang.
-
-A node that waits for a hung peer makes no progress either, and the network gives the peer up within
-patience. So for steps whose nodes wait for each other a hang is declared only when no node has made
-progress for twice patience; the node that stopped first is blamed, and the others get as long
-again. Ray takes its time to notice that a machine is gone, but its peers see at once that their
-connections are broken: a silent node that peers accuse is not waited for.
-"""
+"""A step under way on some nodes: their heartbeats, results and barriers."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from tonnage.cluster import clock_sync, config
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
+from tonnage.cluster.hang_detection import HangDetector
 from tonnage.cluster.protocol import Heartbeat, Idle, ReleaseBarrier, Step, StepResult
 from tonnage.cluster.worker_handle import WorkerHandle
 
@@ -56,9 +50,8 @@ class RunningStep(Generic[R]):
         idle_patience: float | None = None,
     ) -> None:
         self._pool, self._step, self._accuses = pool, step, accuses
-        self._idle_patience = pool.patience_seconds if idle_patience is None else idle_patience
-        self._accused: set[str] = set()
-        self._patient_until = 0.0  # Until then nobody else is blamed.
+        idle_seconds = pool.patience_seconds if idle_patience is None else idle_patience
+        self._hangs = HangDetector(step.idle, pool.patience_seconds, idle_seconds)
         self.results: dict[str, StepResult[R]] = {}
         self.left: list[WorkerHandle] = []
         """The workers that have not ended."""
@@ -77,14 +70,16 @@ class RunningStep(Generic[R]):
     def poll(self, on_heartbeat: OnHeartbeat = lambda *_: None) -> None:
         """Takes the heartbeats that are there, as soon as there is one, or none for a while."""
         until = self._pool.take_heartbeats(self.left, on_heartbeat, kill=self._kills)
-        self._judge(until)
+        there = [worker for worker in self.left if worker.lost is None]
+        for worker, reason in self._hangs.hung(there, until):
+            self._pool.lose(worker.node, reason, kill=self._kills)
         for worker in list(self.left):
             result: StepResult[R]
             if worker.lost is not None:
                 result = StepResult(failure=Failure.LOST, reason=worker.lost, error=worker.error)
             elif worker.heartbeat and worker.heartbeat.result:
                 result = worker.heartbeat.result
-                self._accused.update(self._accuses(result))
+                self._hangs.accused.update(self._accuses(result))
             else:
                 continue
             self.results[worker.node] = result
@@ -95,36 +90,6 @@ class RunningStep(Generic[R]):
     def _kills(self) -> bool:
         """Whether a hung worker is killed; one that works by itself is stopped, and cleans up."""
         return self._step.idle is not Idle.ALONE
-
-    def _judge(self, now: float) -> None:
-        """Gives up workers that do not answer or hang, as of the last time that all were heard."""
-        idle: list[tuple[float, WorkerHandle]] = []
-        for worker in self.left:
-            if worker.lost is not None:
-                continue
-            patience = self._pool.patience_seconds
-            if worker.node in self._accused:
-                patience = min(patience, config.ACCUSED_SECONDS)
-            silent_seconds = now - worker.heard_at
-            heartbeat = worker.heartbeat
-            if silent_seconds > patience + config.HEARTBEAT_SECONDS:  # It may wait for news.
-                self._give_up(worker, f"hangs: it did not answer for {patience:g} s")
-                self._patient_until = now + config.IDLE_PATIENCES * self._idle_patience
-            elif heartbeat is None or heartbeat.result or self._step.idle is Idle.ALLOWED:
-                continue
-            elif self._step.idle is Idle.TOGETHER:
-                idle.append((heartbeat.idle_seconds + silent_seconds, worker))
-            elif heartbeat.idle_seconds > self._idle_patience:
-                reason = f"hangs: it moved nothing for {heartbeat.idle_seconds:.0f} s"
-                self._give_up(worker, reason)
-        longest = config.IDLE_PATIENCES * self._idle_patience
-        if idle and now > self._patient_until and min(seconds for seconds, _ in idle) > longest:
-            seconds, worker = max(idle, key=lambda each: each[0])
-            self._give_up(worker, f"hangs: it moved nothing for {seconds:.0f} s")
-            self._patient_until = now + longest
-
-    def _give_up(self, worker: WorkerHandle, reason: str) -> None:
-        self._pool.lose(worker.node, reason, kill=self._kills)
 
     def _release_barrier(self) -> None:
         waits = {worker: worker.at_barrier for worker in self.left}

@@ -24,7 +24,7 @@ from tonnage.base import core
 from tonnage.base.core import process_usage
 from tonnage.cluster import config, protocol
 from tonnage.cluster.barrier import WorkerBarrier
-from tonnage.cluster.failures import (
+from tonnage.cluster.failure_kinds import (
     DeterministicError,
     Failure,
     InputChanged,

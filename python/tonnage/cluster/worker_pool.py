@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from tonnage.base import core
 from tonnage.cluster import clock_sync, config, protocol, version_check
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.ray_adapter import Call, Cluster, Machine, WorkerLost, installed_here
 from tonnage.cluster.running_step import Accuses, OnHeartbeat, RunningStep
 from tonnage.cluster.step_worker import StepWorker, WorkerSpec

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RunRecord, Study, Trial
-from tonnage.report.charts import Chart, Trace, layout, scatter, titled, zero_based_axis
+from tonnage.report.chart_parts import Chart, Trace, layout, scatter, titled, zero_based_axis
 from tonnage.report.html import (
     Html,
     code_block,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
-from tonnage.report.charts import (
+from tonnage.report.chart_parts import (
     PLAIN,
     Chart,
     Trace,

@@ -26,7 +26,7 @@ from tonnage.base.system import (
     undo_journal,
 )
 from tonnage.measure.layouts.compare import COMMAND, ROOM
-from tonnage.measure.layouts.steps import Method, plan_layout
+from tonnage.measure.layouts.layout_steps import Method, plan_layout
 
 HOLDER = """
 import sys

@@ -32,7 +32,11 @@ from tonnage.base.records import (
     Source,
     Trial,
 )
-from tonnage.base.records.discovery import find_measurements, load_measurement, load_measurements
+from tonnage.base.records.find_measurements import (
+    find_measurements,
+    load_measurement,
+    load_measurements,
+)
 from tonnage.base.stats.histograms import merge_histograms, percentile
 from tonnage.cluster import clock_sync, version_check
 from tonnage.cluster.version_check import InstalledVersion

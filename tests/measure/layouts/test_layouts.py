@@ -28,10 +28,10 @@ from tonnage.base.system.activity import activity_during
 from tonnage.base.system.block_devices import attach_loop_device
 from tonnage.base.system.sampler import MachineSampler
 from tonnage.measure.disk import DiskSettings
-from tonnage.measure.layouts import compare, steps
+from tonnage.measure.layouts import compare, layout_steps
 from tonnage.measure.layouts.compare import COMMAND, ROOM, LayoutSettings, measure_layouts
 from tonnage.measure.layouts.device_checks import check_devices
-from tonnage.measure.layouts.steps import Method, choose_method, describe_method, plan_layout
+from tonnage.measure.layouts.layout_steps import Method, choose_method, describe_method, plan_layout
 from tonnage.model.analysis.cpu_cost import layout_costs
 
 MB = 1_000_000
@@ -155,7 +155,7 @@ def test_btrfs_joins_devices_itself(layout: str, profile: str) -> None:
 def test_only_what_was_made_is_wiped() -> None:
     every = [
         undo
-        for layout in steps.LAYOUTS
+        for layout in layout_steps.LAYOUTS
         for method in (JOINED, ITSELF, replace(JOINED, file_system="ext4"))
         for step in plan_layout(layout, ["/dev/a", "/dev/b"], method, Path("/room")).changes
         for undo in step.undos
@@ -206,7 +206,7 @@ def test_a_file_system_is_chosen_that_can_make_all_layouts(
     chosen: tuple[str, str, str],
 ) -> None:
     pretend(monkeypatch, programs, has_mapper)
-    method = choose_method(steps.LAYOUTS, file_system, None)
+    method = choose_method(layout_steps.LAYOUTS, file_system, None)
     assert (method.file_system, method.joined_by, method.lvm_obstacle) == chosen
 
 
@@ -236,8 +236,8 @@ def test_layouts_that_cannot_be_made_are_refused(
 def pretend(monkeypatch: pytest.MonkeyPatch, programs: str, has_mapper: bool) -> None:
     """Pretend that the machine has these programs, and a device mapper or none."""
     there = programs.split()
-    monkeypatch.setattr(steps.shutil, "which", lambda name: name if name in there else None)
-    monkeypatch.setattr(steps, "CONTROL", Path("/dev/null" if has_mapper else "/dev/none"))
+    monkeypatch.setattr(layout_steps.shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.setattr(layout_steps, "CONTROL", Path("/dev/null" if has_mapper else "/dev/none"))
 
 
 def test_activity_during_a_phase_is_interpolated_from_samples() -> None:
@@ -312,7 +312,7 @@ needs_loops = pytest.mark.skipif(bool(root_only()), reason=root_only())
 needs_btrfs = pytest.mark.skipif(
     shutil.which("mkfs.btrfs") is None, reason="mkfs.btrfs is missing (btrfs-progs)"
 )
-needs_lvm = pytest.mark.skipif(bool(steps.lvm_obstacle()), reason=steps.lvm_obstacle() or "it has")
+needs_lvm = pytest.mark.skipif(bool(obstacle := layout_steps.lvm_obstacle()), reason=str(obstacle))
 
 
 @pytest.fixture

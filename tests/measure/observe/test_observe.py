@@ -27,8 +27,8 @@ from tonnage.base.records import Job, Observation, ObservedPhase, Phase, RunReco
 from tonnage.base.system import cgroups
 from tonnage.base.system.processes import read_process
 from tonnage.measure.observe.bottleneck import MachineCapacity, find_bottleneck
-from tonnage.measure.observe.boundary import nonnegative_least_squares
 from tonnage.measure.observe.launch import RunningCommand
+from tonnage.measure.observe.phase_boundary import nonnegative_least_squares
 from tonnage.measure.observe.phases import split_into_phases
 from tonnage.measure.observe.series import DEVICES, SERIES
 from tonnage.measure.observe.to_job import find_input_size, to_job

@@ -14,7 +14,7 @@ import pytest
 
 from support.data.copies import replace
 from tonnage.base import core
-from tonnage.base.core import lease
+from tonnage.base.core import directory_lease
 from tonnage.base.records import ClusterNode, Measurement, Trial
 from tonnage.base.records.network_rounds import LATE, NODES
 from tonnage.cluster.barrier import BarrierResult
@@ -237,13 +237,13 @@ def test_a_failed_node_is_neither_awaited_nor_read(disk: Path, shared: bool) -> 
 
 
 def test_the_last_holder_removes_the_directory(disk: Path) -> None:
-    room = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
-    with lease.hold_lease(room, "a") as first:
-        with lease.hold_lease(room, "b"):
+    room = directory_lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
+    with directory_lease.hold_lease(room, "a") as first:
+        with directory_lease.hold_lease(room, "b"):
             (room / "file").touch()
         assert (room / "file").exists()
         # A killed holder leaves its lease behind.
-        (room / f"{lease.PREFIX}c").touch()
+        (room / f"{directory_lease.PREFIX}c").touch()
         first.known_holders = {"a", "b"}
     assert list(disk.iterdir()) == []
 
@@ -252,13 +252,13 @@ def test_holders_that_leave_at_once_leave_nothing_and_do_not_fail(disk: Path) ->
     at_once = threading.Barrier(3, timeout=60)
 
     def use(room: Path, holder: str) -> None:
-        with lease.hold_lease(room, holder):
+        with directory_lease.hold_lease(room, holder):
             (room / holder).touch()
             at_once.wait()
 
     with ThreadPoolExecutor() as pool:
         for _ in range(200):
-            room = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
+            room = directory_lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
             list(pool.map(use, [room] * 3, NODES_BY_NAME))
             assert list(disk.iterdir()) == []
 
@@ -266,22 +266,22 @@ def test_holders_that_leave_at_once_leave_nothing_and_do_not_fail(disk: Path) ->
 def test_expired_directories_are_removed_and_those_in_use_stay(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lease, "EXPIRE_SECONDS", 0.6)
-    monkeypatch.setattr(lease, "RENEW_SECONDS", 0.1)
-    monkeypatch.setattr(lease, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(directory_lease, "EXPIRE_SECONDS", 0.6)
+    monkeypatch.setattr(directory_lease, "RENEW_SECONDS", 0.1)
+    monkeypatch.setattr(directory_lease, "POLL_SECONDS", 0.05)
     for name in ("old", "young"):
         (disk / f"{PREFIX}{name}").mkdir()
-        (disk / f"{PREFIX}{name}" / f"{lease.PREFIX}0").touch()
+        (disk / f"{PREFIX}{name}" / f"{directory_lease.PREFIX}0").touch()
     old = disk / f"{PREFIX}old"
-    for path in (old / f"{lease.PREFIX}0", old):
+    for path in (old / f"{directory_lease.PREFIX}0", old):
         os.utime(path, (1, 1))
     waits: list[bool] = []
-    used = lease.create_leased_dir("dir", disk, PREFIX, lambda: waits.append(True))
+    used = directory_lease.create_leased_dir("dir", disk, PREFIX, lambda: waits.append(True))
     # Only after a while was it clear that the young one had expired.
     assert list(disk.iterdir()) == [used] and waits
-    with lease.hold_lease(used, "0"):
+    with directory_lease.hold_lease(used, "0"):
         time.sleep(0.8)
-        other = lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
+        other = directory_lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
         assert set(disk.iterdir()) == {used, other}
     shutil.rmtree(other)
     assert list(disk.iterdir()) == []
@@ -289,4 +289,4 @@ def test_expired_directories_are_removed_and_those_in_use_stay(
 
 def test_an_unwritable_directory_is_refused(disk: Path) -> None:
     with pytest.raises(core.UsageError, match=r"dir: \S+/none: No such file or directory; choose"):
-        lease.create_leased_dir("dir", disk / "none", PREFIX, lambda: None)
+        directory_lease.create_leased_dir("dir", disk / "none", PREFIX, lambda: None)

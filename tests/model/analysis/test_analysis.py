@@ -26,7 +26,7 @@ from tonnage.base.records import (
     load_measurement,
 )
 from tonnage.base.records.analysis import Analysis, Subject
-from tonnage.base.records.discovery import find_measurements
+from tonnage.base.records.find_measurements import find_measurements
 from tonnage.catalog import load_catalog
 from tonnage.catalog.load import SNAPSHOTS
 from tonnage.cli.options.prices import prices

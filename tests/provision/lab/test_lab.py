@@ -24,9 +24,9 @@ from tonnage.base.system import block_devices
 from tonnage.base.system.netns import rate_limit_commands, wire_rate
 from tonnage.catalog import load_catalog
 from tonnage.provision.lab import lifecycle, preflight, record
+from tonnage.provision.lab.build_steps import steps
 from tonnage.provision.lab.catalog import write
 from tonnage.provision.lab.config import DiskConfig
-from tonnage.provision.lab.steps import steps
 from tonnage.provision.lab.throttling import (
     Controller,
     controllers,

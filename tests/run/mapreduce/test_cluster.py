@@ -28,7 +28,7 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.cluster.code_shipping import _modules_of
-from tonnage.cluster.failures import DeterministicError
+from tonnage.cluster.failure_kinds import DeterministicError
 from tonnage.cluster.protocol import Step
 from tonnage.run.mapreduce.cluster import MapReduceJob, map_reduce_job
 from tonnage.run.mapreduce.worker import _classified_errors

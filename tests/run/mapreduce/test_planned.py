@@ -18,7 +18,7 @@ from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE
 from tonnage.base.records.plan import Plan
 from tonnage.cli.options.cluster import ShuffleOptions
-from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.option_groups import flattened
 from tonnage.cli.options.plan_file import selected_plan
 from tonnage.cli.run import mapreduce as command
 from tonnage.cluster import ray_adapter as clusters

@@ -29,7 +29,7 @@ from tonnage.base import core
 from tonnage.base.records import RunRecord
 from tonnage.cli.output.run_record import sort_lines
 from tonnage.cluster import protocol
-from tonnage.cluster.failures import InputChanged, InputUnreadable
+from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.model.run_comparison.two_pass import compare
 from tonnage.run.sort.cluster import SortJob, SortWorker
 from tonnage.run.sort.gensort import validate

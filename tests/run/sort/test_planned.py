@@ -20,7 +20,7 @@ from tonnage.base.records import RunRecord
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Plan
 from tonnage.cli.options.cluster import ShuffleOptions
-from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.option_groups import flattened
 from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster, selected_plan
 from tonnage.cli.run import sort as command
 from tonnage.cluster import ray_adapter as clusters

@@ -13,8 +13,8 @@ from support.data.runs import network
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.cli.run.cluster import load_capacities, weights
-from tonnage.run.two_pass.admission import blamed_peers
 from tonnage.run.two_pass.job_dir import holders_from_json, holders_to_json
+from tonnage.run.two_pass.lost_peers import blamed_peers
 from tonnage.run.two_pass.sizing import ALIGNMENT, MOST_BYTES
 from tonnage.run.two_pass.splits import FileId, cut_splits, find_holders
 

@@ -10,8 +10,8 @@ An `Analysis` is imported from its own file: most commands have none, and start 
 
 from tonnage.base.records.base import Record, RecordError
 from tonnage.base.records.cluster_measurement import ClusterMeasurement, ClusterNode, ClusterSummary
-from tonnage.base.records.discovery import load_measurement
 from tonnage.base.records.environment import Device, Environment
+from tonnage.base.records.find_measurements import load_measurement
 from tonnage.base.records.io import fsync_directory, read_table, write_atomically, write_table
 from tonnage.base.records.job import Demand, Job, JobPhase, SpaceDemand
 from tonnage.base.records.measurement import (

@@ -114,7 +114,7 @@ def convert(values: Any, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as why:
-        from tonnage.base.records.mistakes import first_mistake
+        from tonnage.base.records.schema_errors import first_mistake
 
         raise RecordError(first_mistake(values, kind) or f"$: {why}") from why
     except (RecursionError, OverflowError) as why:
@@ -130,7 +130,7 @@ def _not_finite(content: bytes | str) -> str | None:
 
 
 def _places(values: Any, path: str) -> Iterator[str]:
-    from tonnage.base.records.mistakes import member
+    from tonnage.base.records.schema_errors import member
 
     if isinstance(values, float) and not math.isfinite(values):
         yield f"{path}: expected a finite number, got {json.dumps(values)}"

@@ -2,7 +2,7 @@
 
 Its directory holds ``fleet-begun.json`` (the record without nodes), a directory for each node, and
 ``fleet.json`` at the end. A node's directory is that of a measurement
-(`tonnage.base.records.discovery`) and ``node.json``, the node's status.
+(`tonnage.base.records.find_measurements`) and ``node.json``, the node's status.
 """
 
 from collections.abc import Mapping

@@ -90,7 +90,7 @@ def check_known_keys(values: Mapping[str, Any], kind: type[KnownKeys], field: st
     try:
         msgspec.convert(values, kind)
     except msgspec.ValidationError as why:
-        from tonnage.base.records.mistakes import first_mistake
+        from tonnage.base.records.schema_errors import first_mistake
 
         place = first_mistake(values, kind) or f"$: {why}"
         raise ValueError(f".{field}{place.removeprefix('$')}") from why

@@ -15,7 +15,7 @@ import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
-from tonnage.cli.options.extras import refuse_missing_extra
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option, Size, number, parse_size, parse_usd
 from tonnage.cli.options.validate import refuse_suffix, refuse_unknown, usage_errors
 from tonnage.cli.output import print_result

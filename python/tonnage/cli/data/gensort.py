@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import LARGEST, Argument, Count, Json, Switch, whole_number
 from tonnage.cli.output import print_result
 

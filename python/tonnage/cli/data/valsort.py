@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from tonnage.base import core
-from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import StoreOptions, bytes_to_read, locations
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import Argument, Json, Key, RecordBytes, parse_layout
 from tonnage.cli.output import print_result
 

@@ -18,7 +18,7 @@ from tonnage.cli.measure.options import (
     refuse_directories,
 )
 from tonnage.cli.measure.suite import Suite, run_suite
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import Memory, Option
 from tonnage.cli.options.validate import refuse_repeated, refuse_unknown
 from tonnage.cli.output.trials import disk_details

@@ -12,7 +12,7 @@ from tonnage.base.records.analysis import Comparison
 from tonnage.base.records.base import to_builtins
 from tonnage.cli.measure.options import ResultOptions, Seed, TrialSeconds, TrialSize
 from tonnage.cli.options.files import command_line
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import Argument, Count, Memory, Option, Size, Switch
 from tonnage.cli.options.validate import refuse_files, refuse_unknown
 from tonnage.cli.output.trials import results_line, summary
@@ -80,7 +80,7 @@ def measure_layouts(
     from tonnage.measure.disk import MODES, OPERATIONS
     from tonnage.measure.layouts.compare import LayoutSettings
     from tonnage.measure.layouts.compare import measure_layouts as measure
-    from tonnage.measure.layouts.steps import FILE_SYSTEMS, LAYOUTS
+    from tonnage.measure.layouts.layout_steps import FILE_SYSTEMS, LAYOUTS
 
     modes = [each for each in MODES if each in OPERATIONS]
     devices = device or []

@@ -13,7 +13,7 @@ from tonnage.cli.measure.cluster import print_measurement, run_and_print
 from tonnage.cli.measure.options import REPETITIONS, ClusterOptions, RepetitionOptions, Seed
 from tonnage.cli.measure.suite import Suite, run_suite
 from tonnage.cli.options.cluster import refuse_without_ray
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
     Count,
     Option,

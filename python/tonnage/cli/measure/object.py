@@ -10,8 +10,8 @@ from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Metric
 from tonnage.cli.measure.options import Measure, MeasureOptions, RepetitionOptions, Seed
 from tonnage.cli.measure.suite import Suite, run_suite
-from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import EndpointUrl, refuse_endpoint
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
     Argument,
     Count,

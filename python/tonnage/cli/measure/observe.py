@@ -9,7 +9,7 @@ import typer
 
 from tonnage.base import core
 from tonnage.cli.options.files import new_directory
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
     Argument,
     Option,

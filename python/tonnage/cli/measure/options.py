@@ -12,7 +12,7 @@ from tonnage.base import core, formatting
 from tonnage.base.records import Measurement, Trial
 from tonnage.cli.options.cluster import NODE, ClusterAddress, Nodes
 from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
     Count,
     Json,

@@ -18,7 +18,7 @@ from tonnage.cli.measure.options import (
     work_in,
 )
 from tonnage.cli.measure.suite import Suite, run_suite
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import Count, Time, duration
 from tonnage.cli.options.validate import refuse_unknown
 

@@ -21,7 +21,7 @@ from tonnage.cli.measure.options import (
     refuse_directories,
 )
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import CatalogNames, job_from, load_catalogs
 from tonnage.cli.options.types import Memory, Option, Size
 from tonnage.cli.options.validate import refuse_without

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 from tonnage.base import core
-from tonnage.cli.options.extras import refuse_missing_extra
-from tonnage.cli.options.groups import flags_and_values
+from tonnage.cli.options.option_groups import flags_and_values
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
 from tonnage.cluster.config import PATIENCE_SECONDS

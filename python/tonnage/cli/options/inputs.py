@@ -12,7 +12,7 @@ from tonnage.base.records import (
     ReductionRecord,
     RunRecord,
 )
-from tonnage.base.records.discovery import (
+from tonnage.base.records.find_measurements import (
     find_measurements,
     load_cluster_measurements,
     load_measurements,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
-from tonnage.cli.options.groups import flags_and_values
+from tonnage.cli.options.option_groups import flags_and_values
 from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Switch, number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
@@ -205,7 +205,7 @@ def _reducing_job(given: dict[str, Any]) -> Job:
 def _job_in_file(path: Path) -> Job:
     from tonnage.base.records import ReductionRecord, RunRecord
     from tonnage.base.records.base import RecordError
-    from tonnage.base.records.discovery import has_schema
+    from tonnage.base.records.find_measurements import has_schema
     from tonnage.base.records.job import Job
     from tonnage.model.jobs.mapreduce import job_from_run
     from tonnage.model.jobs.reduce import job_from_reduction

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.provision.order import most_usd
+from tonnage.cli.provision.launch_order import most_usd
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import (
     JobDescription,
     JobName,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.options.extras import refuse_missing_extra
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Argument, Json, Option
 from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.output import print_result

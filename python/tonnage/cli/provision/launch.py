@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 from tonnage.base import core, formatting
 from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.cluster import CandidateNumber
-from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import new_directory
-from tonnage.cli.options.groups import default
+from tonnage.cli.options.option_groups import default
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.plan_file import select_candidate
 from tonnage.cli.options.types import Argument, Count, Json, Option, Switch, Time, parse_usd
 from tonnage.cli.options.validate import (
@@ -24,7 +24,7 @@ from tonnage.cli.options.validate import (
     usage_errors,
 )
 from tonnage.cli.output.launch import price_lines, print_requests, ready_lines
-from tonnage.cli.provision.order import (
+from tonnage.cli.provision.launch_order import (
     find_wheel,
     order_from_plan,
     refuse_bad_range,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls
-from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import (
     Inputs,
     Locations,
@@ -16,6 +15,7 @@ from tonnage.cli.options.object_store import (
     bytes_to_read,
     locations,
 )
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, Scratch
 from tonnage.cli.options.user_code import load_object
 from tonnage.cli.options.validate import refuse_job_paths, refuse_unknown

@@ -17,7 +17,6 @@ from tonnage.cli.options.cluster import (
     refuse_without_ray,
 )
 from tonnage.cli.options.files import new_directory
-from tonnage.cli.options.groups import default
 from tonnage.cli.options.inputs import load_all, measurement_files
 from tonnage.cli.options.object_store import (
     EndpointUrl,
@@ -26,6 +25,7 @@ from tonnage.cli.options.object_store import (
     locations,
     refuse_endpoint,
 )
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.plan_file import SelectedPlan, selected_plan
 from tonnage.cli.options.types import Argument, Count, Json, Memory, Option, whole_number
 from tonnage.cli.options.validate import refuse_unknown

@@ -12,8 +12,8 @@ from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, refuse_without_ray
 from tonnage.cli.options.files import command_line
-from tonnage.cli.options.groups import default
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
+from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.types import (
     Argument,
     Json,

@@ -17,7 +17,7 @@ from typing import Literal
 
 from tonnage.base import core, formatting
 from tonnage.base.system import cgroups
-from tonnage.cli.options.extras import EXTRAS
+from tonnage.cli.options.optional_dependencies import EXTRAS
 from tonnage.measure.trial import environment
 
 Status = Literal["ok", "limited", "missing"]

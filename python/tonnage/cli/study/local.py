@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 from tonnage.base.records.cluster_study import STEPS
-from tonnage.cli.options.extras import refuse_missing_extra
 from tonnage.cli.options.files import command_line, new_directory
-from tonnage.cli.options.groups import default, flags_and_values
+from tonnage.cli.options.option_groups import default, flags_and_values
+from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Json, Memory, Option, Size, parse_measurable
 from tonnage.cli.options.validate import (
     refuse_files,

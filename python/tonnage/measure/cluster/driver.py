@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Trial
-from tonnage.base.records.discovery import TRIALS
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
+from tonnage.base.records.find_measurements import TRIALS
 from tonnage.cluster import clock_sync, config
 from tonnage.cluster.progress import NodeStatus
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult

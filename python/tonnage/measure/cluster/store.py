@@ -24,7 +24,7 @@ from tonnage.base.records import (
     write_atomically,
 )
 from tonnage.base.records.cluster_measurement import CLUSTER_BEGUN_FILE, CLUSTER_FILE, NODE_FILE
-from tonnage.base.records.discovery import BEGUN, TRIALS
+from tonnage.base.records.find_measurements import BEGUN, TRIALS
 from tonnage.base.records.network_rounds import NET
 from tonnage.measure.cluster.aggregate import aggregate_nodes
 from tonnage.measure.net.shuffle_analysis import analyse_shuffle

@@ -27,7 +27,7 @@ from tonnage.base.system import UndoJournal, open_journal
 from tonnage.base.system.block_devices import uses_page_cache
 from tonnage.measure.disk import OPERATIONS, DiskSettings, queue_depth, run_disk_rounds
 from tonnage.measure.layouts.device_checks import TargetDevice, check_devices, preparation
-from tonnage.measure.layouts.steps import (
+from tonnage.measure.layouts.layout_steps import (
     LayoutPlan,
     Method,
     choose_method,

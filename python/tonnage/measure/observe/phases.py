@@ -12,7 +12,7 @@ from msgspec import structs
 from tonnage.base.records import ObservedPhase
 from tonnage.base.stats.samples import FloatArray
 from tonnage.measure.observe.bottleneck import MachineCapacity, find_bottleneck, utilisation
-from tonnage.measure.observe.boundary import Boundary, find_boundary
+from tonnage.measure.observe.phase_boundary import Boundary, find_boundary
 from tonnage.measure.observe.phase_detection import FLOORS, bytes_moved, find_cuts
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")

@@ -17,8 +17,8 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import core
-from tonnage.base.core import lease
-from tonnage.base.core.lease import Lease
+from tonnage.base.core import directory_lease
+from tonnage.base.core.directory_lease import Lease
 from tonnage.base.records import Trial, TrialSpec
 from tonnage.base.records.network_rounds import ATTEMPT, LATE, NODES
 from tonnage.cluster.barrier import Barrier, BarrierResult
@@ -46,9 +46,9 @@ def shared_trials(
     steps_left = list(enumerate(steps))[min(recorded.values()) :]
     if not steps_left:
         return
-    with _shared_dir(directory, barrier, nodes, on_progress) as (room, lease_):
+    with _shared_dir(directory, barrier, nodes, on_progress) as (room, lease):
         core.require_free_space([(room, len(nodes) * settings.bytes)], "the test data of all nodes")
-        part = _NodePart(room, lease_, barrier, nodes, settings)
+        part = _NodePart(room, lease, barrier, nodes, settings)
         if steps_left[0][1].operation == "read":
             part.prepare(writes=True)
             core.run("ops_bench", part.config(barrier.node, writes=True))
@@ -139,8 +139,10 @@ def _shared_dir(
     with ExitStack() as stack:
         if barrier.node == first:
             progress = core.offset_progress(0, on_progress) or (lambda _: None)
-            room = lease.create_leased_dir("dir", directory, DATA_PREFIX, lambda: progress(0))
-            lease_ = stack.enter_context(lease.hold_lease(room, "0"))
+            room = directory_lease.create_leased_dir(
+                "dir", directory, DATA_PREFIX, lambda: progress(0)
+            )
+            lease = stack.enter_context(directory_lease.hold_lease(room, "0"))
             name = room.name
         name = barrier.wait(name).values.get(first)
         if name is None:
@@ -148,7 +150,9 @@ def _shared_dir(
         room = directory / name
         is_visible = room.is_dir()
         if is_visible and barrier.node != first:
-            lease_ = stack.enter_context(lease.hold_lease(room, str(nodes.index(barrier.node))))
+            lease = stack.enter_context(
+                directory_lease.hold_lease(room, str(nodes.index(barrier.node)))
+            )
         visible = barrier.wait(is_visible).values
         if blind := [node for node, can_see in visible.items() if not can_see]:
             raise core.UsageError(
@@ -156,7 +160,7 @@ def _shared_dir(
                 f"visible to {', '.join(blind)}",
                 setting="dir",
             )
-        yield room, lease_
+        yield room, lease
 
 
 def _next(nodes: Sequence[str], node: str) -> str:

@@ -18,7 +18,7 @@ from msgspec import structs
 from tonnage.base import core
 from tonnage.base.credibility import NOT_PROVED, scorecard
 from tonnage.base.records import Environment, Measurement, Summary, Trial
-from tonnage.base.records.discovery import BEGUN, WHOLE
+from tonnage.base.records.find_measurements import BEGUN, WHOLE
 from tonnage.measure.trial.trial import new_id, summaries, utc_now
 
 

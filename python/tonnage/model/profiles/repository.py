@@ -16,7 +16,7 @@ from tonnage.base import formatting
 from tonnage.base.records.base import RecordError
 from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.cluster_measurement import ClusterMeasurement
-from tonnage.base.records.discovery import (
+from tonnage.base.records.find_measurements import (
     find_measurements,
     has_schema,
     load_measurements,

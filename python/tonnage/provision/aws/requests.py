@@ -8,7 +8,6 @@ reference.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -16,6 +15,7 @@ from msgspec import structs
 from tonnage.base.records.launch import Tariff
 from tonnage.provision.export import aws
 from tonnage.provision.export.rental import Rental, placeholder
+from tonnage.provision.user_data import user_data
 
 TAG = "tonnage-launch"
 """The tag of everything rented; its value is the launch's name."""
@@ -112,9 +112,6 @@ def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> di
     """Rent ``count`` nodes, all or none; a repeated ``number`` is the same request."""
     rental, account = order.rental, order.account
     asked: dict[str, Any] = dict(aws.export(rental).document["run_instances"])
-    lifetime = (Path(__file__).parent / "lifetime.sh").read_text()
-    script = f"ends_at={int(order.ends_at.timestamp())}\n{lifetime}"
-    mounting = rental.mount() if rental.has_disks else ""
     if rental.spot:
         most = order.tariff.machine_most_usd_per_hour
         asked["InstanceMarketOptions"] = {
@@ -133,8 +130,7 @@ def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> di
         "SecurityGroupIds": [group],
         "ClientToken": f"{order.name}-{number}"[-TOKEN_LETTERS:],
         "InstanceInitiatedShutdownBehavior": "terminate",
-        # Schedule termination first: later steps may fail.
-        "UserData": f"#!/bin/bash\n{script}{mounting}",
+        "UserData": user_data(rental, order.ends_at),
         "TagSpecifications": [{"ResourceType": kind, "Tags": order.tags} for kind in kinds],
     }
 

@@ -6,6 +6,7 @@ Fields are those of EC2's API reference (RunInstances, CreatePlacementGroup).
 from typing import Any
 
 from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental, placeholder
+from tonnage.provision.user_data import user_data
 
 LETTERS = "bcdefghijklmnopqrstuvwxyz"
 """Letters of devices after ``/dev/sd``, all that EC2 has; ``a`` is the system's."""
@@ -35,8 +36,8 @@ def export(rental: Rental) -> ExportedDocument:
         **node(rental),
         "TagSpecifications": [{"ResourceType": each, "Tags": tags} for each in tagged],
     }
-    if rental.has_disks:
-        request["UserData"] = "#!/bin/bash\n" + rental.mount()
+    if script := user_data(rental):
+        request["UserData"] = script
     document: dict[str, Any] = {"region": rental.region}
     if candidate.placement:
         document["create_placement_group"] = {"GroupName": rental.name, "Strategy": "cluster"}

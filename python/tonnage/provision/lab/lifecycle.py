@@ -21,6 +21,7 @@ from tonnage.base.system.block_devices import loop_devices, mounts_below, uses_p
 from tonnage.base.system.cgroups import kill_all, processes_in
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import catalog
+from tonnage.provision.lab.build_steps import count, steps
 from tonnage.provision.lab.config import parse
 from tonnage.provision.lab.nodes import GROUP, Device, Node, group_pattern, lab_nodes
 from tonnage.provision.lab.preflight import check_machine
@@ -33,7 +34,6 @@ from tonnage.provision.lab.record import (
     select_lab,
     this_boot,
 )
-from tonnage.provision.lab.steps import count, steps
 from tonnage.provision.lab.throttling import (
     controllers,
     device_number,

@@ -19,7 +19,7 @@ from tonnage.report.analysis.number_format import (
     row_chart,
     sample_size,
 )
-from tonnage.report.charts import (
+from tonnage.report.chart_parts import (
     DASHED,
     Chart,
     Trace,

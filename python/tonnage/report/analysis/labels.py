@@ -13,7 +13,7 @@ from tonnage.report.analysis.number_format import (
     sample_size,
     unit_of,
 )
-from tonnage.report.charts import Chart, Trace, layout, linear_axis, scatter
+from tonnage.report.chart_parts import Chart, Trace, layout, linear_axis, scatter
 from tonnage.report.html import Child, Html, table
 
 COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")

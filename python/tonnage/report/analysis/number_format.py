@@ -6,7 +6,15 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, Subject
-from tonnage.report.charts import Chart, Trace, error_bars, layout, linear_axis, log_axis, scatter
+from tonnage.report.chart_parts import (
+    Chart,
+    Trace,
+    error_bars,
+    layout,
+    linear_axis,
+    log_axis,
+    scatter,
+)
 from tonnage.report.html import Child, Html, cite, join, tag
 
 SOURCES = "sources"

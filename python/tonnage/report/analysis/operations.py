@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, Subject
 from tonnage.report.analysis.concurrency import latencies_chart, levels_chart
-from tonnage.report.analysis.distributions import latency_chart, lines_chart, spread_chart
+from tonnage.report.analysis.distribution_charts import latency_chart, lines_chart, spread_chart
 from tonnage.report.analysis.number_format import (
     PERCENTILES,
     interval,
@@ -16,7 +16,7 @@ from tonnage.report.analysis.number_format import (
     unit,
 )
 from tonnage.report.analysis.time_series import time_series_chart
-from tonnage.report.charts import Chart
+from tonnage.report.chart_parts import Chart
 from tonnage.report.html import Child, Html, fact_list, join, missing_note, section, table, tag
 
 OPEN_AT_MOST = 8

@@ -25,7 +25,7 @@ from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.machines import PURCHASES, Machine, Purchase
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
-from tonnage.report.explorer.random_draws import random_draws
+from tonnage.report.explorer.draws_for_page import random_draws
 
 
 @dataclass(frozen=True)

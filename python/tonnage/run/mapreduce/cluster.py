@@ -16,7 +16,7 @@ import msgspec
 
 from tonnage.base import core
 from tonnage.cluster.code_shipping import ShippedCode
-from tonnage.cluster.failures import DeterministicError
+from tonnage.cluster.failure_kinds import DeterministicError
 from tonnage.run.mapreduce import blocks, messages
 from tonnage.run.mapreduce.inputs import Input, input_of
 from tonnage.run.mapreduce.local import Functions, check_settings

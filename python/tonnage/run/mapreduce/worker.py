@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.base.records import fsync_directory, write_atomically
-from tonnage.cluster.failures import DeterministicError, InputUnreadable
+from tonnage.cluster.failure_kinds import DeterministicError, InputUnreadable
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
 from tonnage.run.mapreduce import blocks, messages

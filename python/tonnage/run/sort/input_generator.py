@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tonnage.base import core
 from tonnage.cluster.config import GENERATE_PATIENCE_SECONDS
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import Heartbeat, Idle, Message, Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster, Machine
 from tonnage.cluster.step_worker import Handler, WorkerSteps

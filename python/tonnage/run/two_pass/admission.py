@@ -1,15 +1,11 @@
 """Who takes part in a job on a cluster, and what is refused before it begins."""
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.failures import Failure
-from tonnage.cluster.protocol import StepResult
 from tonnage.cluster.ray_adapter import Cluster, Machine
-from tonnage.run.two_pass.messages import NodeInventory, WorkReport
+from tonnage.run.two_pass.messages import NodeInventory
 
 
 def machines(
@@ -78,18 +74,3 @@ def refuse_full(
                     f"{node} has {device.free_bytes} bytes free on a device for output or "
                     f"scratch, its share needs {needs} there: free some, or add nodes"
                 )
-
-
-def unreachable_peers(result: StepResult[Any], nodes: Sequence[str]) -> list[str]:
-    """The nodes that one which has ended a step could not exchange data with."""
-    if result.failure in (Failure.FAILED, Failure.REFUSED):
-        return blamed_peers(result.reason, nodes)
-    report = result.value
-    links = [*report.sent, *report.received] if isinstance(report, WorkReport) else []
-    return [nodes[link.peer] for link in links if link.lost is not None]
-
-
-def blamed_peers(why: str, nodes: Sequence[str]) -> list[str]:
-    """The nodes that an error of the network names; endpoints are in the order of nodes."""
-    numbers = {int(number) for number in re.findall(r"\bendpoint (\d+) \(", why)}
-    return [nodes[number] for number in sorted(numbers) if number < len(nodes)]

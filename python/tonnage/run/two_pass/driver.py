@@ -30,11 +30,11 @@ import msgspec
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RunRecord
-from tonnage.cluster.failures import DeterministicError, Failure
+from tonnage.cluster.failure_kinds import DeterministicError, Failure
 from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.worker_pool import WorkerPool
-from tonnage.run.two_pass import admission, messages, startup
+from tonnage.run.two_pass import admission, lost_peers, messages, startup
 from tonnage.run.two_pass.job_dir import open_job_dir, round_event
 from tonnage.run.two_pass.job_spec import TwoPassJob
 from tonnage.run.two_pass.job_state import JobRun
@@ -149,7 +149,7 @@ def _run_round(job: JobRun, each: Round) -> None:
         if result.value is not None:
             outcomes[node] = _outcome(result.value, each, node, nodes)
         elif result.failure in (Failure.FAILED, Failure.REFUSED):
-            blames[node] = admission.blamed_peers(result.reason, nodes)
+            blames[node] = lost_peers.blamed_peers(result.reason, nodes)
     event = round_event(each, outcomes, blames)
     event |= spec.check_round(each, {node: results[node].value for node in outcomes})
     event |= {"seconds": time.monotonic() - began, "told": job.take_reports()}
@@ -299,7 +299,7 @@ def _run_together(
     able -= {node for node, result in results.items() if result.failure is not None}
     failed_here = (Failure.FAILED, Failure.REFUSED)
     for node, result in sorted(results.items()):
-        others = admission.unreachable_peers(result, nodes) if connects else []
+        others = lost_peers.unreachable_peers(result, nodes) if connects else []
         if result.failure in failed_here and not others:
             # If one node does not reach an object store, others may.
             if job.spec.output_url is None or not able:

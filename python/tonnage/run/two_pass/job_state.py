@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tonnage.base import core
-from tonnage.cluster.failures import DeterministicError, Failure
+from tonnage.cluster.failure_kinds import DeterministicError, Failure
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult
 from tonnage.cluster.worker_pool import WorkerPool, first_failure
 from tonnage.run.storage.object_store import is_url
-from tonnage.run.two_pass import admission, messages
+from tonnage.run.two_pass import lost_peers, messages
 from tonnage.run.two_pass.job_dir import FatalJobError, JobDir, lost_event
 from tonnage.run.two_pass.job_spec import TwoPassJob, WorkerConfig
 from tonnage.run.two_pass.output.names import adopted_path, partition_of
@@ -111,7 +111,7 @@ class JobRun:
 
         nodes = sorted(requests)
         results = self.pool.run_step(
-            step, requests, on_heartbeat, lambda result: admission.unreachable_peers(result, nodes)
+            step, requests, on_heartbeat, lambda result: lost_peers.unreachable_peers(result, nodes)
         )
         for node, result in results.items():
             self._reports.setdefault(node, {})[step.name] = step_report(result)

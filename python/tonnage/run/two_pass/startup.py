@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tonnage.base import core
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import Step, StepResult
 from tonnage.cluster.worker_pool import first_failure, raise_refusal
 from tonnage.run.storage.object_store import is_url, split_url

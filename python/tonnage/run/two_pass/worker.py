@@ -30,7 +30,7 @@ import msgspec
 from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import RecordError, decode
-from tonnage.cluster.failures import InputChanged, InputUnreadable
+from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import Handler
 from tonnage.run.storage.object_store import HIDDEN, is_url

@@ -17,7 +17,7 @@ from support.data.runs import plan_of
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.plan import Plan
-from tonnage.cli.options.groups import flattened
+from tonnage.cli.options.option_groups import flattened
 from tonnage.cli.run import reduce as command
 from tonnage.cluster import ray_adapter as clusters
 from tonnage.model.analysis.reduction_sweep import summarise_sweep

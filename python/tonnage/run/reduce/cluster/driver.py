@@ -23,7 +23,7 @@ from typing import Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records import ReductionRecord
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import StepResult
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.cluster.worker_pool import WorkerPool, raise_refusal

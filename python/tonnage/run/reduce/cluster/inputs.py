@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base import core
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.worker_pool import WorkerPool, first_failure, raise_refusal
 from tonnage.run.formats import ChunkFormat
 from tonnage.run.formats.format import Chunk

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tonnage.base import core, formatting
-from tonnage.cluster.failures import Failure
+from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import FetchObject, StepResult, StoreObject
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.reduce.cluster.messages import MERGE, Merge

@@ -19,7 +19,7 @@ from typing import Any
 
 from tonnage.base import core
 from tonnage.base.core.stage_stats import phase_record
-from tonnage.cluster.failures import DeterministicError, InputChanged
+from tonnage.cluster.failure_kinds import DeterministicError, InputChanged
 from tonnage.cluster.ray_adapter import pickle_with_modules
 from tonnage.cluster.step_worker import Handler, WorkerSteps
 from tonnage.run.reduce import index_store, tuning

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tonnage.base import core
-from tonnage.cluster.failures import InputChanged
+from tonnage.cluster.failure_kinds import InputChanged
 from tonnage.cluster.step_worker import Handler, WorkerSteps
 from tonnage.run.storage.object_store import (
     ObjectFolder,
