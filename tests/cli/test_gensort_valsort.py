@@ -128,7 +128,7 @@ def test_files_are_one_sequence_and_directories_go_by_name(tonnage: Tonnage, dis
     (disk / "b" / "nested").mkdir()
     said = tonnage.run("valsort", disk / "b", disk / "a")
     assert said.returncode == 2
-    assert f"{disk}/b/nested is no regular file" in said.stderr
+    assert f"{disk}/b/nested is not a regular file" in said.stderr
 
 
 def test_a_part_of_an_output_is_not_taken_for_the_whole(tonnage: Tonnage, disk: Path) -> None:

@@ -82,8 +82,8 @@ def test_why_there_is_no_worker_is_told() -> None:
     [
         (b"", "a message has no version of the protocol, expected 1"),
         (b"\x02\xc0", "a message has version 2 of the protocol, expected 1"),
-        (b"\x01\xc0", "a message is no request: Expected `object`, got `None`"),
-        (b"\x01\xc1", "a message is no request: "),
+        (b"\x01\xc0", "a message is not a valid request: Expected `object`, got `None`"),
+        (b"\x01\xc1", "a message is not a valid request: "),
         (protocol.encode(Begin(1, "halve", None)), "there is no step halve"),
         (
             protocol.encode(Begin(1, "double", {"number": "two"})),

@@ -197,7 +197,7 @@ def test_an_earlier_study_is_kept_and_told_of(
     before = (out / "study.json").read_bytes()
     settings = LocalStudySettings(20_000_000, 64 << 20, (disk,), out)
     with pytest.raises(
-        core.UsageError, match=rf"--output \S+ .*, {told}: give another .* remove that"
+        core.UsageError, match=rf"output: \S+ .*, {told}: give another .* remove that"
     ):
         run_study(settings, ["test"])
     assert (out / "study.json").read_bytes() == before

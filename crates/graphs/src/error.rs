@@ -10,8 +10,13 @@ use tonnage_pipeline::RunError;
 #[derive(Debug, Error)]
 pub enum JobError {
     /// The arguments or the input cannot be used; nothing was started.
-    #[error("{0}")]
-    Refused(String),
+    #[error("{}{why}", setting.map_or_else(String::new, |name| format!("{name}: ")))]
+    Refused {
+        /// The setting to change, as Python names it, if one is to blame.
+        setting: Option<&'static str>,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// The job failed while it ran.
     #[error("{what}")]
     Failed {
@@ -80,6 +85,17 @@ impl From<RunError> for JobError {
 }
 
 /// An error of arguments, or of an input, that cannot be used.
-pub fn refused(what: impl Into<String>) -> JobError {
-    JobError::Refused(what.into())
+pub fn refused(why: impl Into<String>) -> JobError {
+    JobError::Refused {
+        setting: None,
+        why: why.into(),
+    }
+}
+
+/// An error of one setting.
+pub fn refused_setting(setting: &'static str, why: impl Into<String>) -> JobError {
+    JobError::Refused {
+        setting: Some(setting),
+        why: why.into(),
+    }
 }

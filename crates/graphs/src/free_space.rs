@@ -6,24 +6,26 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::JobError;
+use crate::error::{JobError, refused, refused_setting};
 
 /// Creates `directory` if only its last component is missing; refuses one that cannot be written.
 ///
 /// # Errors
-/// Why it cannot be used; the message begins with `flag`.
-pub fn make_writable(flag: &str, directory: &Path) -> Result<(), JobError> {
+/// Why it cannot be used; `setting` is what named it.
+pub fn make_writable(setting: &'static str, directory: &Path) -> Result<(), JobError> {
     let show = directory.display();
     let refuse = |why: io::Error| {
-        JobError::Refused(format!(
-            "{flag} {show}: {why}; give a directory to write to"
-        ))
+        refused_setting(
+            setting,
+            format!("{show}: {why}: give a directory that can be written to"),
+        )
     };
     match fs::create_dir(directory) {
         // A longer missing path is more likely a mistake, or a missing mount.
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(JobError::Refused(format!(
-            "{flag} {show}: its parent directory does not exist: create it first"
-        ))),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(refused_setting(
+            setting,
+            format!("{show}: its parent directory does not exist: create it first"),
+        )),
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(refuse(why)),
         _ => check_writable(directory).map_err(refuse),
     }
@@ -65,9 +67,9 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
     for (_, bytes, directory) in wanted {
         let free = free_bytes(directory);
         if free.is_some_and(|free| free < bytes) {
-            return Err(JobError::Refused(format!(
+            return Err(refused(format!(
                 "{} has {} bytes free, the sort needs {bytes} there (scratch and output each as \
-                 large as the input): free some, or give other --scratch or --output directories",
+                 large as the input): free some, or give other directories for scratch or output",
                 directory.display(),
                 free.unwrap_or(0)
             )));

@@ -13,7 +13,7 @@ use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Object, Piece};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OutputFile;
 
-use crate::error::JobError;
+use crate::error::{JobError, refused};
 use crate::objects::object_input::{self, ObjectStorage, ObjectUrl};
 use crate::output::atomic_output;
 
@@ -93,7 +93,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
     let mut in_directories = Vec::new();
     for path in paths {
         let unreadable = |why: std::io::Error| {
-            JobError::Refused(format!(
+            refused(format!(
                 "input {}: {why}; name a file or a directory",
                 path.display()
             ))
@@ -111,7 +111,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             let of_an_output = path.join(atomic_output::MANIFEST).is_file(); // It may have got no part.
             if in_directories.len() == before && !of_an_output {
                 // A mistyped directory must not pass for an empty input.
-                return Err(JobError::Refused(format!(
+                return Err(refused(format!(
                     "input {}: the directory holds no files to read (names that begin with . or _ \
                      are left out): name one that does",
                     path.display()
@@ -131,12 +131,12 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
 
 fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let show = path.display();
-    let refuse = |why: std::io::Error| JobError::Refused(format!("input {show}: {why}"));
+    let refuse = |why: std::io::Error| refused(format!("input {show}: {why}"));
     let about = fs::metadata(path).map_err(refuse)?;
     // Before it is opened: opening a pipe waits for its writer.
     if !about.is_file() {
-        return Err(JobError::Refused(format!(
-            "input {show} is no regular file: give files, or directories that hold nothing else"
+        return Err(refused(format!(
+            "input {show} is not a regular file: give files, or directories that hold nothing else"
         )));
     }
     fs::File::open(path).map_err(refuse)?;
@@ -164,10 +164,10 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     let (show, bytes) = (input.file.name(), input.bytes);
     let rest = bytes % record_bytes as u64;
     if rest != 0 {
-        return Err(JobError::Refused(format!(
-            "input {}: its {bytes} bytes are no multiple of the record's {record_bytes}; after the \
-             last whole record, at offset {}, {rest} bytes are left; cut the file there or set \
-             --record-bytes",
+        return Err(refused(format!(
+            "input {}: its {bytes} bytes are not a multiple of the record's {record_bytes}; after the \
+             last whole record, at offset {}, {rest} bytes are left: cut the file there, or give \
+             another record size",
             show.display(),
             bytes - rest
         )));
@@ -187,7 +187,7 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
         } => {
             let (whole, end) = (look_at(path, record_bytes)?, offset + bytes);
             if whole.bytes < end {
-                return Err(JobError::Refused(format!(
+                return Err(refused(format!(
                     "input {} has {} bytes, {end} are needed: it became shorter",
                     path.display(),
                     whole.bytes

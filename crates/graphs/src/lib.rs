@@ -15,7 +15,7 @@
 //! ```
 //!
 //! `sort::pass_graphs` builds the graphs of the passes, for jobs and benchmarks alike;
-//! `sort::external_sort` runs them. `plan` divides a memory budget among the stages, `inputs` and
+//! `sort::external_sort` runs them. `memory_plan` divides a memory budget among the stages, `inputs` and
 //! `output` find the input and publish the output, `free_space` checks the devices first.
 
 pub mod benches;
@@ -24,15 +24,15 @@ pub mod error;
 mod free_space;
 mod inputs;
 pub mod map_reduce;
+mod memory_plan;
 pub mod objects;
 mod output;
-mod plan;
+pub mod phases;
 pub mod reduce;
 pub mod sort;
-pub mod watch;
 
+pub use memory_plan::{Plan, Shape};
 pub use output::atomic_output::AtomicOutput;
-pub use plan::{Plan, Shape};
 pub use tonnage_stages::hash;
 pub use tonnage_stages::host_queue;
 pub use tonnage_stages::sink::PartitionBlocks;

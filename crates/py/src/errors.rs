@@ -11,7 +11,7 @@ import_exception!(tonnage.base.core.errors, Cancelled);
 /// Turns a job's error into a Python exception.
 pub(crate) fn raised(why: JobError) -> PyErr {
     match why {
-        JobError::Refused(why) => UsageError::new_err(why),
+        JobError::Refused { setting, why } => UsageError::new_err((why, setting)),
         JobError::Cancelled => Cancelled::new_err("cancelled"),
         JobError::Failed {
             what,

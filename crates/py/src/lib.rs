@@ -18,8 +18,8 @@ use serde::de::DeserializeOwned;
 use tonnage_disk::Disk;
 use tonnage_graphs::error::JobError;
 use tonnage_graphs::objects::{object_input, object_prefix, object_upload};
+use tonnage_graphs::phases;
 use tonnage_graphs::sort::{gensort, sort_job, valsort};
-use tonnage_graphs::watch;
 use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
 use tonnage_pipeline::RunHandle;
 
@@ -214,7 +214,7 @@ fn version() -> &'static str {
 /// Threads of a job's work stages: the cores that this process may use.
 #[pyfunction]
 fn workers() -> usize {
-    watch::workers()
+    phases::workers()
 }
 
 #[pymodule]

@@ -5,7 +5,7 @@ use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tonnage_reductions::{bins, edges, kmeans};
+use tonnage_reductions::{bins, kmeans, pagerank};
 
 /// Sums of each centre's rows, their numbers, both as concatenated 64-bit numbers, and the sum of
 /// squared distances.
@@ -81,11 +81,11 @@ pub fn count_edges(
     let counted = match &edges {
         Edges::Narrow(array) => {
             let edges = pairs(array)?;
-            py.detach(|| edges::count(edges, out, reached))
+            py.detach(|| pagerank::count(edges, out, reached))
         }
         Edges::Wide(array) => {
             let edges = pairs(array)?;
-            py.detach(|| edges::count(edges, out, reached))
+            py.detach(|| pagerank::count(edges, out, reached))
         }
     };
     Ok(counted.err())
@@ -104,11 +104,11 @@ pub fn give_rank(
     let given = match &edges {
         Edges::Narrow(array) => {
             let edges = pairs(array)?;
-            py.detach(|| edges::give(edges, share, rank))
+            py.detach(|| pagerank::give(edges, share, rank))
         }
         Edges::Wide(array) => {
             let edges = pairs(array)?;
-            py.detach(|| edges::give(edges, share, rank))
+            py.detach(|| pagerank::give(edges, share, rank))
         }
     };
     Ok(given.err())

@@ -5,7 +5,7 @@
 //! sums of parts add up to the sum of the whole.
 
 #[cfg(target_arch = "x86_64")]
-use crate::folding;
+use crate::crc_folding;
 
 /// The CRC-32 of one record.
 #[inline]
@@ -22,10 +22,10 @@ pub fn checksum(records: &[u8], record_bytes: usize) -> u128 {
     let each = records.chunks_exact(record_bytes);
     assert!(each.remainder().is_empty(), "a record is cut short");
     #[cfg(target_arch = "x86_64")]
-    if record_bytes >= folding::LEAST_BYTES && folding::is_possible() {
+    if record_bytes >= crc_folding::LEAST_BYTES && crc_folding::is_possible() {
         // SAFETY: this processor has what it takes.
         #[allow(unsafe_code)]
-        return unsafe { folding::checksum(records, record_bytes) };
+        return unsafe { crc_folding::checksum(records, record_bytes) };
     }
     each.map(|record| u128::from(crc32(record))).sum()
 }

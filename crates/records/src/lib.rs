@@ -6,7 +6,7 @@
 
 mod checksum;
 #[cfg(target_arch = "x86_64")]
-mod folding;
+mod crc_folding;
 mod generate;
 mod layout;
 mod summary;

@@ -10,5 +10,5 @@
 //! of BLAS or NumPy on the Python side.
 
 pub mod bins;
-pub mod edges;
 pub mod kmeans;
+pub mod pagerank;

@@ -210,7 +210,7 @@ def decode(data: bytes, kind: Any) -> Any:
     try:
         return _decoder(kind).decode(memoryview(data)[1:])
     except msgspec.MsgspecError as why:
-        raise ProtocolError(f"a message is no {_name(kind)}: {why}") from why
+        raise ProtocolError(f"a message is not a valid {_name(kind)}: {why}") from why
 
 
 def convert(value: object, kind: Any, what: str) -> Any:
@@ -218,7 +218,7 @@ def convert(value: object, kind: Any, what: str) -> Any:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as why:
-        raise ProtocolError(f"{what} is no {_name(kind)}: {why}") from why
+        raise ProtocolError(f"{what} is not a valid {_name(kind)}: {why}") from why
 
 
 def decode_heartbeat(data: bytes, step: Step[Any, R], number: int) -> Heartbeat:

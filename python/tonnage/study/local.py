@@ -168,8 +168,9 @@ class _Loop:
         out = self._settings.out
         if (out / "study.json").exists():
             raise core.UsageError(
-                f"--output {out} holds an earlier study, {_how_far(out)}: give another directory, "
-                "or remove that one"
+                f"{out} holds an earlier study, {_how_far(out)}: give another directory, or "
+                "remove that one",
+                setting="output",
             )
         self._shape(self._bytes)  # Refuses too little memory.
         # The sort needs most: input and output here, scratch there. Measurements are no larger
@@ -181,7 +182,7 @@ class _Loop:
             self._keep("begun")
         except OSError as why:
             raise core.UsageError(
-                f"--output {out}: {why.strerror}; give another directory"
+                f"{out}: {why.strerror}: give another directory", setting="output"
             ) from why
 
     def _generate(self) -> list[Path]:
@@ -308,7 +309,7 @@ class _Loop:
         try:
             prediction = two_pass.predict(shape, disks, cpu, rehearsals, made_at=utc_now())
         except LookupError as error:
-            text = f"nothing can be predicted: {error}; give a larger --data"
+            text = f"nothing can be predicted: {error}; give it more data"
             raise core.RunError(text, None, None, None) from error
         prediction.write(self._settings.out / "prediction.json")
         self._keep("predicted", predicted=prediction)

@@ -20,7 +20,7 @@ from support.data.mutations import Mutation, mutations, shown, types_at
 from support.stores.disk import ROOT
 from tonnage.base.records.base import Record, RecordError, StoredFile, read_values
 from tonnage.base.system.undo_journal import Undo
-from tonnage.run.two_pass import job_files
+from tonnage.run.two_pass.job_dir import schemas
 
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
 SIGNED = {
@@ -73,7 +73,7 @@ FILE = ["out/part-00000", 8, 800, 31]
 BOUND = {"key": "00ff", "after": False}
 LISTS: dict[str, tuple[Any, list[Any]]] = {
     "rounds.json": (
-        job_files.Events,
+        schemas.Events,
         [
             {
                 "event": "round",
@@ -105,7 +105,7 @@ LISTS: dict[str, tuple[Any, list[Any]]] = {
         ],
     ),
     "sorted.json": (
-        job_files.OutputFiles,
+        schemas.OutputFiles,
         [
             {
                 "node": "a",

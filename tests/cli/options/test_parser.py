@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tonnage.cli.commands import app
-from tonnage.cli.options.parser import RENAMED_FLAGS, current_flags, flag_of, flags_of, spread
+from tonnage.cli.options.parser import RENAMED_FLAGS, flag_of, flags_of, spread
 from tonnage.measure import disk, over_time
 from tonnage.measure import object as store
 from tonnage.measure.layouts.compare import LayoutSettings
@@ -84,20 +84,3 @@ def test_a_setting_without_a_flag_has_none() -> None:
 def test_no_command_has_an_old_name(names: tuple[str, ...]) -> None:
     old = set(RENAMED_FLAGS) - {"--size", "--key"}  # A trial's size, a sort's key.
     assert old.isdisjoint(flags_of(command_of(*names)))
-
-
-@pytest.mark.parametrize(
-    ("names", "old", "new"),
-    [
-        (("run", "reduce"), "give less --chunk-bytes", "give less --chunk-size"),
-        (
-            ("run", "sort"),
-            "--endpoint: s3 cannot be reached",
-            "--endpoint-url: s3 cannot be reached",
-        ),
-        (("measure", "net"), "--endpoints: give at least 2", "--endpoints: give at least 2"),
-        (("measure", "disk"), "--size 3 is too little", "--size 3 is too little"),
-    ],
-)
-def test_an_error_names_the_flags_of_today(names: tuple[str, ...], old: str, new: str) -> None:
-    assert current_flags(old, command_of(*names)) == new

@@ -115,7 +115,10 @@ def resident_pages(file: Path) -> int:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"transfer_bytes": MIB // 4 + 4096}, r"--block 1048576 is no multiple of --transfer"),
+        (
+            {"transfer_bytes": MIB // 4 + 4096},
+            r"block: 1048576 bytes are not a multiple of a transfer",
+        ),
         ({"transfer_bytes": 1000, "block_bytes": 1000}, r"give a multiple of 4096"),
         ({"segments": 1 << 40}, r"bytes free, the test data needs"),
     ],

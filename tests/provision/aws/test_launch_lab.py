@@ -149,7 +149,7 @@ def test_a_fleet_is_launched_screened_used_and_ended(
     }
     sort = ["tonnage", "run", "sort", str(disk / "in"), "--output", "/var/tmp/out"]
     sort += ["--scratch", "/var/tmp/scratch", "--cluster", "auto", "--memory", "16MiB", "--json"]
-    sort += ["--output", str(disk / "job")]
+    sort += ["--job-dir", str(disk / "job")]
     done = tonnage.run(
         *("launch", plan(disk / "plan.json", chosen), "--image", server.image()),
         *("--subnet", server.subnet(), "--key-pair", "mine", "--ssh-from", "10.0.0.0/8"),

@@ -548,7 +548,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     refused("is on no node", inputs=(f"{disk}/nothing",))
     refused("would be read as input there", output=(f"{disk}/in/out-{{node}}",))
     refused("the cluster has 3 nodes", instances=4)
-    refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
+    refused("not a multiple of the record's 7", layout=Layout(7, 0, 1))
     refused("b was not measured there", weights={"a": 1.0, "c": 1.0})
     (disk / "a" / "out").mkdir(parents=True, exist_ok=True)
     (disk / "a" / "out" / "mine").touch()

@@ -347,7 +347,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
 
     refused("there is no object", inputs=[f"s3://{BUCKET}/nothing/"])
     refused("there is no such bucket", inputs=["s3://nowhere/in/"])
-    refused("no multiple of the record's 7", layout=Layout(7, 0, 1))
+    refused("not a multiple of the record's 7", layout=Layout(7, 0, 1))
     refused(
         "--endpoint-url: .*:9 cannot be reached",
         object_store=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),

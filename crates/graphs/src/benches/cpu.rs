@@ -25,10 +25,10 @@ use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Unit;
 
 use crate::benches::disk::discard;
-use crate::error::JobError;
-use crate::plan::{Plan, Shape};
+use crate::error::{JobError, refused_setting};
+use crate::memory_plan::{Plan, Shape};
+use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::pass_graphs::{PassOne, PassTwo};
-use crate::watch::{Phase, Watch, memory, workers};
 
 /// Records whose keys give the boundaries.
 const SAMPLED_RECORDS: usize = 20_000;
@@ -96,7 +96,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let plan = Plan::new(&shape, &disk)?;
     let budget = memory(config.memory_bytes)?;
     let duration = Duration::try_from_secs_f64(config.seconds)
-        .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", config.seconds)))?;
+        .map_err(|why| refused_setting("seconds", format!("{}: {why}", config.seconds)))?;
 
     let mut keys = vec![0; SAMPLED_RECORDS * layout.record_bytes];
     Generator::new(Encoding::Binary, false, 0).fill(0, &mut keys);

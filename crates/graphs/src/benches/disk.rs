@@ -27,11 +27,11 @@ use tonnage_stages::sink::{Discard, Target};
 use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Deal;
 
-use crate::error::JobError;
+use crate::error::{JobError, refused_setting};
 use crate::free_space::make_writable;
-use crate::plan::{Plan, Shape};
+use crate::memory_plan::{Plan, Shape};
+use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::pass_graphs::PassOne;
-use crate::watch::{Phase, Watch, memory, workers};
 
 /// What a trial does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -165,14 +165,15 @@ fn generate(pass: &PassOne, bytes: u64, content: Content) -> Node {
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    for (flag, directories) in [("reading", &config.read), ("writing", &config.write)] {
+    for (use_, directories) in [("reading", &config.read), ("writing", &config.write)] {
         if directories.is_empty() {
-            return Err(JobError::Refused(format!(
-                "--dir: no directory is left for {flag}"
-            )));
+            return Err(refused_setting(
+                "dir",
+                format!("no directory is left for {use_}"),
+            ));
         }
         for directory in directories.iter() {
-            make_writable("--dir", directory)?;
+            make_writable("dir", directory)?;
         }
     }
     let bench = Bench::prepare(config, &watch)?;
@@ -238,7 +239,7 @@ impl<'a> Bench<'a> {
         };
         let graph = graph.map_err(RunError::from)?;
         let duration = Duration::try_from_secs_f64(trial.seconds)
-            .map_err(|why| JobError::Refused(format!("--seconds {}: {why}", trial.seconds)))?;
+            .map_err(|why| refused_setting("seconds", format!("{}: {why}", trial.seconds)))?;
         let mut phase = watch.run(name, &graph, &self.memory, Some(duration))?;
         phase.disk_modes = pass.read.modes.seen();
         for mode in pass.write.modes.seen() {

@@ -24,8 +24,8 @@ use tonnage_stages::work::SendStats;
 
 use crate::benches::disk::discard;
 use crate::cluster::exchange::{Exchange, connect};
-use crate::error::JobError;
-use crate::watch::{Phase, Watch, memory};
+use crate::error::{JobError, refused, refused_setting};
+use crate::phases::{Phase, Watch, memory};
 
 /// Buffers for each connection: one being sent, one that waits.
 const BUFFERS_PER_CONNECTION: usize = 2;
@@ -72,16 +72,14 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
-        return Err(JobError::Refused("--endpoints: give at least 2".to_owned()));
+        return Err(refused_setting("endpoints", "give at least 2"));
     }
     let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
     if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
-        return Err(JobError::Refused(format!(
-            "sends_to {to}: that is not a peer"
-        )));
+        return Err(refused(format!("sends_to {to}: that is not a peer")));
     }
     let duration = Duration::try_from_secs_f64(*seconds)
-        .map_err(|why| JobError::Refused(format!("--seconds {seconds}: {why}")))?;
+        .map_err(|why| refused_setting("seconds", format!("{seconds}: {why}")))?;
     let began = Instant::now();
     let mesh = connect(settings, handle)?;
     let meeting_seconds = began.elapsed().as_secs_f64();

@@ -25,10 +25,9 @@ use tonnage_stages::source::{Chunk, Content, Generate, Get};
 
 use crate::benches::disk::discard;
 use crate::benches::random_io::{Latency, Worker};
-use crate::error::JobError;
-use crate::error::refused;
+use crate::error::{JobError, refused, refused_setting};
 use crate::objects::object_input::{check_access, store_error};
-use crate::watch::{Phase, Watch, memory};
+use crate::phases::{Phase, Watch, memory};
 
 /// Most parts of an upload. A longer trial puts them again.
 const PARTS: usize = 10_000;
@@ -110,9 +109,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
     let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
     let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
-        return Err(refused(format!(
-            "--seconds {seconds}: give a number of seconds"
-        )));
+        return Err(refused_setting(
+            "seconds",
+            format!("{seconds} is not a duration"),
+        ));
     };
     if config.chunk_bytes == 0 || config.threads == 0 {
         return Err(refused(
@@ -136,10 +136,13 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             object_bytes,
         } => {
             if object_bytes < config.chunk_bytes || objects == 0 {
-                return Err(refused(format!(
-                    "--object-size {object_bytes} is less than --chunk-size {}: give more",
-                    config.chunk_bytes
-                )));
+                return Err(refused_setting(
+                    "object_size",
+                    format!(
+                        "{object_bytes} bytes are less than a chunk of {}: give more",
+                        config.chunk_bytes
+                    ),
+                ));
             }
             let graph = trial.get(objects, object_bytes / config.chunk_bytes);
             trial.run("get", &graph, Some(duration), &watch)?

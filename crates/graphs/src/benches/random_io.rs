@@ -17,8 +17,8 @@ use tonnage_stages::extent::ALIGNMENT;
 use tonnage_stages::latencies::error_bound;
 use tonnage_stages::source::{Pattern, RandomIo, WorkerTimings};
 
-use crate::error::JobError;
-use crate::watch::{Phase, Watch, memory};
+use crate::error::{JobError, refused, refused_setting};
+use crate::phases::{Phase, Watch, memory};
 
 /// One trial of one operation.
 #[derive(Clone, Debug, Deserialize)]
@@ -139,7 +139,7 @@ const PERCENTILES: [f64; 7] = [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 99.99];
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    let refuse = |why: String| Err(JobError::Refused(why));
+    let refuse = |why: String| Err(refused(why));
     if config.block_bytes == 0 || config.outstanding == 0 {
         return refuse(
             "an operation needs at least 1 byte, and the queue depth is at least 1".to_owned(),
@@ -182,7 +182,10 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
     let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
     let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
-        return refuse(format!("--seconds {seconds}: give a number of seconds"));
+        return Err(refused_setting(
+            "seconds",
+            format!("{seconds} is not a duration"),
+        ));
     };
     let (seen, modes) = (
         Arc::new(Mutex::new(Vec::new())),
@@ -231,7 +234,6 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
 
 /// The files, created if they are to be written from the beginning.
 fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile>>, JobError> {
-    let refused = JobError::Refused;
     if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
         let files = config.files.len();
         return Err(refused(format!(
@@ -245,12 +247,15 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
                 false => disk.open_read(path)?,
             };
             if file.len() < config.block_bytes as u64 {
-                return Err(refused(format!(
-                    "{} has {} bytes, an operation {}: give a larger --file-size",
-                    path.display(),
-                    file.len(),
-                    config.block_bytes
-                )));
+                return Err(refused_setting(
+                    "file_size",
+                    format!(
+                        "{} has {} bytes, an operation {}: give more",
+                        path.display(),
+                        file.len(),
+                        config.block_bytes
+                    ),
+                ));
             }
             Ok(file)
         };
@@ -260,10 +265,13 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         count, part_bytes, ..
     } = segments;
     if part_bytes == 0 || !part_bytes.is_multiple_of(config.block_bytes as u64) {
-        return Err(refused(format!(
-            "--block {part_bytes} is no multiple of --transfer {}",
-            config.block_bytes
-        )));
+        return Err(refused_setting(
+            "block",
+            format!(
+                "{part_bytes} bytes are not a multiple of a transfer of {}",
+                config.block_bytes
+            ),
+        ));
     }
     let own = (workers / config.files.len()) as u64;
     let Among { parts, first } = segments.among(workers, config.files.len());

@@ -19,13 +19,13 @@ use tonnage_stages::sink::Target;
 use crate::cluster::exchange::connect;
 use crate::cluster::pass_one_result;
 pub use crate::cluster::pass_one_result::Outcome;
-use crate::error::JobError;
+use crate::error::{JobError, refused};
 use crate::inputs::{self, Split};
+use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::{access, default_requests};
-use crate::plan::{Plan, Shape};
+use crate::phases::{Watch, workers};
 use crate::sort::external_sort::ExternalSort;
 use crate::sort::pass_graphs::PassOne;
-use crate::watch::{Watch, workers};
 
 /// A node's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -67,7 +67,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (watch, record_bytes) = (Watch::begin(handle), config.layout.record_bytes);
     let boundaries = Boundaries::new(config.bounds.clone(), &config.layout);
     if config.owners.len() != boundaries.partitions() {
-        return Err(JobError::Refused(format!(
+        return Err(refused(format!(
             "owners of {} partitions were given, there are {}",
             config.owners.len(),
             boundaries.partitions()

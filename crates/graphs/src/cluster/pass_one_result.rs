@@ -11,8 +11,8 @@ use tonnage_stages::work::{ReceiveStats, SendStats};
 
 use crate::cluster::exchange::Exchange;
 use crate::error::JobError;
+use crate::phases::Phase;
 use crate::sort::pass_graphs::PassOne;
-use crate::watch::Phase;
 
 /// The results of a node.
 #[derive(Clone, Debug, Serialize)]

@@ -27,12 +27,12 @@ use crate::cluster::exchange::{Exchange, connect};
 use crate::cluster::finished_log::{FinishedLog, UNFINISHED};
 use crate::cluster::replicas::Replicas;
 use crate::error::JobError;
+use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::{access, default_requests};
-use crate::plan::{Plan, Shape};
+use crate::phases::{Phase, Watch, workers};
 use crate::sort::external_sort::ExternalSort;
 use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::watch::{Phase, Watch, workers};
 
 /// What to sort.
 #[derive(Clone, Debug, Deserialize)]

@@ -28,8 +28,8 @@ use crate::cluster::finished_log::FinishedLog;
 use crate::cluster::replicas::Replicas;
 use crate::error::JobError;
 use crate::inputs::blocks_of;
-use crate::plan::{Plan, Shape, UNCOUNTED};
-use crate::watch::{Phase, Watch, memory};
+use crate::memory_plan::{Plan, Shape, UNCOUNTED};
+use crate::phases::{Phase, Watch, memory};
 
 /// What to replicate.
 #[derive(Clone, Debug, Deserialize)]

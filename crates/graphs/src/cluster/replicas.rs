@@ -19,7 +19,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_stages::output_file::OutputFile;
 
 use crate::cluster::finished_log::UNFINISHED;
-use crate::error::JobError;
+use crate::error::{JobError, refused};
 
 /// The longest list of files that a node sends: some hundred thousand of them.
 const TABLE_BYTES: usize = 16 << 20;
@@ -72,12 +72,12 @@ impl Replicas {
             .flatten()
             .find(|&&keeper| keeper == here || keeper >= endpoints)
         {
-            return Err(JobError::Refused(format!(
+            return Err(refused(format!(
                 "endpoint {keeper} cannot keep a replica: give one of {endpoints} other than {here}"
             )));
         }
         if self.output.is_empty() {
-            return Err(JobError::Refused(
+            return Err(refused(
                 "no directory for replicas: give at least one".to_owned(),
             ));
         }

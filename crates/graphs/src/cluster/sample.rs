@@ -11,10 +11,10 @@ use tonnage_records::Layout;
 
 use crate::error::JobError;
 use crate::inputs::{self, Split};
+use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::{access, default_requests};
-use crate::plan::{Plan, Shape};
+use crate::phases::{Phase, Watch, workers};
 use crate::sort::external_sort::{ExternalSort, chunk_bytes};
-use crate::watch::{Phase, Watch, workers};
 
 /// What to sample.
 #[derive(Clone, Debug, Deserialize)]

@@ -23,10 +23,10 @@ use tonnage_stages::totals::Total;
 
 use crate::cluster::exchange::connect;
 use crate::cluster::pass_one_result;
-use crate::error::JobError;
-use crate::plan::{Plan, Shape, UNCOUNTED};
+use crate::error::{JobError, refused};
+use crate::memory_plan::{Plan, Shape, UNCOUNTED};
+use crate::phases::{Watch, memory};
 use crate::sort::pass_graphs::PassOne;
-use crate::watch::{Watch, memory};
 
 /// A node's part in a round.
 #[derive(Clone, Debug, Deserialize)]
@@ -135,7 +135,7 @@ fn pass(
         .saturating_sub(queue.most_bytes() + block_bytes);
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
-        return Err(JobError::Refused(format!(
+        return Err(refused(format!(
             "{} bytes of memory cannot hold a block of {block_bytes} and the {} that wait: give more",
             config.memory_bytes,
             queue.most_bytes()

@@ -18,11 +18,11 @@ use tonnage_stages::totals::{Total, Totals};
 use tonnage_stages::work::Unit;
 
 use crate::cluster::pass_two::Round;
-use crate::error::JobError;
-use crate::plan::{Plan, Shape, UNCOUNTED};
+use crate::error::{JobError, refused};
+use crate::memory_plan::{Plan, Shape, UNCOUNTED};
+use crate::phases::{Phase, Watch, memory};
 use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::watch::{Phase, Watch, memory};
 
 /// What to read.
 #[derive(Clone, Debug, Deserialize)]
@@ -130,7 +130,7 @@ fn portions_of(
         .max()
         .unwrap_or(0);
     if longest + 2 * ALIGNMENT > portion_bytes {
-        return Err(JobError::Refused(format!(
+        return Err(refused(format!(
             "a block of {longest} bytes does not fit into a portion of {portion_bytes}"
         )));
     }
@@ -160,7 +160,7 @@ fn pass(
     };
     // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
-        return Err(JobError::Refused(format!(
+        return Err(refused(format!(
             "{} bytes of memory cannot hold a portion of {}: give more",
             config.memory_bytes, config.portion_bytes
         )));

@@ -12,7 +12,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_stages::extent::Object;
 use tonnage_stages::object::access::ObjectAccess;
 
-use crate::error::{JobError, refused};
+use crate::error::{JobError, refused, refused_setting};
 use crate::output::atomic_output;
 
 /// Scheme of all URLs.
@@ -69,9 +69,10 @@ impl ObjectStorage {
 /// When the limit is out of range.
 pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
     if !(1..=REQUESTS_AT_MOST).contains(&requests) {
-        return Err(refused(format!(
-            "--requests {requests}: give 1 to {REQUESTS_AT_MOST}"
-        )));
+        return Err(refused_setting(
+            "requests",
+            format!("give 1 to {REQUESTS_AT_MOST}, not {requests}"),
+        ));
     }
     Ok(ObjectAccess {
         requests,
@@ -257,7 +258,7 @@ fn check_finished(
         let part = url.join(part.as_str().unwrap_or_default());
         if !all.iter().any(|found| found.key == part) {
             return Err(refused(format!(
-                "input {} holds a part of an output only: {} is missing",
+                "input {} holds only part of an output: {} is missing",
                 store.name(&url.key),
                 store.name(&part)
             )));
@@ -279,15 +280,16 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
         return Err(store_error(&why));
     };
     let bucket = format!("{SCHEME}{}", store.bucket);
-    let (from, place) = match (&store.endpoint, env::var(ENDPOINT)) {
-        (Some(given), _) => ("--endpoint-url", given.clone()),
+    let (setting, place) = match (&store.endpoint, env::var(ENDPOINT)) {
+        (Some(given), _) => ("endpoint_url", given.clone()),
         (None, Ok(of_environment)) => (ENDPOINT, of_environment),
-        (None, Err(_)) => ("--endpoint-url", "AWS".to_owned()),
+        (None, Err(_)) => ("endpoint_url", "AWS".to_owned()),
     };
     Err(match kind {
-        ErrorKind::Unreachable => refused(format!(
-            "{from}: {place} cannot be reached ({what}): correct the address, or start the store"
-        )),
+        ErrorKind::Unreachable => refused_setting(
+            setting,
+            format!("{place} cannot be reached ({what}): correct the address, or start the store"),
+        ),
         ErrorKind::Missing => refused(format!(
             "{bucket}: there is no such bucket at {place} ({what}): make it, or fix its name"
         )),

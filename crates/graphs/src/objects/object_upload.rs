@@ -21,13 +21,12 @@ use tonnage_stages::ports::BLOCKS;
 use tonnage_stages::sink::{Target, WriteBlocks};
 use tonnage_stages::source::ReadExtents;
 
-use crate::error::JobError;
-use crate::error::refused;
+use crate::error::{JobError, refused_setting};
 use crate::inputs::blocks_of;
+use crate::memory_plan::{PART_BYTES, UNCOUNTED};
 use crate::objects::object_input::{access, default_requests};
 use crate::objects::object_prefix::ObjectPrefix;
-use crate::plan::{PART_BYTES, UNCOUNTED};
-use crate::watch::{Phase, Watch, memory};
+use crate::phases::{Phase, Watch, memory};
 
 /// What to upload.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,10 +74,13 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let part_bytes = part_bytes.clamp(least, most);
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);
     if buffers < 2 {
-        return Err(refused(format!(
-            "--memory: {} bytes cannot hold two parts of {least} for an upload: give more",
-            config.memory_bytes
-        )));
+        return Err(refused_setting(
+            "memory",
+            format!(
+                "{} bytes cannot hold two parts of {least} for an upload: give more",
+                config.memory_bytes
+            ),
+        ));
     }
     let file = OutputFile {
         path: config.path.clone(),

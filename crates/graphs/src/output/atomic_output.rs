@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::error::JobError;
+use crate::error::{JobError, refused, refused_setting};
 use crate::free_space::make_writable;
 
 /// Prefix of hidden directories.
@@ -115,9 +115,9 @@ pub fn part_name(number: usize) -> String {
 impl StagingDirectory {
     fn prepare(directory: &Path) -> Result<Self, JobError> {
         let show = directory.display();
-        let refuse = |why: io::Error| JobError::Refused(format!("--output {show}: {why}"));
+        let refuse = |why: io::Error| refused_setting("output", format!("{show}: {why}"));
         let made_directory = !directory.exists();
-        make_writable("--output", directory)?;
+        make_writable("output", directory)?;
         clean(directory).map_err(refuse)?;
         let entries = fs::read_dir(directory).map_err(refuse)?;
         let name = |entry: io::Result<fs::DirEntry>| {
@@ -129,24 +129,30 @@ impl StagingDirectory {
             .map_err(refuse)?;
         // First, since a running job may be about to publish its parts: nobody should remove those.
         if names.iter().any(|name| name.starts_with(STAGING_PREFIX)) {
-            return Err(JobError::Refused(format!(
-                "--output {show}: another job is writing there; wait for it or give another \
-                 directory"
-            )));
+            return Err(refused_setting(
+                "output",
+                format!("another job is writing to {show}: wait for it, or give another directory"),
+            ));
         }
         let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
         if let Some(name) = names.iter().filter(is_output).min() {
-            return Err(JobError::Refused(format!(
-                "--output {show} holds an earlier output ({name} and others): give an \
-                 empty directory, or remove that output"
-            )));
+            return Err(refused_setting(
+                "output",
+                format!(
+                    "{show} holds an earlier output ({name} and others): give an empty \
+                     directory, or remove that output"
+                ),
+            ));
         }
         let hidden = directory.join(format!("{STAGING_PREFIX}{}", std::process::id()));
         let begins = || {
-            JobError::Refused(format!(
-                "--output {show}: another job is starting to write there; wait for it or give another \
-                 directory"
-            ))
+            refused_setting(
+                "output",
+                format!(
+                    "another job is starting to write to {show}: wait for it, or give another \
+                     directory"
+                ),
+            )
         };
         match fs::create_dir(&hidden) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Err(begins()),
@@ -231,7 +237,7 @@ pub fn clean(directory: &Path) -> io::Result<()> {
 pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     let show = directory.display();
     if count_staging(directory, None).is_ok_and(|others| others > 0) {
-        return Err(JobError::Refused(format!(
+        return Err(refused(format!(
             "{show} holds an output that has not finished: wait for it, or run it again"
         )));
     }
@@ -242,8 +248,8 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
     for part in manifest["parts"].as_array().into_iter().flatten() {
         let part = part.as_str().unwrap_or_default();
         if !all.iter().any(|directory| directory.join(part).is_file()) {
-            return Err(JobError::Refused(format!(
-                "{show} holds a part of an output only: {part} is missing; give all directories \
+            return Err(refused(format!(
+                "{show} holds only part of an output: {part} is missing; give all directories \
                  that it was written to"
             )));
         }

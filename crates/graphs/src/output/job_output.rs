@@ -12,11 +12,10 @@ use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OutputFile;
 
-use crate::error::JobError;
-use crate::error::refused;
+use crate::error::{JobError, refused_setting};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store_error};
 use crate::output::atomic_output::{AtomicOutput, MANIFEST, part_name};
-use crate::watch::Watch;
+use crate::phases::Watch;
 
 /// An output that is being written.
 pub enum JobOutput {
@@ -46,8 +45,9 @@ impl JobOutput {
                 let folder = ObjectOutput::prepare(url, storage, requests)?;
                 Ok(Self::Objects(Box::new(folder)))
             }
-            _ => Err(refused(
-                "--output: give directories, or one url: more requests, not more urls, make a store faster",
+            _ => Err(refused_setting(
+                "output",
+                "give directories, or one URL: more requests, not more URLs, make a store faster",
             )),
         }
     }
@@ -133,10 +133,13 @@ impl ObjectOutput {
         let client = Client::new(&store).map_err(|why| store_error(&why))?;
         let found = check_access(&store, client.list(&url.key))?;
         if let Some(first) = found.iter().map(|found| &found.key).min() {
-            return Err(refused(format!(
-                "--output {} is not empty (it holds {first}): give a url under which nothing is",
-                store.name(&url.key)
-            )));
+            return Err(refused_setting(
+                "output",
+                format!(
+                    "{} is not empty (it holds {first}): give an unused URL",
+                    store.name(&url.key)
+                ),
+            ));
         }
         Ok(Self {
             url: url.clone(),

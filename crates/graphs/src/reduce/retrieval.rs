@@ -22,10 +22,9 @@ use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::sink::Lend;
 use tonnage_stages::source::{Pace, Retrieve};
 
-use crate::error::JobError;
-use crate::error::refused;
+use crate::error::{JobError, refused, refused_setting};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl};
-use crate::watch::{Phase, Watch, memory};
+use crate::phases::{Phase, Watch, memory};
 
 /// What to retrieve, and how.
 #[derive(Clone, Debug, Deserialize)]
@@ -175,10 +174,13 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
     let buffer_bytes = aligned(config.chunk_bytes) + ALIGNMENT;
     let buffers = config.memory_bytes / buffer_bytes;
     if buffers < 2 {
-        return Err(refused(format!(
-            "--memory of {} bytes holds no two chunks of {}: give more, or less --chunk-size",
-            config.memory_bytes, config.chunk_bytes
-        )));
+        return Err(refused_setting(
+            "memory",
+            format!(
+                "{} bytes cannot hold two chunks of {}: give more, or smaller chunks",
+                config.memory_bytes, config.chunk_bytes
+            ),
+        ));
     }
     let files = config
         .sources

@@ -21,10 +21,10 @@ use tonnage_stages::totals::Total;
 use tonnage_stages::work::Unit;
 
 use crate::error::JobError;
-use crate::plan::Plan;
+use crate::memory_plan::Plan;
+use crate::phases::{Phase, Watch, memory};
 use crate::sort::pass_graphs::{PassOne, PassTwo, read_extents};
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::watch::{Phase, Watch, memory};
 
 /// Sampled chunks per partition.
 pub const CHUNKS_PER_PARTITION: usize = 4;
@@ -186,7 +186,7 @@ impl ExternalSort {
             spilled = divided;
         }
         Err(JobError::failed(format!(
-            "partitions stay larger than --memory {} bytes allows; give more memory",
+            "partitions stay larger than {} bytes of memory allow: give more memory",
             self.plan.memory_bytes
         )))
     }

@@ -15,9 +15,9 @@ use tonnage_stages::ports::BLOCKS;
 use tonnage_stages::sink::{Target, WriteBlocks};
 use tonnage_stages::source::{Chunk, Content, Generate};
 
-use crate::error::JobError;
+use crate::error::{JobError, refused, refused_setting};
 use crate::free_space::check_writable;
-use crate::watch::{Phase, Watch, memory, workers};
+use crate::phases::{Phase, Watch, memory, workers};
 
 /// Size of the sort benchmark's records.
 const RECORD_BYTES: usize = 100;
@@ -63,13 +63,13 @@ pub struct Outcome {
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let start = config.start.parse::<u128>().map_err(|why| {
-        JobError::Refused(format!(
-            "--start {}: {why}; give a number below 2^128",
-            config.start
-        ))
+        refused_setting(
+            "start",
+            format!("{}: {why}: give a number below 2^128", config.start),
+        )
     })?;
     if config.files.is_empty() {
-        return Err(JobError::Refused("give at least one file".into()));
+        return Err(refused("give at least one file"));
     }
     let unfinished = Unfinished::claim(&config.files)?;
     let (files, chunks) = layout(config.records, &unfinished.paths);
@@ -154,40 +154,34 @@ impl Unfinished {
         let mut paths: Vec<PathBuf> = Vec::new();
         for file in files {
             let Some(name) = file.file_name() else {
-                return Err(JobError::Refused(format!(
-                    "{} is not a file name",
-                    file.display()
-                )));
+                return Err(refused(format!("{} is not a file name", file.display())));
             };
             // Links are not followed: a new file gets this name.
             if fs::symlink_metadata(file).is_ok_and(|about| !about.is_file()) {
-                return Err(JobError::Refused(format!(
-                    "{} is there and no regular file: give the name of a file to be written",
+                return Err(refused(format!(
+                    "{} exists and is not a regular file: give another name",
                     file.display()
                 )));
             }
             let parent = directory_of(file);
             if !parent.is_dir() {
                 let (file, parent) = (file.display(), parent.display());
-                return Err(JobError::Refused(format!(
+                return Err(refused(format!(
                     "{file}: there is no directory {parent}: make it first"
                 )));
             }
             check_writable(parent).map_err(|why| {
-                JobError::Refused(format!("{}: {why}; give a file elsewhere", file.display()))
+                refused(format!("{}: {why}: give a file elsewhere", file.display()))
             })?;
             let hidden = format!(".{}.unfinished", name.to_string_lossy());
             let path = file.with_file_name(hidden);
             if paths.contains(&path) {
-                return Err(JobError::Refused(format!(
-                    "{} is given twice",
-                    file.display()
-                )));
+                return Err(refused(format!("{} is given twice", file.display())));
             }
             match fs::remove_file(&path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
                     let show = file.display();
-                    return Err(JobError::Refused(format!("{show}: {why}")));
+                    return Err(refused(format!("{show}: {why}")));
                 }
                 _ => paths.push(path),
             }

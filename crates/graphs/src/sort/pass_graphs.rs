@@ -30,7 +30,7 @@ use tonnage_stages::work::{Partition, Sort, Unit};
 
 use crate::cluster::exchange::Exchange;
 use crate::cluster::replicas::HeldReplicas;
-use crate::plan::{Plan, buffers_of_receive};
+use crate::memory_plan::{Plan, buffers_of_receive};
 
 /// Pass one: reads records, partitions them, and writes blocks.
 #[derive(Clone, Debug)]

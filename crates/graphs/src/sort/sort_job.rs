@@ -30,17 +30,17 @@ use tonnage_stages::extent::aligned;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::totals::Total;
 
-use crate::error::JobError;
+use crate::error::{JobError, refused_setting};
 use crate::free_space::{check_room, make_writable};
 use crate::inputs::{self, Input};
+use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::ObjectStorage;
 use crate::output::atomic_output;
 use crate::output::job_output::JobOutput;
-use crate::plan::{Plan, Shape};
+use crate::phases::{Phase, Watch, workers};
 use crate::sort::external_sort::{CHUNKS, CHUNKS_PER_PARTITION, ExternalSort, chunk_bytes};
 use crate::sort::pass_graphs::PassTwo;
 use crate::sort::spilled_partition::SpilledPartition;
-use crate::watch::{Phase, Watch, workers};
 
 /// The sort to run.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,11 +110,9 @@ struct SortJob<'a> {
 impl<'a> SortJob<'a> {
     fn begin(config: &'a Config, handle: &RunHandle) -> Result<Self, JobError> {
         let watch = Watch::begin(handle);
-        for (flag, directories) in [("--output", &config.output), ("--scratch", &config.scratch)] {
+        for (setting, directories) in [("output", &config.output), ("scratch", &config.scratch)] {
             if directories.is_empty() {
-                return Err(JobError::Refused(format!(
-                    "{flag}: give at least one directory"
-                )));
+                return Err(refused_setting(setting, "give at least one directory"));
             }
         }
         let record = config.layout.record_bytes;
@@ -123,9 +121,9 @@ impl<'a> SortJob<'a> {
         let bytes = inputs.iter().map(|input| input.bytes).sum();
         for directory in &config.scratch {
             let refuse = |why: io::Error| {
-                JobError::Refused(format!("--scratch {}: {why}", directory.display()))
+                refused_setting("scratch", format!("{}: {why}", directory.display()))
             };
-            make_writable("--scratch", directory)?;
+            make_writable("scratch", directory)?;
             atomic_output::clean(directory).map_err(refuse)?;
         }
         let output = JobOutput::prepare(&config.output, &config.storage, &access)?;

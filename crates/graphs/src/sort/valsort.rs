@@ -16,7 +16,7 @@ use tonnage_stages::source::ReadExtents;
 use crate::error::JobError;
 use crate::inputs;
 use crate::objects::object_input::ObjectStorage;
-use crate::watch::{Phase, Watch, memory, workers};
+use crate::phases::{Phase, Watch, memory, workers};
 
 /// Bytes of an extent.
 const EXTENT_BYTES: usize = 4 << 20;

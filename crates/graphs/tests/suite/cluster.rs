@@ -577,6 +577,10 @@ fn an_index_that_is_not_whole_is_refused() {
             cluster.room.path().join("round-0-0/1"),
         ];
         let read = tonnage_stages::scratch::Scratch::saved(&disk(Vec::new()), &files, &index);
-        assert!(read.expect_err("damaged").to_string().contains("not whole"));
+        assert!(
+            read.expect_err("damaged")
+                .to_string()
+                .contains("is damaged")
+        );
     }
 }

@@ -172,14 +172,20 @@ fn what_cannot_be_generated_is_refused() {
         vec![file.clone(), file.clone()],
     ] {
         let refused = generate(&generation(10, Encoding::Binary, files));
-        assert!(matches!(refused, Err(JobError::Refused(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(JobError::Refused { .. })),
+            "{refused:?}"
+        );
     }
     let config = generation(10, Encoding::Binary, vec![file]);
     let refused = generate(&gensort::Config {
         start: "-1".into(),
         ..config
     });
-    assert!(matches!(refused, Err(JobError::Refused(_))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(JobError::Refused { .. })),
+        "{refused:?}"
+    );
     assert_eq!(names(directory.path()), Vec::<String>::new());
 }
 

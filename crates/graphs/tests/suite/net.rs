@@ -166,17 +166,17 @@ fn one_endpoint_is_refused() {
     let mut config = configs(1, 1).remove(0);
     assert!(matches!(
         run(&config, &RunHandle::default()),
-        Err(JobError::Refused(_))
+        Err(JobError::Refused { .. })
     ));
     let mut itself = configs(2, 1).remove(0);
     itself.sends_to = vec![0];
     assert!(matches!(
         run(&itself, &RunHandle::default()),
-        Err(JobError::Refused(_))
+        Err(JobError::Refused { .. })
     ));
     config.seconds = -1.0;
     assert!(matches!(
         run(&config, &RunHandle::default()),
-        Err(JobError::Refused(_))
+        Err(JobError::Refused { .. })
     ));
 }

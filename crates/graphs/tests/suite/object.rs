@@ -123,7 +123,7 @@ fn a_store_that_denies_access_is_refused_with_a_fix() {
         let mut config = config(GET);
         config.store = store(vec![Rule::new(Method::Get, Effect::Status { status })]);
         match run(&config, &RunHandle::default()) {
-            Err(JobError::Refused(why)) => assert!(why.contains(fix), "{why}"),
+            Err(JobError::Refused { why, .. }) => assert!(why.contains(fix), "{why}"),
             other => panic!("{other:?}"),
         }
     }
@@ -149,7 +149,7 @@ fn what_cannot_be_is_refused() {
     };
     odd.push(remove(&whole_bucket, &RunHandle::default()).map(drop));
     for ended in odd {
-        assert!(matches!(ended, Err(JobError::Refused(_))), "{ended:?}");
+        assert!(matches!(ended, Err(JobError::Refused { .. })), "{ended:?}");
     }
 }
 

@@ -176,7 +176,7 @@ fn only_our_parts_of_a_common_file_are_written() {
     }
     for (parts, why) in [(3, "exceed the"), (6, "write it first")] {
         match run(&among(parts), &RunHandle::default()) {
-            Err(JobError::Refused(said)) => assert!(said.contains(why), "{said}"),
+            Err(JobError::Refused { why: said, .. }) => assert!(said.contains(why), "{said}"),
             other => panic!("{other:?}"),
         }
     }
@@ -189,13 +189,13 @@ fn what_cannot_be_used_is_refused() {
         let mut config = config(&place, 1);
         change(&mut config);
         match run(&config, &RunHandle::default()) {
-            Err(JobError::Refused(why)) => why,
+            Err(JobError::Refused { why, .. }) => why,
             other => panic!("{other:?}"),
         }
     };
-    assert!(refused(&|config| config.block_bytes = 2 * BLOCK).contains("--file-size"));
+    assert!(refused(&|config| config.block_bytes = 2 * BLOCK).contains("give more"));
     assert!(refused(&|config| config.block_bytes = 1000).contains("4096"));
-    assert!(refused(&|config| config.seconds = f64::NAN).contains("--seconds"));
+    assert!(refused(&|config| config.seconds = f64::NAN).contains("is not a duration"));
     refused(&|config| config.outstanding = 0);
 }
 

@@ -58,7 +58,7 @@ fn locks(directory: &File) -> bool {
 
 fn refused(config: &Config) -> String {
     match run(config, &RunHandle::default()) {
-        Err(JobError::Refused(why)) => why,
+        Err(JobError::Refused { why, .. }) => why,
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
     }
 }
@@ -141,7 +141,7 @@ fn what_is_locked_is_left_alone() {
     let lock = File::open(&hidden).expect("the directory");
     assert!(locks(&lock));
     let before = (names(&place.output[0]), names(&hidden));
-    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another job is writing there"));
+    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another job is writing to"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);
     // The lock is released, so it may be removed now.
     drop(lock);
@@ -164,7 +164,7 @@ fn a_running_sort_keeps_others_out() {
     while !sorting.is_finished() && !File::open(&hidden).is_ok_and(|hidden| !locks(&hidden)) {
         thread::sleep(Duration::from_millis(1));
     }
-    assert!(refused(&config).contains("another job is writing there"));
+    assert!(refused(&config).contains("another job is writing to"));
     // Nor is half an output validated.
     let validate = valsort::Config {
         inputs: place.output.clone(),
@@ -173,7 +173,7 @@ fn a_running_sort_keeps_others_out() {
         storage: ObjectStorage::default(),
     };
     match valsort::run(&validate, &RunHandle::default()) {
-        Err(JobError::Refused(why)) => assert!(why.contains("not finished"), "{why}"),
+        Err(JobError::Refused { why, .. }) => assert!(why.contains("not finished"), "{why}"),
         other => panic!("{:?}", other.map(|outcome| outcome.bytes)),
     }
     sorting.join().expect("it ends").expect("sorted");
@@ -200,7 +200,7 @@ fn of_jobs_that_begin_at_once_one_writes() {
                 end.wait();
                 match job {
                     Ok(job) => usize::from(job.part(0).parent().is_some_and(Path::is_dir)),
-                    Err(JobError::Refused(why)) => {
+                    Err(JobError::Refused { why, .. }) => {
                         assert!(why.contains("another job "), "{why}");
                         0
                     }

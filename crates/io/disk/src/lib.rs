@@ -30,13 +30,13 @@
     reason = "the edge to the kernel: system calls, and memory that the kernel writes to"
 )]
 
-mod cache;
 mod disk;
 mod engine;
 mod error;
 mod faults;
 mod file;
 mod memory;
+mod page_cache;
 mod queue;
 mod scheduler;
 mod transfer;

@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use crate::cache;
 use crate::file::DiskFile;
 use crate::memory::Pointer;
+use crate::page_cache;
 use crate::queue::Direction;
 
 /// Flags of the system call.
@@ -90,9 +90,9 @@ impl Transfer {
         let moved = moved as usize;
         if self.cached() && moved > 0 {
             if self.direction.is_write() {
-                cache::write_back(descriptor, self.offset, moved)?;
+                page_cache::write_back(descriptor, self.offset, moved)?;
             }
-            cache::forget(descriptor, self.offset, moved);
+            page_cache::forget(descriptor, self.offset, moved);
         }
         Ok(moved)
     }

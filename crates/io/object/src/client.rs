@@ -18,12 +18,11 @@ use tokio::time::timeout;
 use crate::counters::{Counters, ErrorKind, RequestCounts};
 use crate::error::{ObjectError, root_cause};
 use crate::hedging::HedgePolicy;
-use crate::list_uploads;
 use crate::progress::Progress;
 use crate::range::{Cursor, Range};
 use crate::settings::Settings;
 use crate::store;
-use crate::upload::{Part, Upload};
+use crate::upload::{self, Part, Upload};
 
 /// How often a waiting call checks whether to stop.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -313,7 +312,7 @@ impl Client {
             "" => String::new(),
             folder => format!("{folder}/"),
         };
-        let work = list_uploads::first_page(&self.settings, &self.store, &self.http, &under);
+        let work = upload::list::first_page(&self.settings, &self.store, &self.http, &under);
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_many(began);

@@ -6,8 +6,8 @@
 //! store.rs          builds the `object_store` client
 //! client.rs         blocking calls with statistics, each client on a runtime of its own
 //! client_pool.rs    idle clients for reuse
-//! upload.rs         a multipart upload and its parts
-//! list_uploads.rs   uploads that were neither completed nor aborted
+//! upload/           a multipart upload and its parts; a list of the unfinished ones
+//! retries.rs        the retry policy: how often, and after which pauses
 //! range.rs          one range, straight into its place, by one request or two racing ones
 //! hedging.rs        when a second request is made
 //! parallel_read.rs  ranges of objects, each by several clients at once
@@ -30,10 +30,10 @@ mod credentials;
 mod error;
 mod hedging;
 mod http;
-mod list_uploads;
 mod parallel_read;
 mod progress;
 mod range;
+mod retries;
 mod settings;
 mod store;
 mod upload;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ObjectError;
 use crate::http::faults::Faults;
+use crate::retries::RETRIES;
 
 /// What answers requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,7 +68,7 @@ impl Default for Settings {
             bucket: String::new(),
             endpoint: None,
             engine: Engine::S3,
-            retries: 4,
+            retries: RETRIES,
             patience_seconds: 60.0,
             put_grace: Duration::from_secs(5),
             faults: None,

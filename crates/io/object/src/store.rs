@@ -1,20 +1,17 @@
 //! Builds the `object_store` client of a bucket from its settings.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use object_store::ClientConfigKey;
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey as Key};
 use object_store::client::HttpClient;
-use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
 
 use crate::counters::Counters;
 use crate::credentials;
 use crate::error::ObjectError;
 use crate::http::service::Connector;
+use crate::retries::retry_config;
 use crate::settings::{Engine, Settings};
-
-/// Pause before the first retry; it doubles, with jitter.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// The store, whose requests are counted, and the bare HTTP client that makes them.
 pub(crate) fn connect(
@@ -28,14 +25,7 @@ pub(crate) fn connect(
         .with_bucket_name(&settings.bucket)
         .with_http_connector(connector)
         .with_disable_bulk_delete(true)
-        .with_retry(RetryConfig {
-            max_retries: settings.retries,
-            retry_timeout: patience * (1 + settings.retries as u32),
-            backoff: BackoffConfig {
-                init_backoff: PAUSE,
-                ..BackoffConfig::default()
-            },
-        })
+        .with_retry(retry_config(settings.retries, patience))
         .with_config(
             Key::Client(ClientConfigKey::Timeout),
             format!("{}ms", patience.as_millis()),

@@ -8,7 +8,7 @@ as its flag and the Python API as its parameter.
 class UsageError(Exception):
     """Arguments or input cannot be used; nothing was started (the command's exit code 2)."""
 
-    def __init__(self, why: str = "", *, setting: str | None = None) -> None:
+    def __init__(self, why: str = "", setting: str | None = None) -> None:
         super().__init__(why)
         self.why = why
         self.setting = setting

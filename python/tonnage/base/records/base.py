@@ -84,7 +84,7 @@ def _scalar(value: Any) -> Any:
         return str(value)
     if hasattr(value, "item"):  # NumPy's
         return value.item()
-    raise TypeError(f"{type(value).__name__} is no value of JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def read_values(path: Path, kind: Any) -> Any:

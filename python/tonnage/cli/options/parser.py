@@ -5,7 +5,6 @@ refused with its new one. Help shows required options in the usage line, and end
 """
 
 import inspect
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -93,26 +92,14 @@ class Command(TyperCommand):
         return super().parse_args(ctx, spread(args, several))
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs the command; an error names the flags that the command has now."""
+        """Runs the command; an error names the flag of the wrong setting."""
         try:
             return super().invoke(ctx)
-        except (core.UsageError, core.RunError) as error:
-            error.why = current_flags(error.why, self)
-            if isinstance(error, core.UsageError) and error.setting:
+        except core.UsageError as error:
+            if error.setting:
                 name = flag_of(error.setting, self) or error.setting.replace("_", " ")
                 error.why, error.setting = f"{name}: {error.why}", None
             raise
-
-
-def current_flags(text: str, command: Any) -> str:
-    """The text with old flags renamed: the core still names some."""
-    known = flags_of(command)
-
-    def renamed(match: re.Match[str]) -> str:
-        new = () if match[0] in known else RENAMED_FLAGS.get(match[0], ())
-        return next((flag for flag in new if flag in known), match[0])
-
-    return re.sub(r"(?<![\w-])--[a-z][a-z-]*", renamed, text)
 
 
 def examples(command: Any) -> list[str]:

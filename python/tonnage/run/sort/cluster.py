@@ -18,7 +18,7 @@ from tonnage.base import core
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import admission, messages, sizing
 from tonnage.run.two_pass.job_dir import FatalJobError
-from tonnage.run.two_pass.job_files import Bound
+from tonnage.run.two_pass.job_dir.schemas import Bound
 from tonnage.run.two_pass.job_spec import Event, Plan, TwoPassJob, WorkerConfig
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split, Total
 from tonnage.run.two_pass.splits import FileId, cut_splits
@@ -217,7 +217,7 @@ class SortWorker(TwoPassWorker):
         record = self._config.layout["record_bytes"]
         if rest := file.bytes % record:
             raise core.UsageError(
-                f"input {file.path}: its {file.bytes} bytes are no multiple of the record's "
+                f"input {file.path}: its {file.bytes} bytes are not a multiple of the record's "
                 f"{record}; after the last whole record, at offset {file.bytes - rest}, {rest} "
                 "bytes are left; cut the file there or give the size of a record",
                 setting="record_bytes",

@@ -13,7 +13,7 @@ import msgspec
 from tonnage.base.core.stage_stats import phase_record
 from tonnage.base.records import Phase
 from tonnage.cluster.protocol import Idle, Message, Step
-from tonnage.run.two_pass.job_files import Manifest
+from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.schedule import Finished, Split, Total
 from tonnage.run.two_pass.splits import FileId
 

@@ -35,7 +35,7 @@ from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import Handler
 from tonnage.run.storage.object_store import HIDDEN, is_url
 from tonnage.run.two_pass import messages
-from tonnage.run.two_pass.job_files import Manifest
+from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import OTHER_JOB, ObjectStoreSteps, manifest_json
@@ -318,7 +318,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         try:
             if not os.path.isfile(path):
                 raise core.UsageError(
-                    f"input {path} is no regular file: give files, or directories of files"
+                    f"input {path} is not a regular file: give files, or directories of files"
                 )
             about = file_id(path)
             with open(path, "rb"):

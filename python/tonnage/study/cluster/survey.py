@@ -44,7 +44,7 @@ def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
     counts = Counter(each.type for each in machines)
     for each in machines:
         if lacks := missing_space(settings, each, size // counts[each.type]):
-            raise core.UsageError(f"{lacks}: free some, or give a smaller --data")
+            raise core.UsageError(f"{lacks}: free some, or give less data")
     for (provider, name), number in sorted(Counter(kinds.values()).items()):
         say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
     return machines, size
@@ -59,8 +59,8 @@ def missing_space(settings: ClusterStudySettings, machine: SurveyedMachine, shar
         needed += share // len(scratch) if directory in scratch else 0
         if free < needed:
             return (
-                f"--dir {directory}: {machine.node} has {formatting.size(free)} free there, and "
-                f"needs {formatting.size(needed)}"
+                f"{machine.node} has {formatting.size(free)} free in {directory}, and needs "
+                f"{formatting.size(needed)}"
             )
     return ""
 
@@ -86,7 +86,7 @@ def _offers_of(
         try:
             offer = catalog.find_offer(catalogs, f"{provider}/{kind}")[1]
         except catalog.CatalogError as why:
-            raise core.UsageError(f"{machine.name}: {why}; or give its --catalog") from why
+            raise core.UsageError(f"{machine.name}: {why}", setting="catalog") from why
         found[machine.name] = (offer.provider, offer.type)
     return found
 
@@ -107,7 +107,7 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
             del kinds[node]
     if not kinds:
         raise core.UsageError(
-            f"{settings.cluster}: there are no two machines of a type: add some, or study one "
+            f"{settings.cluster}: no type has two machines: add some, or study one "
             "machine without a cluster",
             setting="cluster",
         )

@@ -90,9 +90,9 @@ def test_what_could_run_code_is_not_stored(value: Any) -> None:
 
 def test_only_classes_of_the_job_are_made() -> None:
     stored = CODEC.encode(Own(1, 2))
-    with pytest.raises(ValueError, match="is no class of the job's modules"):
+    with pytest.raises(ValueError, match="is not a class in the job's modules"):
         RoundStateCodec(["another"]).decode(stored)
-    with pytest.raises(ValueError, match="is no class of the job's modules"):
+    with pytest.raises(ValueError, match="is not a class in the job's modules"):
         CODEC.decode(stored.replace(b"Own", b"Run"))
 
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 
-use crate::cache;
 use crate::engine::{Backend, Outcome};
 use crate::file::DiskFile;
 use crate::memory::Region;
+use crate::page_cache;
 use crate::queue::Direction;
 use crate::transfer::{Transfer, flags};
 
@@ -179,14 +179,14 @@ impl Uring {
         let asked = transfer.as_ref().expect("an answer is to a transfer");
         let result = match (written.take(), answer) {
             (Some(moved), answer) => answer
-                .or_else(|error| cache::written_back(error).map(|()| 0))
+                .or_else(|error| page_cache::written_back(error).map(|()| 0))
                 .map(|_| moved),
             (None, Ok(moved)) if moved > 0 && asked.cached() && asked.direction.is_write() => {
                 *written = Some(moved);
                 let descriptor = asked.descriptor().expect("just used");
                 let entry = opcode::SyncFileRange::new(types::Fd(descriptor), moved as u32)
                     .offset(asked.offset)
-                    .flags(cache::WRITE_BACK)
+                    .flags(page_cache::WRITE_BACK)
                     .build();
                 self.push(slot, entry);
                 return None;
@@ -196,7 +196,7 @@ impl Uring {
         if let (true, Ok(moved @ 1..), Ok(descriptor)) =
             (asked.cached(), &result, asked.descriptor())
         {
-            cache::forget(descriptor, asked.offset, *moved);
+            page_cache::forget(descriptor, asked.offset, *moved);
         }
         *transfer = None;
         Some((slot, result))

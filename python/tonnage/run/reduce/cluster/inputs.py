@@ -118,7 +118,7 @@ def _merge_indexes(answers: Mapping[str, ChunksFound]) -> ClusterInput:
                 chunks[own[chunk.file]].append(chunk)
     if len(formats) > 1:
         told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
-        raise core.UsageError(f"the inputs are {told}: give those of one format, or --input-format")
+        raise core.UsageError(f"the inputs are {told}: give one", setting="input_format")
     order = sorted(files, key=lambda each: not chunks[each])  # As an index is read again.
     cut = [chunk._replace(file=place) for place, each in enumerate(order) for chunk in chunks[each]]
     if not formats:

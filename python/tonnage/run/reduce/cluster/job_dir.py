@@ -21,7 +21,7 @@ from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.run.reduce.cluster.round_state import NotStorable, RoundStateCodec
 from tonnage.run.two_pass.job_dir import JOB, PLAN, LockedDir, locked_job_dir
-from tonnage.run.two_pass.job_files import InputFiles
+from tonnage.run.two_pass.job_dir.schemas import InputFiles
 
 INDEX, SAMPLE, ROUND, RECORD = (
     "index.parquet",

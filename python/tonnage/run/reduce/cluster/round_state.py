@@ -107,7 +107,7 @@ class RoundStateCodec:
         module, name, state = values
         kind = self._find_class(module, name)
         if kind is None:
-            raise ValueError(f"{module}.{name} is no class of the job's modules")
+            raise ValueError(f"{module}.{name} is not a class in the job's modules")
         if tree.code == NAMED_TUPLE and issubclass(kind, tuple):
             return tuple.__new__(kind, state)
         if tree.code != INSTANCE or issubclass(kind, tuple):

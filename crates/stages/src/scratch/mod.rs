@@ -6,19 +6,20 @@
 //! one device. The index stays in memory: 16 bytes a block during pass one, a `Piece` a block in
 //! pass two. Each block records its sender, so blocks from a lost peer can be dropped.
 
+mod index;
+
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 use tonnage_disk::{Disk, DiskError, DiskFile};
-use tonnage_records::crc32;
 
 use crate::extent::{Extent, FileRef, Piece, aligned};
 use crate::totals::Total;
+use index::IndexedBlock;
 
 /// Growth of a file that turns out too short.
 const GROWTH_BYTES: u64 = 64 << 20;
@@ -47,9 +48,6 @@ struct Block {
     len: u32,
     peer: u32,
 }
-
-/// Magic number of a saved index.
-const MARK: &[u8; 8] = b"tonnage1";
 
 impl Scratch {
     /// Scratch files in `directories` (one per device), of `bytes` in total at first.
@@ -81,23 +79,19 @@ impl Scratch {
     pub fn saved(disk: &Disk, files: &[PathBuf], index: &Path) -> io::Result<Self> {
         let scratch = Self::of(files.iter().map(|file| disk.open_read(file)));
         let scratch = scratch.map_err(|why| io::Error::other(why.to_string()))?;
-        let bytes = fs::read(index)?;
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is not whole");
-        let (bytes, sum) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
-        let blocks = bytes.strip_prefix(MARK).ok_or_else(damaged)?;
-        if crc32(bytes) != u32::from_le_bytes(*sum) || blocks.len() % 16 != 0 {
-            return Err(damaged());
-        }
         let mut partitions = scratch.lock();
-        for block in blocks.chunks_exact(16) {
-            let short = |at: usize| u32::from_le_bytes(*block[at..].first_chunk().expect("within"));
-            let offset = u64::from_le_bytes(*block[8..].first_chunk().expect("within"));
+        for IndexedBlock {
+            partition,
+            len,
+            offset,
+        } in self::index::read(index)?
+        {
             let block = Block {
                 offset,
-                len: short(4),
+                len,
                 peer: 0,
             };
-            of_partition(&mut partitions, short(0) as usize).push(block);
+            of_partition(&mut partitions, partition as usize).push(block);
         }
         drop(partitions);
         Ok(scratch)
@@ -191,20 +185,17 @@ impl Scratch {
     /// # Errors
     /// When it cannot be written.
     pub fn save(&self, index: &Path) -> io::Result<()> {
-        let mut bytes = MARK.to_vec();
-        for (partition, blocks) in self.lock().iter().enumerate() {
-            for block in blocks {
-                bytes.extend((partition as u32).to_le_bytes());
-                bytes.extend(block.len.to_le_bytes());
-                bytes.extend(block.offset.to_le_bytes());
-            }
-        }
-        bytes.extend(crc32(&bytes).to_le_bytes());
-        let unnamed = index.with_extension("part");
-        let mut file = File::create(&unnamed)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        fs::rename(&unnamed, index)
+        let partitions = self.lock();
+        let blocks = (0..)
+            .zip(partitions.iter())
+            .flat_map(|(partition, blocks)| {
+                blocks.iter().map(move |block| IndexedBlock {
+                    partition,
+                    len: block.len,
+                    offset: block.offset,
+                })
+            });
+        self::index::write(index, blocks)
     }
 
     /// Number of devices.

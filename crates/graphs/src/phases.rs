@@ -7,7 +7,7 @@ use serde::Serialize;
 use tonnage_disk::Mode;
 use tonnage_pipeline::{Arena, Graph, RunHandle, RunOptions, RunReport, run};
 
-use crate::error::JobError;
+use crate::error::{JobError, refused};
 
 /// How often the timeline of a phase is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ pub fn workers() -> usize {
 /// The kernel refuses the mapping.
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     let arena = Arena::map(bytes).map_err(|why| {
-        JobError::Refused(format!(
+        refused(format!(
             "{bytes} bytes of memory cannot be mapped ({why}): ask for less"
         ))
     })?;

@@ -11,7 +11,7 @@ use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
 use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 
-use crate::error::JobError;
+use crate::error::{JobError, refused_setting};
 use crate::inputs::extent_stride;
 
 /// Size of a record where the core does not know records and counts none.
@@ -117,9 +117,10 @@ impl Plan {
         } = *shape;
         let (inputs, scratches, outputs) = devices;
         if record_bytes > RECORD_BYTES_AT_MOST {
-            return Err(JobError::Refused(format!(
-                "--record-bytes {record_bytes}: give at most {RECORD_BYTES_AT_MOST}"
-            )));
+            return Err(refused_setting(
+                "record_bytes",
+                format!("give at most {RECORD_BYTES_AT_MOST}, not {record_bytes}"),
+            ));
         }
         let eighth = memory_bytes / EIGHTH;
         let least = aligned(record_bytes); // No buffer is shorter than a record.
@@ -137,7 +138,7 @@ impl Plan {
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
         if endpoints == 0 {
-            return Err(JobError::Refused("endpoints: give at least 1".to_owned()));
+            return Err(refused_setting("endpoints", "give at least 1"));
         }
         let links = (endpoints - 1) * connections;
         // So many blocks are in flight on connections, within an eighth of the memory, as well.
@@ -195,13 +196,16 @@ impl Plan {
         let pass_two = output + (least as f64 * per_byte) as usize;
         let need = pass_one.max(pass_two);
         if need > memory_bytes {
-            return Err(JobError::Refused(format!(
-                "--memory of {memory_bytes} bytes is too small for records of {record_bytes} bytes \
-                 on {} directories with {workers} workers: give at least {}MiB",
-                inputs + scratches + outputs,
-                // Shares grow with the memory, so the need fits into twice as much at most.
-                (2 * need).div_ceil(1 << 20)
-            )));
+            return Err(refused_setting(
+                "memory",
+                format!(
+                    "{memory_bytes} bytes are too few for records of {record_bytes} bytes on {} \
+                     directories with {workers} workers: give at least {}MiB",
+                    inputs + scratches + outputs,
+                    // Shares grow with the memory, so the need fits into twice as much at most.
+                    (2 * need).div_ceil(1 << 20)
+                ),
+            ));
         }
         Ok(Self {
             memory_bytes,

@@ -1,5 +1,7 @@
 //! A multipart upload, and the parts that it has.
 
+pub(crate) mod list;
+
 use object_store::MultipartId;
 use object_store::multipart::PartId;
 

@@ -13,17 +13,14 @@ use object_store::signer::{SignedUrlOptions, Signer};
 use object_store::{Error, Result as StoreResult};
 use tokio::time::sleep;
 
+use super::Upload;
 use crate::counters::ErrorKind;
 use crate::error::element;
+use crate::retries;
 use crate::settings::Settings;
-use crate::upload::Upload;
 
 /// Validity of a signed URL; it is used at once.
 const VALID: Duration = Duration::from_secs(600);
-/// Pause before the first retry; it doubles.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Most doublings.
-const LONGEST_TIMES: u32 = 7;
 /// Status "not implemented".
 const NOT_DONE: u16 = 501;
 
@@ -60,8 +57,7 @@ async fn page(
 ) -> StoreResult<Option<String>> {
     let query = [("uploads", ""), ("prefix", prefix)];
     let options = SignedUrlOptions::new().with_query(query);
-    let mut pauses =
-        (0..settings.retries as u32).map(|time| PAUSE * (1 << time.min(LONGEST_TIMES)));
+    let mut pauses = retries::pauses(settings.retries);
     loop {
         let mut request = HttpRequest::new(HttpRequestBody::empty());
         let (method, bucket) = (request.method().clone(), Path::default());
