@@ -43,7 +43,7 @@ def test_a_directory_that_cannot_be_written_is_named(call: Call, disk: Path, rec
         args = map(str, itertools.chain(*directories.items()))
         code, _, err = call("run", "sort", str(records), *args)
         assert code == 2
-        assert re.fullmatch(rf"tonnage: {flag} {place}: [^\n]+\n", err)
+        assert re.fullmatch(rf"tonnage: {flag}: {place}: [^\n]+\n", err)
     code, _, err = call("study", "--data", "1MB", "--dir", "/proc", "--output", str(disk / "study"))
     assert code == 2
     assert re.fullmatch(r"tonnage: --dir: /proc: [^\n]+; choose a writable directory\n", err)
@@ -55,7 +55,7 @@ def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: P
     kept = {path.name: path.read_bytes() for path in (disk / "out").iterdir()}
     code, _, err = call("run", "sort", *where)
     assert code == 2
-    assert re.fullmatch(r"tonnage: --output \S+/out holds an earlier output .*\n", err)
+    assert re.fullmatch(r"tonnage: --output: \S+/out holds an earlier output .*\n", err)
     assert {path.name: path.read_bytes() for path in (disk / "out").iterdir()} == kept
 
 

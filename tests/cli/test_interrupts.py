@@ -125,7 +125,7 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
         # While it runs, another sort cannot write to the same place, nor disturb it.
         said = tonnage.run(*sort.args())
         assert said.returncode == 2
-        assert re.fullmatch(r"tonnage: --output \S+ another job [^\n]+\n", said.stderr)
+        assert re.fullmatch(r"tonnage: --output: another job [^\n]+\n", said.stderr)
         code, _, err = running.end(signal.SIGKILL)
     assert code == CODES[signal.SIGKILL]
     assert "tonnage:" not in err

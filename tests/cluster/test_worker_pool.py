@@ -87,11 +87,11 @@ def test_why_there_is_no_worker_is_told() -> None:
         (protocol.encode(Begin(1, "halve", None)), "there is no step halve"),
         (
             protocol.encode(Begin(1, "double", {"number": "two"})),
-            r"a request to double is no Number: Expected `int`, got `str` - at `\$.number`",
+            r"a request to double is not a valid Number: Expected `int`, got `str`",
         ),
         (
             protocol.encode(Begin(1, "double", {"number": 2, "more": 3})),
-            "a request to double is no Number: Object contains unknown field `more`",
+            "a request to double is not a valid Number: Object contains unknown field `more`",
         ),
     ],
 )
@@ -103,7 +103,9 @@ def test_a_wrong_message_is_one_line(message: bytes, why: str) -> None:
 
 def test_a_wrong_result_is_one_line() -> None:
     heartbeat = Heartbeat(7, 0, 0.0, (), StepResult({"number": None}))
-    with pytest.raises(ProtocolError, match=r"^the result of double is no Doubled: [^\n]*$"):
+    with pytest.raises(
+        ProtocolError, match=r"^the result of double is not a valid Doubled: [^\n]*$"
+    ):
         protocol.decode_heartbeat(protocol.encode(heartbeat), DOUBLE, 7)
     # Of another step it is not looked at.
     assert protocol.decode_heartbeat(protocol.encode(heartbeat), DOUBLE, 8).result is None

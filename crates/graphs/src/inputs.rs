@@ -16,6 +16,7 @@ use tonnage_stages::output_file::OutputFile;
 use crate::error::{JobError, refused};
 use crate::objects::object_input::{self, ObjectStorage, ObjectUrl};
 use crate::output::atomic_output;
+use crate::output::manifest::MANIFEST;
 
 /// A part of an input file or object: how a cluster divides the input among its nodes.
 #[derive(Clone, Debug, Deserialize)]
@@ -108,7 +109,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
                 }
             }
             atomic_output::check_finished(path, paths)?;
-            let of_an_output = path.join(atomic_output::MANIFEST).is_file(); // It may have got no part.
+            let of_an_output = path.join(MANIFEST).is_file(); // It may have got no part.
             if in_directories.len() == before && !of_an_output {
                 // A mistyped directory must not pass for an empty input.
                 return Err(refused(format!(

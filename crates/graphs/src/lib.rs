@@ -33,6 +33,7 @@ pub mod sort;
 
 pub use memory_plan::{Plan, Shape};
 pub use output::atomic_output::AtomicOutput;
+pub use output::manifest::Manifest;
 pub use tonnage_stages::hash;
 pub use tonnage_stages::host_queue;
 pub use tonnage_stages::sink::PartitionBlocks;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use tonnage_graphs::AtomicOutput;
+use tonnage_graphs::{AtomicOutput, Manifest};
 
 use crate::errors::raised;
 
@@ -29,7 +29,7 @@ impl Output {
 
     /// Publishes parts 0 up to `parts`, which are durable, then the manifest, which is JSON.
     fn publish(&self, parts: usize, manifest: &str) -> PyResult<()> {
-        let manifest = serde_json::from_str(manifest)
+        let manifest: Manifest = serde_json::from_str(manifest)
             .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;
         let output = self.lock().take().ok_or_else(ended)?;
         output.publish(parts, &manifest).map_err(raised)

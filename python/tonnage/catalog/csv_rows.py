@@ -5,12 +5,14 @@ Rows are numbered as in an editor: the header is row 1.
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 NOT_READABLE = "no permission to read it: use sudo, or a readable copy"
 LARGEST = 1e21
+DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-([0-2]\d|3[01]))?)?")
 
 
 class CatalogError(Exception):
@@ -65,6 +67,13 @@ class CsvRow:
         if found == 0:
             raise self.error(column, "a price of 0; leave unknown prices blank")
         return found
+
+    def date(self, column: str) -> str | None:
+        """A year, a month or a day: 2026, 2026-02 or 2026-02-17."""
+        text = self.text(column)
+        if text is not None and not DATE.fullmatch(text):
+            raise self.error(column, f"{text!r} is not a date like 2026, 2026-02 or 2026-02-17")
+        return text
 
     def flag(self, column: str) -> bool | None:
         text = self.text(column)

@@ -20,6 +20,7 @@ from support.data.mutations import Mutation, mutations, shown, types_at
 from support.stores.disk import ROOT
 from tonnage.base.records.base import Record, RecordError, StoredFile, read_values
 from tonnage.base.system.undo_journal import Undo
+from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_dir import schemas
 
 RECORDED = ROOT / "tests" / "support" / "recorded" / "artifacts"
@@ -118,12 +119,24 @@ LISTS: dict[str, tuple[Any, list[Any]]] = {
             }
         ],
     ),
+    "finished": (
+        messages.FinishedFile,
+        {
+            "path": "out/part-00000",
+            "bytes": 800,
+            "records": 8,
+            "checksum": "1f",
+            "copy": False,
+            "files": 1,
+            "taken": 800,
+        },
+    ),
     "journal.json": (
         list[Undo],
         [{"commands": [["umount", "/mnt"]], "question": ["findmnt"], "answers": ["/mnt"]}],
     ),
 }
-"""Files that are lists, and have no class of their own."""
+"""Files that are lists, or lists of lines, and have no class of their own."""
 EXAMPLES: dict[str, Any] = {
     "JobFile": {
         "schema": "tonnage.fleet-job/1",
@@ -142,6 +155,10 @@ EXAMPLES: dict[str, Any] = {
         "weights": {"a": 1.0, "b": 0.5},
         "bounds": [{"key": "00ff", "after": False}],
         "single": [False, False],
+    },
+    "SpilledBlocks": {
+        "came": [{"records": 8, "bytes": 800, "checksum": 31}],
+        "spans": [4096],
     },
     "Manifest": {
         "format": "tonnage.output/1",

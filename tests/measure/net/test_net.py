@@ -292,7 +292,9 @@ def test_errors_of_the_core_name_the_endpoint() -> None:
     with pytest.raises(core.RunError, match=r"^endpoint \d \(here\): listening on 192\.0\.2\.\d:"):
         run_endpoints([EndpointHost("here")] * 2, configs, timeout_seconds=60)
     configs[0]["seconds"] = configs[1]["seconds"] = -1.0
-    with pytest.raises(core.UsageError, match=r"^endpoint \d \(here\): --seconds -1"):
+    with pytest.raises(
+        core.UsageError, match=r"^endpoint \d \(here\): seconds: -1 is not a duration"
+    ):
         run_endpoints([EndpointHost("here")] * 2, configs, timeout_seconds=60)
 
 

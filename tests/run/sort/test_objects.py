@@ -54,7 +54,7 @@ def test_what_goes_in_comes_out_in_order(s3: Bucket, tonnage: Tonnage, disk: Pat
     again = tonnage.run(*s3.sort_command(disk))
     assert again.returncode == 2
     assert re.fullmatch(
-        r"tonnage: --output s3://tests/out is not empty \(it holds out/_tonnage.json\): .*\n",
+        r"tonnage: --output: s3://tests/out is not empty \(it holds out/_tonnage.json\): .*\n",
         again.stderr,
     )
 
@@ -173,7 +173,9 @@ def test_an_object_given_twice_is_refused(s3: Bucket, tonnage: Tonnage, disk: Pa
 def test_an_output_that_is_no_longer_whole_is_refused(
     s3: Bucket, tonnage: Tonnage, disk: Path
 ) -> None:
-    s3.put("in/_tonnage.json", json.dumps({"parts": ["part-00000", "part-00001"]}).encode())
+    manifest = {"format": "tonnage.output/1", "records": 2, "bytes": 200}
+    parts = {"parts": ["part-00000", "part-00001"]}
+    s3.put("in/_tonnage.json", json.dumps(manifest | parts).encode())
     s3.put("in/part-00000", b"x" * 100)
     said = tonnage.run(*s3.sort_command(disk))
     assert said.returncode == 2

@@ -238,8 +238,9 @@ impl<'a> Bench<'a> {
             Mode::Headroom => ("headroom", Ok(headroom(&pass, self.config.bytes))),
         };
         let graph = graph.map_err(RunError::from)?;
-        let duration = Duration::try_from_secs_f64(trial.seconds)
-            .map_err(|why| refused_setting("seconds", format!("{}: {why}", trial.seconds)))?;
+        let duration = Duration::try_from_secs_f64(trial.seconds).map_err(|_| {
+            refused_setting("seconds", format!("{} is not a duration", trial.seconds))
+        })?;
         let mut phase = watch.run(name, &graph, &self.memory, Some(duration))?;
         phase.disk_modes = pass.read.modes.seen();
         for mode in pass.write.modes.seen() {

@@ -79,7 +79,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         return Err(refused(format!("sends_to {to}: that is not a peer")));
     }
     let duration = Duration::try_from_secs_f64(*seconds)
-        .map_err(|why| refused_setting("seconds", format!("{seconds}: {why}")))?;
+        .map_err(|_| refused_setting("seconds", format!("{seconds} is not a duration")))?;
     let began = Instant::now();
     let mesh = connect(settings, handle)?;
     let meeting_seconds = began.elapsed().as_secs_f64();

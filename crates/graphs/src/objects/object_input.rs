@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tonnage_object::{Client, ErrorKind, ObjectInfo, RequestCounts};
 pub use tonnage_object::{ObjectError, ParallelReader, Settings};
 use tonnage_pipeline::RunHandle;
@@ -14,6 +13,7 @@ use tonnage_stages::object::access::ObjectAccess;
 
 use crate::error::{JobError, refused, refused_setting};
 use crate::output::atomic_output;
+use crate::output::manifest::{MANIFEST, Manifest};
 
 /// Scheme of all URLs.
 const SCHEME: &str = "s3://";
@@ -246,16 +246,15 @@ fn check_finished(
             store.name(&url.key)
         )));
     }
-    let key = url.join(atomic_output::MANIFEST);
+    let key = url.join(MANIFEST);
     let Some(manifest) = all.iter().find(|found| found.key == key) else {
         return Ok(false);
     };
     let mut bytes = vec![0; manifest.bytes as usize];
     let got = client.get_range(&key, manifest.etag.as_deref(), 0, &mut bytes, || false);
     check_access(store, got)?;
-    let manifest: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    for part in manifest["parts"].as_array().into_iter().flatten() {
-        let part = url.join(part.as_str().unwrap_or_default());
+    for part in Manifest::read(&store.name(&key), &bytes)?.parts {
+        let part = url.join(&part);
         if !all.iter().any(|found| found.key == part) {
             return Err(refused(format!(
                 "input {} holds only part of an output: {} is missing",

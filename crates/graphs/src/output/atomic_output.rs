@@ -13,17 +13,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
-
 use crate::error::{JobError, refused, refused_setting};
 use crate::free_space::make_writable;
+use crate::output::manifest::{MANIFEST, Manifest, part_name};
 
 /// Prefix of hidden directories.
 pub const STAGING_PREFIX: &str = ".tonnage-unfinished-";
 /// The list of parts in a hidden directory that is about to be published.
 const PARTS: &str = "parts.json";
-/// The manifest of a complete output directory.
-pub const MANIFEST: &str = "_tonnage.json";
 
 /// The outputs of a job, one directory per device.
 #[derive(Debug)]
@@ -72,7 +69,7 @@ impl AtomicOutput {
     ///
     /// # Errors
     /// When a part cannot be renamed; then those that were are withdrawn from every directory.
-    pub fn publish(self, parts: usize, manifest: &Value) -> Result<(), JobError> {
+    pub fn publish(self, parts: usize, manifest: &Manifest) -> Result<(), JobError> {
         let count = self.places.len();
         for (lane, place) in self.places.iter().enumerate() {
             let names: Vec<String> = (lane..parts)
@@ -104,12 +101,6 @@ impl AtomicOutput {
         }
         Ok(())
     }
-}
-
-/// The name of part `number`.
-#[must_use]
-pub fn part_name(number: usize) -> String {
-    format!("part-{number:05}")
 }
 
 impl StagingDirectory {
@@ -183,7 +174,7 @@ impl StagingDirectory {
         File::open(&self.hidden)?.sync_all()
     }
 
-    fn write_manifest(&self, manifest: &Value) -> io::Result<()> {
+    fn write_manifest(&self, manifest: &Manifest) -> io::Result<()> {
         let unnamed = self.hidden.join(MANIFEST);
         let mut file = File::create(&unnamed)?;
         file.write_all(&serde_json::to_vec_pretty(manifest)?)?;
@@ -241,13 +232,14 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
             "{show} holds an output that has not finished: wait for it, or run it again"
         )));
     }
-    let Ok(manifest) = fs::read(directory.join(MANIFEST)) else {
-        return Ok(());
+    let name = directory.join(MANIFEST);
+    let bytes = match fs::read(&name) {
+        Ok(bytes) => bytes,
+        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(refused(format!("{}: {why}", name.display()))),
     };
-    let manifest: Value = serde_json::from_slice(&manifest).unwrap_or_default();
-    for part in manifest["parts"].as_array().into_iter().flatten() {
-        let part = part.as_str().unwrap_or_default();
-        if !all.iter().any(|directory| directory.join(part).is_file()) {
+    for part in Manifest::read(&name.display().to_string(), &bytes)?.parts {
+        if !all.iter().any(|directory| directory.join(&part).is_file()) {
             return Err(refused(format!(
                 "{show} holds only part of an output: {part} is missing; give all directories \
                  that it was written to"
@@ -316,17 +308,4 @@ fn if_there<T>(found: io::Result<T>) -> io::Result<Option<T>> {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
     }
-}
-
-/// The manifest of a complete output.
-#[must_use]
-pub fn manifest(parts: usize, records: u64, bytes: u64, checksum: &str) -> Value {
-    let parts: Vec<String> = (0..parts).map(part_name).collect();
-    json!({
-        "format": "tonnage.output/1",
-        "records": records,
-        "bytes": bytes,
-        "checksum": checksum,
-        "parts": parts,
-    })
 }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
 use tonnage_object::{Client, Settings};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::object::uploads::{Seal, Uploads};
@@ -14,7 +13,8 @@ use tonnage_stages::output_file::OutputFile;
 
 use crate::error::{JobError, refused_setting};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store_error};
-use crate::output::atomic_output::{AtomicOutput, MANIFEST, part_name};
+use crate::output::atomic_output::AtomicOutput;
+use crate::output::manifest::{MANIFEST, Manifest, part_name};
 use crate::phases::Watch;
 
 /// An output that is being written.
@@ -106,7 +106,7 @@ impl JobOutput {
     ///
     /// # Errors
     /// When something cannot be published, or the cancellation.
-    pub fn publish(self, parts: usize, manifest: &Value, watch: &Watch) -> Result<(), JobError> {
+    pub fn publish(self, parts: usize, manifest: &Manifest, watch: &Watch) -> Result<(), JobError> {
         match self {
             Self::Files(unsealed) => unsealed.publish(parts, manifest),
             Self::Objects(folder) => folder.publish(manifest, watch),
@@ -163,7 +163,7 @@ impl ObjectOutput {
         put.map(drop).map_err(|why| store_error(&why))
     }
 
-    fn publish(self, manifest: &Value, watch: &Watch) -> Result<(), JobError> {
+    fn publish(self, manifest: &Manifest, watch: &Watch) -> Result<(), JobError> {
         let manifest = serde_json::to_vec_pretty(manifest)
             .map_err(|why| JobError::failed(format!("{MANIFEST}: {why}")))?;
         let stopped = || watch.handle.is_cancelled();

@@ -2,3 +2,4 @@
 
 pub(crate) mod atomic_output;
 pub(crate) mod job_output;
+pub(crate) mod manifest;

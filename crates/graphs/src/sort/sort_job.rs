@@ -37,6 +37,7 @@ use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::ObjectStorage;
 use crate::output::atomic_output;
 use crate::output::job_output::JobOutput;
+use crate::output::manifest::Manifest;
 use crate::phases::{Phase, Watch, workers};
 use crate::sort::external_sort::{CHUNKS, CHUNKS_PER_PARTITION, ExternalSort, chunk_bytes};
 use crate::sort::pass_graphs::PassTwo;
@@ -193,7 +194,7 @@ impl<'a> SortJob<'a> {
             self.scratch = Some(scratch);
         }
         let checksum = format!("{:x}", total.checksum);
-        let manifest = atomic_output::manifest(parts, total.records, total.bytes, &checksum);
+        let manifest = Manifest::new(parts, total.records, total.bytes, &checksum);
         self.output.publish(parts, &manifest, &self.passes.watch)?;
         Ok(Outcome {
             records: total.records,

@@ -54,6 +54,11 @@ def link_commands(namespace: str, switch: str, number: int, address: str) -> lis
     ]
 
 
+def forget_neighbours_command(namespace: str) -> Command:
+    """The command after which a namespace looks for the hardware addresses of its peers again."""
+    return ("ip", "-n", namespace, "neigh", "flush", "dev", "eth0")
+
+
 def rate_limit_commands(
     namespace: str, switch: str, number: int, bits_per_second: int
 ) -> list[Command]:

@@ -40,7 +40,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
             if surcharge is None
             else Price(
                 usd_per_hour=surcharge,
-                date=row.text("date"),
+                date=row.date("date"),
                 source=row.required("ebs_optimized_price_source"),
             ),
         ),

@@ -51,7 +51,7 @@ def on_demand_price(row: CsvRow, price: str, date: str, source: str) -> Price | 
     dedicated = DEDICATED.search(stated)
     return Price(
         usd_per_hour=usd,
-        date=row.text(date),
+        date=row.date(date),
         source=DEDICATED.sub("", stated).strip(),
         caution=f"of dedicated tenancy, which may be {dedicated[1]} to {dedicated[2]} % high"
         if dedicated

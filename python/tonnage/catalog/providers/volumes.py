@@ -45,7 +45,7 @@ def volume_kind(row: CsvRow) -> VolumeKind:
             credit_per_gib=row.number("mib_credit_per_tib", MIB / 1024),
             usd_each_month=None if faster is None else faster / MIB,
         ),
-        date=row.text("date"),
+        date=row.date("date"),
         price_source=row.required("price_evidence"),
         limit_source=row.required("limit_evidence"),
     )
@@ -60,6 +60,6 @@ def object_store(row: CsvRow) -> ObjectStore:
         usd_per_1000_gets=row.number("price_1000_gets"),
         usd_per_gb_to_internet=row.number("price_gb_to_internet"),
         usd_per_gb_in_region=row.number("price_gb_in_region"),
-        date=row.text("date"),
+        date=row.date("date"),
         source=row.required("source"),
     )

@@ -24,7 +24,11 @@ from msgspec import structs
 from tonnage.base.system import Command, RunError, UsageError
 from tonnage.base.system.block_devices import loop_devices
 from tonnage.base.system.cgroups import kill_all
-from tonnage.base.system.netns import rate_limit_commands, wire_rate
+from tonnage.base.system.netns import (
+    forget_neighbours_command,
+    rate_limit_commands,
+    wire_rate,
+)
 from tonnage.base.system.undo_journal import run_command
 from tonnage.provision.lab import ray_cluster
 from tonnage.provision.lab.lifecycle import find_node, lab_lock
@@ -98,6 +102,9 @@ def heal_node(
         node = find_node(record, name, room)
         of_lab, run = record.config.name, partial(run_command, lock)
         _link(node, of_lab, "up", run)
+        for each in record.nodes(room):
+            # Who tried to reach a node over the cut link would still fail for seconds.
+            run(forget_neighbours_command(each.namespace))
         if node.machine.link_bytes_per_second is not None:
             _slow_link(node, of_lab, 1.0, run)
         _slow_disk(node, 1.0, run)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import errno
 import itertools
-import json
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +22,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from tonnage.base import core
 from tonnage.base.records import fsync_directory, write_atomically
+from tonnage.base.records.base import convert, decode
 from tonnage.cluster.failure_kinds import DeterministicError, InputUnreadable
 from tonnage.run.formats.registry import output_suffix
 from tonnage.run.formats.writer import PartWriter
@@ -43,6 +44,7 @@ from tonnage.run.mapreduce.shuffle import (
     Shuffle,
     ShuffleOutput,
 )
+from tonnage.run.mapreduce.spilled_blocks import SpilledBlocks
 from tonnage.run.storage.object_store import sum_requests
 from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
@@ -143,8 +145,8 @@ class MapReduceWorker(TwoPassWorker):
                 lambda _: on_progress(done),
             )
             told = shuffle.send(config)
-        left = {"came": told.pop("came"), "spans": told.pop("spans")}
-        write_atomically(index.with_suffix(BLOCKS_SUFFIX), json.dumps(left).encode())
+        left = convert({name: told.pop(name) for name in ("came", "spans")}, SpilledBlocks)
+        write_atomically(index.with_suffix(BLOCKS_SUFFIX), msgspec.json.encode(left))
         size = sum(split.bytes for split in splits)
         return messages.MapReducePassOneResult.of(
             told,
@@ -154,7 +156,7 @@ class MapReduceWorker(TwoPassWorker):
             requests=sources.requests,
             rows=counts.shuffled,
             given=[messages.Blocks(**each) for each in told["given"]],
-            came=[messages.Blocks(**each) for each in left["came"]],
+            came=[messages.Blocks(each.records, each.bytes, each.checksum) for each in left.came],
             schemas=[
                 (to_base64(schema.serialize().to_pybytes()), where)
                 for schema, where in mapper.schemas.first_seen
@@ -276,11 +278,14 @@ class MapReduceWorker(TwoPassWorker):
         spans = dict.fromkeys(partitions, 0)
         for devices, index in map(self._round, numbers):
             left.append({"scratch": [str(path) for path in devices], "index": str(index)})
-            told = json.loads(index.with_suffix(BLOCKS_SUFFIX).read_bytes())
+            file = index.with_suffix(BLOCKS_SUFFIX)
+            held = decode(file.read_bytes(), SpilledBlocks, file)
             for number in partitions:
-                here = BlockStats(**told["came"][number])
-                came[number] = came[number].plus(here)
-                spans[number] += told["spans"][number]
+                here = held.came[number]
+                came[number] = came[number].plus(
+                    BlockStats(here.records, here.bytes, here.checksum)
+                )
+                spans[number] += held.spans[number]
         count = max(partitions, default=-1) + 1
         return ShuffleOutput(
             spilled=left,

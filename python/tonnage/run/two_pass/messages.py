@@ -12,8 +12,9 @@ import msgspec
 
 from tonnage.base.core.stage_stats import phase_record
 from tonnage.base.records import Phase
+from tonnage.base.records.base import Count
 from tonnage.cluster.protocol import Idle, Message, Step
-from tonnage.run.two_pass.job_dir.schemas import Manifest
+from tonnage.run.two_pass.job_dir.schemas import Checksum, Manifest
 from tonnage.run.two_pass.schedule import Finished, Split, Total
 from tonnage.run.two_pass.splits import FileId
 
@@ -41,14 +42,14 @@ class FinishedFile(Message, frozen=True):
     """A line of a worker's list of finished files, with the file as it is now."""
 
     path: str
-    bytes: int
-    records: int = 0
-    checksum: str = "0"
+    bytes: Count
+    records: Count = 0
+    checksum: Checksum = "0"
     copy: bool = False
     """Whether it is a copy of another node's."""
-    files: int | None = None
+    files: Count | None = None
     """Of a MapReduce: how many files the partition has."""
-    taken: int | None = None
+    taken: Count | None = None
     """Of a MapReduce: how many bytes of blocks they were made of."""
     file_id: FileId | None = None
     """None if the file is gone, or is not as it was."""

@@ -262,7 +262,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for line in lines[first:]:
             if not line.endswith(b"\n"):
                 return  # It is being written.
-            file = msgspec.json.decode(line, type=messages.FinishedFile)
+            file = decode(line, messages.FinishedFile, self._list)
             about: FileId | None
             try:
                 about = (
@@ -388,7 +388,11 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 line
                 for line in lines
                 if line.endswith("\n")
-                and not is_part(os.path.basename(json.loads(line)["path"]), only, but)
+                and not is_part(
+                    os.path.basename(decode(line, messages.FinishedFile, self._list).path),
+                    only,
+                    but,
+                )
             ]
             if len(stays) < len(lines):
                 write_atomically(self._list, "".join(stays).encode())

@@ -10,7 +10,7 @@ from tonnage.base.records.known_keys import RequestCounts
 
 SCHEMA: Literal["tonnage.fleet-job/1"] = "tonnage.fleet-job/1"
 _JobName = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
-_Checksum = Annotated[str, Meta(pattern="^[0-9a-f]+$")]
+Checksum = Annotated[str, Meta(pattern="^[0-9a-f]+$")]
 _Inode = Annotated[int, Meta(ge=0)]
 _Weight = Annotated[float, Meta(gt=0, le=1e21)]
 _Big = Annotated[int, Meta(ge=0)]
@@ -154,7 +154,7 @@ class OutputFile(Struct, frozen=True, kw_only=True):
     path: str
     records: Count
     bytes: Count
-    checksum: _Checksum
+    checksum: Checksum
     range: tuple[Bound | None, Bound | None] | UnsetType = UNSET
     copy: PartCopy | None
 
@@ -169,5 +169,6 @@ class Manifest(StoredFile, frozen=True):
     format: Literal["tonnage.output/1"]
     records: Count
     bytes: Count
-    checksum: _Checksum
     parts: list[str]
+    checksum: Checksum | None = None
+    """Sum of the records' CRC-32s, if they are known."""
