@@ -189,7 +189,7 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
     assert failed.returncode == 1
     assert (
         "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: "
-        "bring these back, or give another output directory; the same command with "
+        "bring those back, or give another output directory; the same command with "
         f"--output {out} resumes it"
     ) in failed.stderr
     assert left(data) == []

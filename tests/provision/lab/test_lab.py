@@ -253,14 +253,14 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
     assert record.require_up(tmp_path, None).config == described()
     assert record.free_network(tmp_path) == 1
     monkeypatch.setattr(record, "this_boot", lambda: "another")
-    with pytest.raises(core.UsageError, match="went with a reboot"):
+    with pytest.raises(core.UsageError, match="was lost in a reboot"):
         record.require_up(tmp_path, None)
     record.LabRecord(TINY, 1, "another").save(tmp_path)
     with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
         record.require_up(tmp_path, None)
     with pytest.raises(core.UsageError, match="test-tiny is not whole"):
         record.require_up(tmp_path, "test-tiny")
-    with pytest.raises(core.UsageError, match="--lab none: there is no such lab"):
+    with pytest.raises(core.UsageError, match="lab: there is no lab none"):
         record.require_up(tmp_path, "none")
 
 

@@ -114,7 +114,7 @@ def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> N
         ray_cluster._program()
     monkeypatch.delenv("TONNAGE_RAY")
     monkeypatch.setattr(ray_cluster.sys, "executable", "/no/python")
-    with pytest.raises(core.UsageError, match="there is no ray: install it"):
+    with pytest.raises(core.UsageError, match="Ray is not installed: install it"):
         ray_cluster._program()
 
 

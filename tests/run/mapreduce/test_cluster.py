@@ -534,7 +534,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     refused("are not enough for 2 workers", memory_bytes=1 << 20)
     refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
     (disk / "in.what").write_text("x")
-    refused("does not tell its format", given=[Input(str(disk / "in.what"))])
+    refused("says nothing about its format", given=[Input(str(disk / "in.what"))])
     (disk / "in.parquet").write_text("x")
     refused("is not a valid parquet file", given=[Input(str(disk / "in.parquet"))])
     refused("is given twice", given=[*inputs, *inputs])

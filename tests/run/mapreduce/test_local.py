@@ -452,7 +452,7 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
         ({"format": "xml"}, fine, "xml is not one of parquet, arrow"),
         ({"input_format": "xml"}, fine, "xml is not one of auto, parquet"),
         ({}, disk / "nowhere", "does not exist"),
-        ({}, disk / "in.bin", "in.bin does not tell its format"),
+        ({}, disk / "in.bin", "in.bin says nothing about its format"),
         ({"input_format": "records:2"}, disk / "in.bin", "not a multiple of the row's 2"),
     ]:
         assert why in failed(disk, WORDS, inputs, core.UsageError, **options)

@@ -305,7 +305,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket) -> None:
 
     refused(r"s3://tests/in/9.parquet is not a valid parquet file")
     refused("there is no object", inputs=[Input(f"s3://{BUCKET}/nothing/")])
-    refused("does not tell its format", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
+    refused("says nothing about its format", inputs=[Input(f"s3://{BUCKET}/in/_notes")])
     refused(r"33554432 bytes are not enough for 2 workers", memory_bytes=32 << 20)
     refused(r"input s3://tests/in/ is given twice", inputs=[Input(IN), Input(IN)])
     refused("is inside the input", output=[f"{IN}x"])

@@ -545,7 +545,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
             pytest.fail(f"{left} is left")
 
     refused("is one directory on .* write {node} in its path", output=(f"{disk}/out",))
-    refused("is on no node", inputs=(f"{disk}/nothing",))
+    refused("does not exist on any node", inputs=(f"{disk}/nothing",))
     refused("would be read as input there", output=(f"{disk}/in/out-{{node}}",))
     refused("the cluster has 3 nodes", instances=4)
     refused("not a multiple of the record's 7", layout=Layout(7, 0, 1))

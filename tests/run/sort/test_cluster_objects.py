@@ -271,7 +271,7 @@ def test_an_output_that_somebody_else_changes_is_no_success(
         return publish(self, told, on_progress)
 
     monkeypatch.setattr(ObjectStoreSteps, "publish", meddled)
-    with pytest.raises(core.RunError, match=r"out/part-00000 is not as it was put"):
+    with pytest.raises(core.RunError, match=r"out/part-00000 was changed by another program"):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
     monkeypatch.setattr(ObjectStoreSteps, "publish", publish)
@@ -330,7 +330,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
 
     monkeypatch.setattr(sizing, "block_bytes", changing)
     named = r"s3://tests/in/0001 was changed while it was read"
-    retry = "begin again with another job directory"
+    retry = "start again with another job directory"
     with pytest.raises(core.RunError, match=f"{named}.*: {retry}"):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")

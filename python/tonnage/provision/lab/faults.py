@@ -67,7 +67,7 @@ def inject_fault(
         RunError: It failed.
     """
     if kind not in FAULTS:
-        raise UsageError(f"{kind}: there is no such fault: there are {', '.join(FAULTS)}")
+        raise UsageError(f"{kind}: there is no such fault: give one of {', '.join(FAULTS)}")
     if factor is not None and kind not in SLOWDOWNS:
         raise UsageError(
             f"only {' and '.join(SLOWDOWNS)} have a factor, {kind} has none", setting="factor"

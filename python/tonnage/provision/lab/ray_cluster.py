@@ -154,8 +154,8 @@ def _program() -> str:
     found = str(next_to_python) if next_to_python.exists() else shutil.which("ray")
     if found is None:
         raise UsageError(
-            "there is no ray: install it next to Tonnage (pip install 'tonnage[cluster]'), or name "
-            f"it with {VARIABLE}=.../bin/ray"
+            "Ray is not installed: install it next to Tonnage (pip install 'tonnage[cluster]'), or "
+            f"name it with {VARIABLE}=.../bin/ray"
         )
     return os.path.abspath(found)
 

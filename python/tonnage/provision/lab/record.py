@@ -109,14 +109,14 @@ def require_up(room: Path, name: str | None) -> LabRecord:
     """
     name = select_lab(room, name)
     if name is None:
-        raise UsageError("no lab is up: make one with tonnage lab up FILE")
+        raise UsageError("no lab is up: create one with tonnage lab up FILE")
     found = read_record(room, name)
     if found is None or not found.is_whole:
-        raise UsageError(f"lab {name} is not whole: undo it with tonnage lab down --lab {name}")
+        raise UsageError(f"lab {name} is incomplete: remove it with tonnage lab down --lab {name}")
     if not found.is_up:
         raise UsageError(
-            f"lab {name} went with a reboot: make it anew with tonnage lab up FILE, or undo what "
-            f"is left with tonnage lab down --lab {name}"
+            f"lab {name} was lost in a reboot: create it again with tonnage lab up FILE, or remove "
+            f"what is left with tonnage lab down --lab {name}"
         )
     return found
 
@@ -130,9 +130,9 @@ def select_lab(room: Path, name: str | None) -> str | None:
     there = lab_names(room)
     if name is not None and name not in there:
         others = f": there are {', '.join(there)}" if there else ": none is up"
-        raise UsageError(f"--lab {name}: there is no such lab{others}")
+        raise UsageError(f"there is no lab {name}{others}", setting="lab")
     if name is None and len(there) > 1:
-        raise UsageError(f"labs {', '.join(there)} are up: say which with --lab NAME")
+        raise UsageError(f"{', '.join(there)} are up: say which one", setting="lab")
     return name or (there[0] if there else None)
 
 
@@ -146,4 +146,4 @@ def free_network(room: Path) -> int:
     for number in NETWORKS:
         if number not in taken:
             return number
-    raise UsageError("too many labs are up: end one with tonnage lab down")
+    raise UsageError("too many labs are up: remove one with tonnage lab down")

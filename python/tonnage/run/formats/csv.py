@@ -50,7 +50,7 @@ class Csv(LineChunks, LineSplits, OutputFormat):
             if "conversion error" not in str(why):
                 raise
             raise ValueError(
-                f"{printable(str(why))}: the first MiB of a file tells its types: write data whose "
+                f"{printable(str(why))}: types come from the first MiB of a file: write data whose "
                 "types show later as Parquet"
             ) from why
 
@@ -82,7 +82,7 @@ def _header(file: InputFile, sources: Sources) -> bytes:
         line = opened.readline()
     if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
         raise core.UsageError(
-            f"input {file.name}: its first line is not text, so it is not csv: give its format",
+            f"input {file.name}: its first line is not text, so it is not CSV: give its format",
             setting="input_format",
         )
     return line

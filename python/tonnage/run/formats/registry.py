@@ -53,7 +53,7 @@ def split_format(name: str, file_name: str) -> SplitFormat:
         by_suffix = _by_suffix(file_name, SPLITS)
         if by_suffix is None:
             raise core.UsageError(
-                f"the name of {file_name} does not tell its format: give one of {choices}",
+                f"the name of {file_name} says nothing about its format: give one of {choices}",
                 setting="input_format",
             )
         name = by_suffix

@@ -141,7 +141,7 @@ class SortJob(TwoPassJob):
             raise FatalJobError(
                 f"what was written ({_in_words(written)}) is not what was read "
                 f"({_in_words(read)}) of {schedule.input_bytes} bytes: the output is not valid; "
-                "begin again with another job directory"
+                "start again with another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:

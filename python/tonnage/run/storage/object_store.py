@@ -177,7 +177,8 @@ def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
         for folder in inputs:
             if _parts_below(output, folder):
                 raise core.UsageError(
-                    f"{output} is inside the input {folder}: give a url elsewhere", setting="output"
+                    f"{output} is inside the input {folder}: give a URL outside of it",
+                    setting="output",
                 )
 
 

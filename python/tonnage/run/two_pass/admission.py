@@ -44,7 +44,7 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
     for path in inputs:
         lacking = [node for node in absent if path.replace("{node}", node) in absent[node]]
         if len(lacking) == len(absent):
-            raise core.UsageError(f"input {path} is on no node: name what is on one of them")
+            raise core.UsageError(f"input {path} does not exist on any node: name one that does")
 
 
 def refuse_parts(nodes: Mapping[str, NodeInventory]) -> None:
@@ -72,5 +72,5 @@ def refuse_full(
             if device.free_bytes < needs:
                 raise core.UsageError(
                     f"{node} has {device.free_bytes} bytes free on a device for output or "
-                    f"scratch, its share needs {needs} there: free some, or add nodes"
+                    f"scratch, its share needs {needs} there: free some space, or add nodes"
                 )

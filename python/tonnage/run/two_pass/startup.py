@@ -105,7 +105,7 @@ def _plan(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
     splits = spec.splits(job.holders)
     if spec.durability == "replicated" and len(nodes) < 2:
         raise core.UsageError(
-            "replicated: a copy needs a second node, and there is one: add some",
+            "replicated: a copy needs a second node, and there is only one: add nodes",
             setting="durability",
         )
     spec.check_space(nodes, weights, sum(split.bytes for split in splits))
@@ -160,7 +160,7 @@ def _resume(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
             replay(schedule, event)
         except (LookupError, AssertionError, ValueError) as why:
             raise core.UsageError(
-                "rounds.json is not of the job that plan.json says: give another directory",
+                "rounds.json and plan.json are of different jobs: give another directory",
                 setting="job_dir",
             ) from why
         if event["event"] == "lost":
@@ -207,7 +207,7 @@ def _note_finished(job: JobRun, node: str, inventory: messages.NodeInventory) ->
         if node in holders and each not in files and not is_url(each.path):
             raise FatalJobError(
                 f"input {each.path} on {node} is not what it was when the job began: "
-                "begin again with another job directory"
+                "start again with another job directory"
             )
     for file in inventory.finished:
         # A part without rows has no object.

@@ -97,7 +97,8 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 (home / f"{OWNER}{config.node}").touch()
             except OSError as why:
                 raise core.UsageError(
-                    f"{home.parent}: {why.strerror}: give a directory to write to", setting=setting
+                    f"{home.parent}: {why.strerror}: give a directory that can be written to",
+                    setting=setting,
                 ) from why
 
     def take_inventory(self, _: None, on_progress: OnProgress) -> messages.NodeInventory:

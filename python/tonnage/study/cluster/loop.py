@@ -151,8 +151,8 @@ class _Loop:
         number, chosen = next(fits, (0, None))
         if chosen is None:
             raise core.RunError(
-                f"no candidate of {self._out / PLAN} is of these machines, with room for it: give "
-                "a later --deadline; or a smaller --data, and another --output"
+                f"no candidate of {self._out / PLAN} fits these machines: give a longer deadline; "
+                "or less data, and another output directory"
             )
         seconds = chosen.seconds
         between = formatting.seconds_between(seconds.low, seconds.high)
@@ -215,7 +215,7 @@ class _Loop:
                 record.unlink()
                 raise core.RunError(
                     f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: "
-                    "other machines took part than have the input"
+                    "machines took part that have none of the input"
                 )
         finally:
             if not record.exists():

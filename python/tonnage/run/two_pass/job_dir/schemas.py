@@ -39,7 +39,7 @@ class InputFiles(StoredFile, frozen=True):
 
     def __post_init__(self) -> None:
         if any(each[-1] >= len(self.holders) for each in self.files):
-            raise ValueError("a file has holders that are not listed")
+            raise ValueError("a file has a holder that is not listed")
 
 
 class Bound(Struct, frozen=True):
@@ -61,9 +61,9 @@ class PlanFile(InputFiles, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.single is not UNSET and len(self.single) != self.partitions:
-            raise ValueError("there are not as many partitions as single says")
+            raise ValueError("single does not have a value for each partition")
         if self.bounds is not UNSET and len(self.bounds) != self.partitions - 1:
-            raise ValueError("there are not as many partitions as bounds make")
+            raise ValueError("bounds do not make this many partitions")
 
 
 class ReportedStage(Stage, frozen=True, kw_only=True):

@@ -95,7 +95,7 @@ class ObjectStoreSteps(WorkerSteps):
         for name, size in wanted.items():
             if listed.get(name) != size:
                 raise core.RunError(
-                    f"{self._url(name)} is not as it was put: another program writes there"
+                    f"{self._url(name)} was changed by another program that writes there"
                 )
         left = [name for name in listed if is_part(name) and name not in wanted]
         if left:
@@ -170,7 +170,7 @@ class ObjectStoreSteps(WorkerSteps):
                 f"{url}: {OTHER_JOB}, or remove {name} and the parts", setting="output"
             )
         raise core.UsageError(
-            f"{url} is not empty (it holds {name}): give a url under which nothing is",
+            f"{url} is not empty (it holds {name}): give an unused URL",
             setting="output",
         )
 
