@@ -256,7 +256,7 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
     with pytest.raises(core.UsageError, match="was lost in a reboot"):
         record.require_up(tmp_path, None)
     record.LabRecord(TINY, 1, "another").save(tmp_path)
-    with pytest.raises(core.UsageError, match="labs test-lab, test-tiny are up: say which"):
+    with pytest.raises(core.UsageError, match="lab: test-lab, test-tiny are up: say which one"):
         record.require_up(tmp_path, None)
     with pytest.raises(core.UsageError, match="test-tiny is not whole"):
         record.require_up(tmp_path, "test-tiny")
