@@ -256,9 +256,9 @@ def test_a_lab_of_before_a_reboot_does_not_stand(
     with pytest.raises(core.UsageError, match="was lost in a reboot"):
         record.require_up(tmp_path, None)
     record.LabRecord(TINY, 1, "another").save(tmp_path)
-    with pytest.raises(core.UsageError, match="lab: test-lab, test-tiny are up: say which one"):
+    with pytest.raises(core.UsageError, match="lab: test-lab, test-tiny are up"):
         record.require_up(tmp_path, None)
-    with pytest.raises(core.UsageError, match="test-tiny is not whole"):
+    with pytest.raises(core.UsageError, match="test-tiny is incomplete"):
         record.require_up(tmp_path, "test-tiny")
     with pytest.raises(core.UsageError, match="lab: there is no lab none"):
         record.require_up(tmp_path, "none")
