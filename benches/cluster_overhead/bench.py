@@ -39,7 +39,7 @@ from tonnage.measure.trial.environment import capture
 from tonnage.provision import lab as labs
 from tonnage.provision.lab.throttling import controllers, group_directories
 
-MOST_DIFFERENCE = 0.02
+MAX_DIFFERENCE = 0.02
 TONNAGE = (sys.executable, "-m", "tonnage")
 NODE = "n-0"
 MEMORY = "/dev/shm"
@@ -190,7 +190,7 @@ def main() -> int:
             noise = [alone[place + 1] / alone[place] for place in range(case.turns)]
             overhead = in_words("with Ray over without", ratios)
             print(f"{case.name}: {overhead}; {in_words('noise', noise)}")
-            if abs(statistics.median(ratios) - 1) >= MOST_DIFFERENCE:
+            if abs(statistics.median(ratios) - 1) >= MAX_DIFFERENCE:
                 missed.append(case.name)
     print("missed: " + (", ".join(missed) or "nothing"))
     return 1 if missed else 0

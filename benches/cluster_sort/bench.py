@@ -27,10 +27,10 @@ from tonnage.base.records import write_atomically
 from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture
 
-LEAST_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
-MOST_CPU_SECONDS = 3.0
+MIN_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
+MAX_CPU_SECONDS = 3.0
 """For each GB, of all machines together, without replicas."""
-MOST_GROWTH = 1.1
+MAX_GROWTH = 1.1
 """How much the ratio of both passes' seconds to their limit may grow, from two machines on.
 
 Each of n machines sends (n - 1) / n of its data to others, so the limit itself grows, ever less.
@@ -44,7 +44,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--nodes", type=int, nargs="+", default=[4])
-    add("--durability", nargs="+", choices=[*LEAST_EFFICIENCY], default=["none", "replicated"])
+    add("--durability", nargs="+", choices=[*MIN_EFFICIENCY], default=["none", "replicated"])
     add("--rounds", type=int, default=3)
     add(
         "--gigabytes-per-node",
@@ -73,22 +73,22 @@ def missed(runs: Sequence[Run]) -> list[str]:
     for (nodes, durability), of_them in groups.items():
         what = f"{nodes} x {durability}"
         efficiency = statistics.median(run.compared["phase_efficiency"] for run in of_them)
-        if efficiency < LEAST_EFFICIENCY[durability]:
+        if efficiency < MIN_EFFICIENCY[durability]:
             found.append(f"{what}: {efficiency:.3f} of its limit")
         cpu = statistics.median(run.cpu_seconds_a_gb for run in of_them)
-        if durability == "none" and cpu > MOST_CPU_SECONDS:
+        if durability == "none" and cpu > MAX_CPU_SECONDS:
             found.append(f"{what}: {cpu:.2f} core seconds a GB")
         for phase in of_them[0].compared["phases"]:
             if not phase["as_limited"]:
                 found.append(f"{what}: {phase['name']} is limited by {phase['bottleneck']}")
-    for durability in LEAST_EFFICIENCY:
+    for durability in MIN_EFFICIENCY:
         # With one machine there is no network.
         shares = {
             nodes: statistics.median(run.compared["phase_efficiency"] for run in of_them)
             for (nodes, kind), of_them in groups.items()
             if kind == durability and nodes > 1
         }
-        if len(shares) > 1 and max(shares.values()) > MOST_GROWTH * min(shares.values()):
+        if len(shares) > 1 and max(shares.values()) > MAX_GROWTH * min(shares.values()):
             found.append(
                 f"{durability}: from {max(shares.values()):.3f} of the limit down to "
                 f"{min(shares.values()):.3f}"

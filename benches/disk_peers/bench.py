@@ -26,7 +26,7 @@ DEPTH = 16
 """The default depth of Tonnage's queues (crates/io/disk/src/disk.rs)."""
 MODES = {"wo": "write", "ro": "read"}
 """In this order, because fio reads the file that it wrote."""
-LEAST_RATIO = 0.8
+MIN_RATIO = 0.8
 NO_LIMIT_SECONDS = 1e6
 """So that a trial ends with its data, not with its time."""
 
@@ -94,7 +94,7 @@ def main() -> int:
     for mode in MODES:
         ratios = [row["tonnage"] / row["fio"] for row in samples if row["mode"] == mode]
         middle = statistics.median(ratios)
-        missed = missed or middle < LEAST_RATIO
+        missed = missed or middle < MIN_RATIO
         spread = f"[{min(ratios):.2f} .. {max(ratios):.2f}]"
         ahead = f", ahead by {middle - 1:.0%}" if middle > 1 else ""
         print(f"{mode}: median ratio {middle:.2f} {spread}{ahead}")

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-MOST_DEVIATION = 0.03
+MAX_DEVIATION = 0.03
 APART = 1.1
 """The second slowest node is at least so many times as fast as the slowest."""
 MB = 1_000_000
@@ -215,7 +215,7 @@ def main() -> int:
         with lab(nodes, 2 * _trial_bytes(options) + FILE_SYSTEM_BYTES) as head:
             rows = list(measured(head, nodes, options))
         named = slowest(rows)
-        far = [row for row in rows if abs(row.deviation) > MOST_DEVIATION]
+        far = [row for row in rows if abs(row.deviation) > MAX_DEVIATION]
         missed += [f"seed {seed}: {row.node} {row.what} {row.deviation:+.1%}" for row in far]
         missed += [
             f"seed {seed}: slowest {what} is {right}, found {found}"

@@ -34,7 +34,7 @@ from tonnage.provision.lab.config import DiskConfig
 from tonnage.provision.lab.nodes import Node
 from tonnage.provision.lab.throttling import controllers, device_number, throttle_steps
 
-MOST_RATIO = 1.6
+MAX_RATIO = 1.6
 LAB = "lost"
 HEAD, OTHERS, VICTIM = "head", "n", "n-0"
 DISK_TIMES = 4
@@ -273,10 +273,10 @@ def render(runs: Sequence[Run]) -> str:
         )
     found = ratios(runs)
     middle = statistics.median(found)
-    held = "holds" if middle <= MOST_RATIO else "MISSED"
+    held = "holds" if middle <= MAX_RATIO else "MISSED"
     lines.append(
         f"ratio: median {middle:.2f} ({min(found):.2f} to {max(found):.2f}), "
-        f"at most {MOST_RATIO}: {held}"
+        f"at most {MAX_RATIO}: {held}"
     )
     return "\n".join(lines)
 
@@ -301,7 +301,7 @@ def main() -> int:
                 told |= {"ratios": ratios(runs)}
                 write_atomically(options.out, json.dumps(told, indent=1).encode())
     print(json.dumps(told) if options.json else render(runs))
-    return 0 if statistics.median(ratios(runs)) <= MOST_RATIO else 1
+    return 0 if statistics.median(ratios(runs)) <= MAX_RATIO else 1
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ import stores
 TONNAGE = (sys.executable, "-m", "tonnage")
 JOBS = {"kmeans": ("--k", "16"), "pca": ("--components", "8")}
 ASSIGNMENTS = ("selective", "sequential")
-MOST_OVER = {"kmeans": 0.03, "pca": 0.05}
+MAX_OVER = {"kmeans": 0.03, "pca": 0.05}
 OBJECTS, COLUMNS = 16, 8
 
 
@@ -75,7 +75,7 @@ def main() -> int:
         times = statistics.median(sequential) / statistics.median(selective)
         optimum = options.bytes / min(options.cap, OBJECTS * options.object_cap)
         over = statistics.median(selective) / optimum - 1
-        misses = times < 1 or over > MOST_OVER[job]
+        misses = times < 1 or over > MAX_OVER[job]
         missed = missed or misses
         print(
             f"{job}: selective {statistics.median(selective):.2f} s "

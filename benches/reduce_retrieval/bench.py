@@ -31,7 +31,7 @@ sys.path.insert(0, str(HERE.parent))
 import stores  # noqa: E402
 
 PROBE = stores.ROOT / "target" / "reduce_retrieval" / "release" / "retrieval-probe"
-LEAST_SHARE, MOST_CPU = 0.95, 1.2
+MIN_SHARE, MAX_CPU = 0.95, 1.2
 OBJECTS = 16
 
 
@@ -122,15 +122,15 @@ def main() -> int:
     checks = {
         "of the probe's bytes a second": (
             median("fast", "ours", rate) / median("fast", "probe", rate),
-            lambda share: share >= LEAST_SHARE,
+            lambda share: share >= MIN_SHARE,
         ),
         "of the probe's core seconds": (
             median("fast", "ours", cpu) / median("fast", "probe", cpu),
-            lambda share: share <= MOST_CPU,
+            lambda share: share <= MAX_CPU,
         ),
         "of the shaped server's cap, with auto": (
             median("shaped", "ours, auto", rate) / options.cap,
-            lambda share: share >= LEAST_SHARE,
+            lambda share: share >= MIN_SHARE,
         ),
     }
     for what, (share, holds) in checks.items():

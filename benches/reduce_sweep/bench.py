@@ -42,7 +42,7 @@ from tonnage.model.analysis.reduction_sweep import summarise_sweep  # noqa: E402
 from tonnage.report.reductions import found_in_words  # noqa: E402
 
 TONNAGE = Path(sys.executable).parent / "tonnage"
-MOST_OVER = 1.05
+MAX_OVER = 1.05
 OBJECTS, COLUMNS = 16, 8
 PLACES = ("fast", "shaped", "local")
 AUTO = ("auto", "auto")
@@ -116,7 +116,7 @@ def main() -> int:
     missed = False
     for swept in summarise_sweep(records).swept:
         over = swept.found_over_chosen
-        misses = over is None or over > MOST_OVER
+        misses = over is None or over > MAX_OVER
         missed = missed or misses
         print(f"{swept.inputs[0]}: {found_in_words(swept)}{' MISSED' if misses else ''}")
     return 1 if missed else 0

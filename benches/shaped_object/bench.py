@@ -34,8 +34,8 @@ WAIT_SECONDS, RATE, TOTAL = 0.04, 10e6, 50e6
 THREADS = (1, 2, 4, 8, 16)
 CHUNKS = [1 << 20, 5 << 20]
 FIRST_BYTE_SECONDS = (WAIT_SECONDS, WAIT_SECONDS + (64 << 10) / RATE)
-MOST_OFF = 0.05
-MOST_OFF_SECONDS = 0.005
+MAX_OFF = 0.05
+MAX_OFF_SECONDS = 0.005
 
 
 def expected(chunk_bytes: int, threads: int) -> float:
@@ -102,14 +102,14 @@ def main() -> int:
             expected(key[1], key[2]) < TOTAL
         )  # Otherwise the first byte also waits for other requests.
         soonest, latest = FIRST_BYTE_SECONDS
-        off = MOST_OFF_SECONDS
+        off = MAX_OFF_SECONDS
         if alone and first is not None and not soonest - off <= first <= latest + off:
             print(f"{trial['name']}: first byte after {first:.4f} s")
             missed = True
     for (operation, chunk_bytes, threads), rates in sorted(found.items()):
         middle, wanted = statistics.median(rates), expected(chunk_bytes, threads)
         off = middle / wanted - 1
-        missed = missed or abs(off) > MOST_OFF
+        missed = missed or abs(off) > MAX_OFF
         print(
             f"{operation} {chunk_bytes >> 20}MiB x{threads}: {middle / 1e6:.1f} MB/s, "
             f"{wanted / 1e6:.1f} expected ({off:+.1%})"

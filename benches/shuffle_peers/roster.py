@@ -25,7 +25,7 @@ JAR = HERE / ".tools/terasort.jar"
 SORT_PEERS = HERE.parent / "sort_peers/peers"
 """Its `records.py` also reads and writes records for Ray Data here."""
 BUDGET_SHARE = 0.4
-LEAST_STORE_BYTES = 80 << 20
+MIN_STORE_BYTES = 80 << 20
 """Ray's smallest object store; Tonnage's bytes do not pass through it."""
 SPARK_DRIVER_BYTES = 450 << 20
 """Spark's smallest heap."""
@@ -89,7 +89,7 @@ class System:
 def tonnage(task: Task) -> Call:
     """Tonnage's sort on a cluster; its bytes go from endpoint to endpoint, not through Ray."""
     node_set = task.site.node_set
-    known = clusters.ray(task.site, task.tonnage.parent / "ray", LEAST_STORE_BYTES, {})
+    known = clusters.ray(task.site, task.tonnage.parent / "ray", MIN_STORE_BYTES, {})
     command = [
         *(
             str(task.tonnage),

@@ -37,7 +37,7 @@ from tonnage.base.system.activity import ActivityMonitor
 from tonnage.measure.random_io.trial import write_test_file
 from tonnage.measure.trial.environment import capture
 
-MOST_DEVIATION = 0.02
+MAX_DEVIATION = 0.02
 SMALL, LARGE = 4 << 10, 4 << 20
 DEVICE_ROOM = 1 << 29
 """Room on the device for the file system."""
@@ -135,7 +135,7 @@ def main() -> int:
     for case, found in ratios.items():
         middle = statistics.median(found)
         print(f"{case.name}: {middle:.4f} of the throttle ({min(found):.4f} to {max(found):.4f})")
-        if abs(middle - 1) > MOST_DEVIATION:
+        if abs(middle - 1) > MAX_DEVIATION:
             missed.append(case.name)
     others = f"{statistics.median(busy):.2f} cores (at most {max(busy):.2f})"
     print(f"other programs used {others} during the trials")

@@ -18,7 +18,7 @@ from support.data.records import parts
 from support.stores.disk import ROOT
 from tonnage.base import core
 from tonnage.base.system import cgroups
-from tonnage.cli.measure.options import MOST_REPETITIONS
+from tonnage.cli.measure.options import MAX_REPETITIONS
 from tonnage.cli.options.types import parse_memory
 from tonnage.cli.run.cluster import resumable
 from tonnage.measure.trial import environment
@@ -164,7 +164,7 @@ def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk
     args = ("measure", "disk", *where, *short, "--until-confidence", "99%", "--json")
     done = json.loads(call(*args)[1])
     # Six are the fewest from which a median has an interval; a machine that is busy may need more.
-    assert 6 <= len(done["trials"]) < MOST_REPETITIONS
+    assert 6 <= len(done["trials"]) < MAX_REPETITIONS
     assert done["figures"][0]["wanted_share"] == 0.99
 
 
@@ -176,7 +176,7 @@ def test_measure_disk_keeps_to_little_memory(tonnage: Tonnage, disk: Path) -> No
     assert used.returncode == 0
     moved = [trial["phase"]["stages"][-1]["bytes"] for trial in json.loads(used.out)["trials"]]
     assert min(moved) > 0 and max(moved) > 2 * memory
-    assert used.peak_memory_bytes <= memory + processes.MOST_OVERHEAD_BYTES
+    assert used.peak_memory_bytes <= memory + processes.MAX_OVERHEAD_BYTES
 
 
 def test_several_directories_follow_one_flag_or_several(

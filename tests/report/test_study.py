@@ -326,7 +326,7 @@ def test_long_counters_are_thinned_and_lose_nothing() -> None:
     table["depth"] = [0] * samples
     table["depth"][5003] = 32
     drawn = counters.rate(table, "bytes")
-    assert len(drawn.values) <= counters.POINTS_AT_MOST
+    assert len(drawn.values) <= counters.MAX_POINTS
     assert set(drawn.values) == {20.0}
     assert max(filter(None, counters.gauge(table, "depth").values)) == 32
 

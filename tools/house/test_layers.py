@@ -14,8 +14,8 @@ from house.rust_cycles import cycles
 from support.stores.disk import ROOT
 
 PACKAGE = ROOT / "python" / "tonnage"
-MOST_LINES = 800
-MOST_ENTRIES = 15
+MAX_LINES = 800
+MAX_ENTRIES = 15
 ONE_FILE_A_KIND = {
     "python/tonnage/base/records": "a file for each kind of record",
     "python/tonnage/base/stats": "a file for each question",
@@ -100,7 +100,7 @@ def test_files_have_a_readable_length() -> None:
         str(file.relative_to(ROOT)): len(file.read_text().splitlines())
         for file in _sources("crates", "python", "tests")
     }
-    assert {file: lines for file, lines in lengths.items() if lines > MOST_LINES} == {}
+    assert {file: lines for file, lines in lengths.items() if lines > MAX_LINES} == {}
 
 
 def test_folders_have_a_readable_number_of_entries() -> None:
@@ -120,7 +120,7 @@ def test_folders_have_a_readable_number_of_entries() -> None:
     crowded = {
         folder: len(names)
         for folder, names in entries.items()
-        if len(names) > MOST_ENTRIES
+        if len(names) > MAX_ENTRIES
         if not any(
             folder == kind or folder.startswith("tests/support/recorded")
             for kind in ONE_FILE_A_KIND

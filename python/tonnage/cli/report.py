@@ -129,7 +129,7 @@ def _report_measurements(
 
 
 def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
-    from tonnage.report.plans import MOST_PLANS, best_in_words, write_plans
+    from tonnage.report.plans import MAX_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
         raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is not: give only plans")
@@ -138,9 +138,9 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
         raise core.UsageError(
             f"--output {out}: {figures} is a plan and would be overwritten: give another file"
         )
-    if len(plans) > MOST_PLANS:
+    if len(plans) > MAX_PLANS:
         raise core.UsageError(
-            f"{len(plans)} plans are too many to compare: give at most {MOST_PLANS}"
+            f"{len(plans)} plans are too many to compare: give at most {MAX_PLANS}"
         )
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tonnage.model.profiles.repository import OfferCapacity
     from tonnage.plan.demand import ResourceClass
 
-MOST_NODES = 10_000
+MAX_NODES = 10_000
 DURABILITIES = ("none", "replicated")
 MEMORY_SHARE = 2
 """The sort gets one part in so many of a node's memory, unless --memory is given."""
@@ -101,10 +101,10 @@ class FaultOptions:
         Count(
             "Number of nodes that hold each part of the input. Default: one more than --lose.",
             1,
-            MOST_NODES,
+            MAX_NODES,
         ),
     ] = None
-    lose: Annotated[int, Count("Number of nodes to lose, at random times.", 0, MOST_NODES)] = (
+    lose: Annotated[int, Count("Number of nodes to lose, at random times.", 0, MAX_NODES)] = (
         default("0")
     )
     slow: Annotated[
@@ -122,7 +122,7 @@ class FaultOptions:
 
 def simulate_sort(
     *,
-    nodes: Annotated[int, Count("Number of nodes.", 2, MOST_NODES)],
+    nodes: Annotated[int, Count("Number of nodes.", 2, MAX_NODES)],
     data: Annotated[int, Size("Size of the input, like 100TB.", parse_measurable)],
     node: NodeOptions,
     faults: FaultOptions,

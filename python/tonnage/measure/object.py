@@ -36,7 +36,7 @@ from tonnage.measure.trial.session import open_session
 from tonnage.measure.trial.trial import utc_now
 
 OPERATIONS = ("get", "put", "multipart")
-LEAST_PART_BYTES = 5 << 20
+MIN_PART_BYTES = 5 << 20
 """The smallest part of a multipart upload, except for the last one (S3's rule)."""
 FOLDER_PREFIX = "tonnage-"
 PREPARING_THREADS = 4
@@ -74,7 +74,7 @@ class ObjectSettings:
             TrialKind(operation, threads, chunk_bytes)
             for operation in self.operations
             for chunk_bytes in self.chunk_bytes
-            if operation != "multipart" or chunk_bytes >= LEAST_PART_BYTES
+            if operation != "multipart" or chunk_bytes >= MIN_PART_BYTES
             for threads in self.threads
         ]
 

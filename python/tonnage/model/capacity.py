@@ -20,7 +20,7 @@ from tonnage.base.records import Measurement, Trial
 
 Draws = npt.NDArray[np.float64]
 
-LEAST_SPREAD = 0.01  # Minimum spread of rates: clocks and samples are no finer
+MIN_SPREAD = 0.01  # Minimum spread of rates: clocks and samples are no finer
 UNKNOWN_SPREAD = 0.25  # Assumed standard deviation of the logarithm where there is only one trial
 
 
@@ -43,7 +43,7 @@ class Capacity:
             # One trial has no spread; assume that of a shared virtual disk.
             alone: Draws = np.exp(logarithms[0] + UNKNOWN_SPREAD * generator.standard_normal(count))
             return alone
-        spread = max(float(np.std(logarithms, ddof=1)), LEAST_SPREAD)
+        spread = max(float(np.std(logarithms, ddof=1)), MIN_SPREAD)
         # The median as centre: one trial disturbed by a neighbour must not move it.
         centre = float(np.median(logarithms))
         variates = generator.standard_t(known - 1, count)

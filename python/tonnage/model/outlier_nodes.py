@@ -2,7 +2,7 @@
 
 A machine is compared with those of the same provider and type. The ratios of all rates to the
 median of their type are judged together (`tonnage.base.stats.outliers`), so that small groups share
-the knowledge of how machines vary. Groups smaller than `LEAST_ALIKE` are not judged. A machine
+the knowledge of how machines vary. Groups smaller than `MIN_ALIKE` are not judged. A machine
 that did not complete its measurement is faulty, unless its only fault is that others failed.
 
 A link is judged by its rate with all others as its partners, each way. Shuffles do not count: the
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from tonnage.base import formatting
 from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.base.records.network_rounds import RECEIVE, SEND
-from tonnage.base.stats.outliers import LEAST_INSTANCES, outliers
+from tonnage.base.stats.outliers import MIN_INSTANCES, outliers
 
-LEAST_ALIKE = 3
+MIN_ALIKE = 3
 LEVEL = 0.05  # Share of clusters without any slow machine in which one is reported
 FAULTY = "does not measure"
-FEW = f"fewer than {LEAST_INSTANCES} machines can be compared"
+FEW = f"fewer than {MIN_INSTANCES} machines can be compared"
 RESOURCES = {"ro": "local read", "wo": "local write"}
 """Disk trials, and the names of their resources in jobs."""
 NETWORK = "network"
@@ -60,7 +60,7 @@ def screen(disks: ClusterMeasurement, network: ClusterMeasurement | None = None)
     rows = {row.node: row for row in disks.nodes}
     for name, rates in sorted({**_of_disks(disks), **_of_links(network)}.items()):
         ratios = _ratios(rows, rates, not_judged)
-        if len(ratios) < LEAST_INSTANCES:
+        if len(ratios) < MIN_INSTANCES:
             not_judged |= dict.fromkeys(ratios, FEW)
             continue
         slow += [
@@ -76,13 +76,13 @@ def why_too_few(types: Sequence[str | None]) -> str | None:
     """Why no machine of these types can be judged; a type of ``None`` is not known yet."""
     counts = Counter(types)
     known = {type_: count for type_, count in counts.items() if type_ is not None}
-    alike = [count for count in known.values() if count >= LEAST_ALIKE]
-    if (sum(alike) if len(known) == len(counts) else len(types)) >= LEAST_INSTANCES:
+    alike = [count for count in known.values() if count >= MIN_ALIKE]
+    if (sum(alike) if len(known) == len(counts) else len(types)) >= MIN_INSTANCES:
         return None
     of_types = formatting.listing(f"{count} {type_}" for type_, count in sorted(known.items()))
     return (
         f"{formatting.several(len(types), 'machine')}{f' ({of_types})' if known else ''}; "
-        f"needs at least {LEAST_INSTANCES}, of types with at least {LEAST_ALIKE} machines each"
+        f"needs at least {MIN_INSTANCES}, of types with at least {MIN_ALIKE} machines each"
     )
 
 
@@ -148,8 +148,8 @@ def _ratios(
     found: dict[str, float] = {}
     for (_, machine_type), alike in kinds.items():
         middle = statistics.median(alike.values())
-        if len(alike) < LEAST_ALIKE or not middle:
-            why = f"fewer than {LEAST_ALIKE} machines of its type ({machine_type or 'unknown'})"
+        if len(alike) < MIN_ALIKE or not middle:
+            why = f"fewer than {MIN_ALIKE} machines of its type ({machine_type or 'unknown'})"
             not_judged |= dict.fromkeys(
                 alike, why if middle else "machines of its type moved no data"
             )

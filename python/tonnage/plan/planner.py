@@ -40,7 +40,7 @@ FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""
 NO_CORES = "this job's CPU time is unknown and not included"
 DISKS_NOT_MEASURED = "its local disks were not measured"
-MOST_CANDIDATES = 20_000
+MAX_CANDIDATES = 20_000
 """The most that are computed when all numbers of nodes are requested."""
 
 
@@ -127,10 +127,10 @@ def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
         for group in groups
         for least in group.min_nodes.tolist()
     )
-    if count > MOST_CANDIDATES:
+    if count > MAX_CANDIDATES:
         raise PlanError(
             f"{formatting.count(count)} candidates are too many, the limit is "
-            f"{formatting.count(MOST_CANDIDATES)}: restrict providers, catalogs or the number of "
+            f"{formatting.count(MAX_CANDIDATES)}: restrict providers, catalogs or the number of "
             "nodes"
         )
     return [

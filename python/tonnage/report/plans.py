@@ -28,7 +28,7 @@ SHOWN = 12
 """Machine types in the charts; the tables have all."""
 TYPE_HEIGHT, PLAN_HEIGHT = 16, 13
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
-MOST_PLANS = len(COLOURS)
+MAX_PLANS = len(COLOURS)
 """The number of distinguishable colours."""
 COLUMNS = (
     *("Machines", "Nodes", "Time", "Cost"),

@@ -23,7 +23,7 @@ from tonnage.simulate.cluster import Machine
 from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
-LONG_BLOCK, LEAST_BLOCK = 64 << 10, 16 << 10
+LONG_BLOCK, MIN_BLOCK = 64 << 10, 16 << 10
 """Blocks shorter than the first cost seeks; the core plans none shorter than the second."""
 DESCRIPTORS = 1024  # The default limit of open files and sockets of a process (getrlimit(2))
 THREADS = 32_768  # Threads of a machine, by the kernel's default ``pid_max`` (proc(5))
@@ -110,7 +110,7 @@ def cluster_limits(
         bound_seconds,
         [
             Limit("block", block, LONG_BLOCK, "bytes", True, "writes of pass one cost seeks"),
-            Limit("least block", block, LEAST_BLOCK, "bytes", True, "none shorter is planned"),
+            Limit("least block", block, MIN_BLOCK, "bytes", True, "none shorter is planned"),
             Limit(
                 "largest partition",
                 largest,

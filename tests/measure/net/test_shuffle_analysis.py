@@ -30,8 +30,8 @@ from tonnage.measure.cluster.driver import MeasuringNode, TrialDone
 from tonnage.measure.cluster.measure_worker import RoundResult
 from tonnage.measure.net.cluster import (
     ATTEMPTS,
-    MOST_ALONE,
-    MOST_ALONE_BRIEFLY,
+    MAX_ALONE,
+    MAX_ALONE_BRIEFLY,
     NetworkTest,
     _ShuffleRun,
     round_tests,
@@ -42,7 +42,7 @@ from tonnage.model.analysis.analyse import analyse
 
 BRIEF = replace(SETTINGS, brief=True)
 RATES = st.floats(1e6, 1e9)
-NODES = st.integers(2, 3 * MOST_ALONE)
+NODES = st.integers(2, 3 * MAX_ALONE)
 
 
 @st.composite
@@ -86,7 +86,7 @@ def test_all_tests_of_a_round_are_possible_and_distinct(nodes: int, brief: bool)
 @given(nodes=NODES)
 @settings(derandomize=True)
 def test_few_nodes_are_tested_in_pairs_and_alone(nodes: int) -> None:
-    some, few = wanted(nodes), min(nodes, MOST_ALONE)
+    some, few = wanted(nodes), min(nodes, MAX_ALONE)
     pairs = [each.nodes for each in of(PAIR, some)]
     assert len(pairs) == few and len(of(BOTH_WAYS, some)) == 1
     assert Counter(first for first, _ in pairs).most_common(1)[0][1] == 1
@@ -94,8 +94,8 @@ def test_few_nodes_are_tested_in_pairs_and_alone(nodes: int) -> None:
     alone = [(each.nodes[0], each.ways[0]) for each in of(ALONE, some)]
     each_way = ((SEND,), (RECEIVE,))
     expected = [(str(n), way) for n in range(nodes) for way in each_way]
-    assert sorted(alone) == (sorted(expected) if nodes <= MOST_ALONE else [])
-    assert len(of(UNEVENLY, some)) == (nodes > MOST_ALONE)
+    assert sorted(alone) == (sorted(expected) if nodes <= MAX_ALONE else [])
+    assert len(of(UNEVENLY, some)) == (nodes > MAX_ALONE)
     assert all(sorted(each.nodes) == sorted(map(str, range(nodes))) for each in of(ALONE, some))
     sizes = [len(each.nodes) for each in of(ALL_TO_ALL, some)]
     assert sizes == sorted({*(2**power for power in range(1, 9) if 2**power < nodes), nodes})
@@ -107,7 +107,7 @@ def test_a_brief_measurement_tests_each_link_and_all_to_all_once(nodes: int) -> 
     some = wanted(nodes, brief=True)
     assert [len(each.nodes) for each in of(ALL_TO_ALL, some)] == [nodes]
     assert of(PAIR, some) == of(BOTH_WAYS, some) == []
-    if nodes > MOST_ALONE_BRIEFLY:
+    if nodes > MAX_ALONE_BRIEFLY:
         (everyone,) = of(UNEVENLY, some)
         assert everyone.ways == ((SEND, RECEIVE),) * nodes and of(ALONE, some) == []
     else:

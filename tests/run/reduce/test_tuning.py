@@ -8,8 +8,8 @@ import pytest
 
 from tonnage.run.reduce.tuning import (
     CHUNK_BYTES,
+    MAX_QUIET_SECONDS,
     MAX_REQUESTS,
-    MOST_QUIET_SECONDS,
     QUIET_SECONDS,
     WINDOW_SECONDS,
     Tuner,
@@ -183,7 +183,7 @@ def test_a_store_that_means_it_is_seldom_asked_for_more() -> None:
     store.give(600.0)
     assert {*store.counts[-4000:]} <= {4, 8}
     tries = sum(one < other for one, other in itertools.pairwise(store.counts))
-    assert 600 / (QUIET_SECONDS + WINDOW_SECONDS) / 4 > tries > 600 / MOST_QUIET_SECONDS / 2
+    assert 600 / (QUIET_SECONDS + WINDOW_SECONDS) / 4 > tries > 600 / MAX_QUIET_SECONDS / 2
 
 
 def test_what_was_enough_when_the_store_was_measured_is_begun_with() -> None:

@@ -258,7 +258,7 @@ def _sort_within(tonnage: Tonnage, disk: Path, memory: int) -> None:
     assert used.returncode == 0
     record: dict[str, Any] = json.loads(used.out)
     assert record["bytes"] == (disk / "in").stat().st_size > 2 * memory
-    assert used.peak_memory_bytes <= memory + processes.MOST_OVERHEAD_BYTES
+    assert used.peak_memory_bytes <= memory + processes.MAX_OVERHEAD_BYTES
     # What it says of itself; the report is made after the peak.
     assert record["peak_memory_bytes"] <= used.peak_memory_bytes
     assert record["peak_memory_bytes"] >= 0.9 * used.peak_memory_bytes

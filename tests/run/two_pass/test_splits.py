@@ -15,7 +15,7 @@ from tonnage.base.records import ClusterMeasurement, ClusterNode
 from tonnage.cli.run.cluster import load_capacities, weights
 from tonnage.run.two_pass.job_dir import holders_from_json, holders_to_json
 from tonnage.run.two_pass.lost_peers import blamed_peers
-from tonnage.run.two_pass.sizing import ALIGNMENT, MOST_BYTES
+from tonnage.run.two_pass.sizing import ALIGNMENT, MAX_BYTES
 from tonnage.run.two_pass.splits import FileId, cut_splits, find_holders
 
 SIZES = st.lists(st.integers(0, 50_000_000), max_size=6)
@@ -30,7 +30,7 @@ def test_splits_are_the_files_cut_at_records(sizes: list[int], record: int, node
         own = [split for split in splits if split.path == each.path]
         ends = [0] + [split.offset + split.bytes for split in own]
         assert ends == [split.offset for split in own] + [each.bytes]
-        assert all(0 < split.bytes <= max(MOST_BYTES, record) for split in own)
+        assert all(0 < split.bytes <= max(MAX_BYTES, record) for split in own)
         assert all(split.offset % record == split.bytes % record == 0 for split in own)
     small = [split for split in splits if split.offset % ALIGNMENT]
     assert small == [] or record * ALIGNMENT > 1 << 20

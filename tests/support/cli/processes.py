@@ -15,7 +15,7 @@ from typing import Any
 PATIENCE_SECONDS = 120
 """A test fails after waiting this long; no result depends on it."""
 
-MOST_OVERHEAD_BYTES = 100 << 20
+MAX_OVERHEAD_BYTES = 100 << 20
 """What a command may use beyond its memory setting: interpreter, libraries, threads."""
 
 PATCHED = """

@@ -18,10 +18,10 @@ import numpy as np
 from tonnage.base.stats.distributions import normal_quantile
 from tonnage.base.stats.samples import FloatArray
 
-MOST_CORRELATED = 0.75  # Noise that is slower than this cannot be distinguished from steps
-MOST_KEPT, LEAST_KEPT = 0.9, 0.5
+MAX_CORRELATED = 0.75  # Noise that is slower than this cannot be distinguished from steps
+MAX_KEPT, MIN_KEPT = 0.9, 0.5
 """The share of squared differences that is kept, smallest first: steps are among the others."""
-TOUCHED = 12  # This many differences may contain a step, as long as `LEAST_KEPT` of them remain
+TOUCHED = 12  # This many differences may contain a step, as long as `MIN_KEPT` of them remain
 CAUTION = 2.0
 """The penalty as a multiple of BIC's: noise is estimated, and its tails are not normal."""
 
@@ -74,14 +74,14 @@ def long_run_deviation(values: FloatArray) -> float:
     two = _trimmed_square(values[2:] - values[:-2])
     if one == 0:
         return 0.0
-    r = min(max(two / one - 1, 0.0), MOST_CORRELATED)
+    r = min(max(two / one - 1, 0.0), MAX_CORRELATED)
     return math.sqrt(one / (2 * (1 - r)) * (1 + r) / (1 - r))
 
 
 def _trimmed_square(differences: FloatArray) -> float:
     """Mean square from the smallest squares, rescaled as for a trimmed normal distribution."""
     count = differences.size
-    share = min(max(1 - TOUCHED / count, LEAST_KEPT), MOST_KEPT)
+    share = min(max(1 - TOUCHED / count, MIN_KEPT), MAX_KEPT)
     kept = np.sort(differences**2)[: max(round(share * count), 1)]
     edge = normal_quantile((1 + share) / 2)
     density = math.exp(-(edge**2) / 2) / math.sqrt(2 * math.pi)

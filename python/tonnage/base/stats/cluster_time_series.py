@@ -15,7 +15,7 @@ import numpy as np
 
 from tonnage.base.stats.autocorrelation import autocorrelation, effective_size
 from tonnage.base.stats.dispersion import coefficient_of_variation
-from tonnage.base.stats.multimodality import LEAST as LEAST_FOR_MODES
+from tonnage.base.stats.multimodality import LEAST as MIN_FOR_MODES
 from tonnage.base.stats.multimodality import Modality, Mode, modality
 from tonnage.base.stats.outliers import (
     PERCENTILES,
@@ -25,7 +25,7 @@ from tonnage.base.stats.outliers import (
     outliers,
     over_instances,
 )
-from tonnage.base.stats.periodicity import LEAST as LEAST_FOR_CYCLES
+from tonnage.base.stats.periodicity import LEAST as MIN_FOR_CYCLES
 from tonnage.base.stats.periodicity import Cycle, strongest_cycle, without_cycle
 from tonnage.base.stats.quantiles import QuantileEstimate, quantile_estimate
 from tonnage.base.stats.samples import FloatArray, Series, checked_series
@@ -115,7 +115,7 @@ def _instance(
     cycle = _cycle(seconds, values, cycle_level)
     left = without_cycle(seconds, values, cycle) if cycle else values
     effective = effective_size(values) if several else 1.0
-    enough = values.size >= LEAST_FOR_MODES
+    enough = values.size >= MIN_FOR_MODES
     return InstanceFindings(
         name=name,
         median=quantile_estimate(values, 0.5, confidence, effective),
@@ -127,7 +127,7 @@ def _instance(
 
 
 def _cycle(seconds: FloatArray, values: FloatArray, level: float) -> Cycle | None:
-    if values.size < LEAST_FOR_CYCLES:
+    if values.size < MIN_FOR_CYCLES:
         return None
     found = strongest_cycle(seconds, values)
     return found if found.false_alarm <= level else None

@@ -15,7 +15,7 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 
 Axis = Literal["linear", "logarithmic"]
 
-MOST_BINS = 512  # One outlier must not produce a million bins
+MAX_BINS = 512  # One outlier must not produce a million bins
 REACH = 3.0  # Bandwidths by which a density extends beyond the outermost values
 
 
@@ -100,8 +100,8 @@ def _bins(array: FloatArray) -> tuple[int, str]:
     if width <= 0:
         return math.ceil(math.log2(array.size)) + 1, "Sturges: the IQR is zero"
     wanted = extent / width
-    if wanted > MOST_BINS:
-        return MOST_BINS, f"{MOST_BINS} bins, the maximum: Freedman and Diaconis' rule gives more"
+    if wanted > MAX_BINS:
+        return MAX_BINS, f"{MAX_BINS} bins, the maximum: Freedman and Diaconis' rule gives more"
     return max(1, math.ceil(wanted)), "Freedman and Diaconis"
 
 

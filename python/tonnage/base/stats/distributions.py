@@ -54,7 +54,7 @@ FAR_TAIL = (
     ]),
 )
 # fmt: on
-MOST_STEPS, NEAR = 60, 1e-7
+MAX_STEPS, NEAR = 60, 1e-7
 
 
 def binomial_at_most(successes: int, trials: int, share: float) -> float:
@@ -100,7 +100,7 @@ def gamma_quantiles(shape: float, shares: FloatArray) -> FloatArray:
     # In the far lower tail, where the cube fails, the first term of the series suffices.
     least = np.exp((np.log(shares) + log_gamma + math.log(shape)) / shape)
     found = np.maximum(shape * np.maximum(start, 0.0) ** 3, least)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         density = np.exp((shape - 1) * np.log(found) - found - log_gamma)
         step = (density * found * _series(shape, found) - shares) / density
         # At most down to a tenth: the quantile stays positive.

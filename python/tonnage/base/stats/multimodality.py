@@ -32,7 +32,7 @@ MOST = 2_048  # Longer series are thinned to this many samples
 SURROGATES = 199
 SURROGATE_LEVEL = 0.01
 VALLEY = 0.8  # A valley is no higher than this share of the lower hump next to it
-LEAST_SHARE = 0.05  # A hump with a smaller share of the values does not count as a mode
+MIN_SHARE = 0.05  # A hump with a smaller share of the values does not count as a mode
 
 TAILS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002, 0.0001)
 # fmt: off
@@ -186,7 +186,7 @@ def modes_of(values: Floats) -> tuple[Mode, ...]:
         if depths[shallowest] > VALLEY:
             pair = peaks[shallowest : shallowest + 2]
             peaks.remove(min(pair, key=lambda peak: float(heights[peak])))
-        elif min(shares) < LEAST_SHARE:
+        elif min(shares) < MIN_SHARE:
             peaks.pop(int(np.argmin(shares)))
         else:
             break

@@ -6,7 +6,7 @@ Outliers are judged on logarithms, since rates are positive and differ by factor
 The false alarm probability is the share of clusters of the same size, drawn from one normal
 distribution, in which the farthest of *all* instances lies that far out (single-step max-T,
 Westfall and Young 1993). It holds for any number of instances, and for small clusters. Instances
-closer to the median than `LEAST_SHARE` are not reported, however significant.
+closer to the median than `MIN_SHARE` are not reported, however significant.
 """
 
 import math
@@ -24,8 +24,8 @@ from tonnage.base.stats.samples import FloatArray, Floats, checked
 Better = Literal["higher", "lower"]
 
 LEVEL = 0.01  # Share of clusters without any outlier in which one is reported
-LEAST_SHARE = 0.1  # No instance closer than this share to the cluster's median is an outlier
-LEAST_INSTANCES = 5  # Fewer do not show what is usual
+MIN_SHARE = 0.1  # No instance closer than this share to the cluster's median is an outlier
+MIN_INSTANCES = 5  # Fewer do not show what is usual
 CLUSTERS = 9_999
 PERCENTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -79,7 +79,7 @@ def outliers(
     better: Better = "higher",
     *,
     level: float = LEVEL,
-    least_share: float = LEAST_SHARE,
+    least_share: float = MIN_SHARE,
     seed: int = 0,
 ) -> tuple[Outlier, ...]:
     """The outliers, farthest first; none in a cluster of fewer than five.
@@ -93,7 +93,7 @@ def outliers(
     middle = float(np.median(array))
     if middle == 0:
         raise ValueError("most instances did nothing: there is no median to compare with")
-    if array.size < LEAST_INSTANCES:
+    if array.size < MIN_INSTANCES:
         return ()
     moved = array > 0
     logarithms = np.full(array.size, -np.inf)

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from tonnage.base.stats.samples import FloatArray, Floats, checked_series
 
-LEAST_CYCLES = 3.0  # A cycle repeats at least this often within the series
+MIN_CYCLES = 3.0  # A cycle repeats at least this often within the series
 LEAST = 32  # Minimum number of samples: fewer do not separate noise from cycles
 MOST = 2_048
 """Longer series are averaged into this many bins of time; faster cycles are not detected."""
@@ -55,9 +55,7 @@ class Cycle:
     """Probability that noise with the fitted spectrum shows as strong a cycle, at any period."""
 
 
-def strongest_cycle(
-    seconds: Floats, values: Floats, *, least_cycles: float = LEAST_CYCLES
-) -> Cycle:
+def strongest_cycle(seconds: Floats, values: Floats, *, least_cycles: float = MIN_CYCLES) -> Cycle:
     """The cycle that stands out most from the noise, with its false alarm probability.
 
     Shapes ``(n,)``, at least 32; gaps are allowed, but the noise spectrum assumes even spacing.

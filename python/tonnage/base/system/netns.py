@@ -19,7 +19,7 @@ NETWORK = "198.18"
 
 BURST_SECONDS = 0.005
 """A bucket holds what its link carries in this time: a few ticks of the kernel's timer."""
-LEAST_BURST_BYTES = 64 << 10
+MIN_BURST_BYTES = 64 << 10
 """The largest packet before segmentation (GSO)."""
 QUEUE = "50ms"
 """A packet that is queued longer at a link is dropped, and retransmitted."""
@@ -63,7 +63,7 @@ def rate_limit_commands(
     namespace: str, switch: str, number: int, bits_per_second: int
 ) -> list[Command]:
     """Commands that set, or replace, the rate limit of both directions of that link."""
-    burst = max(LEAST_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
+    burst = max(MIN_BURST_BYTES, int(bits_per_second / 8 * BURST_SECONDS))
     rate = ("rate", f"{bits_per_second}bit", "burst", f"{burst}b", "latency", QUEUE)
     return [
         ("tc", "-n", where, "qdisc", "replace", "dev", device, "root", "tbf", *rate)

@@ -41,14 +41,14 @@ SORTS: dict[str, Callable[[Offer], tuple[bool, float | str]]] = {
 """Sort orders of offers; unknown figures come last."""
 _DIFFERENCE_KEYS = {"costlier": "dearer"}
 """Keys of a difference's JSON that are not its fields' names."""
-LEAST_CAPACITY = 1_000_000
+MIN_CAPACITY = 1_000_000
 """A smaller capacity probably lacks its unit."""
 
 
 def parse_capacity(text: str) -> int:
     """A machine's memory or disks, in bytes; refuses a number without its unit."""
     size = parse_size(text)
-    if size < LEAST_CAPACITY:
+    if size < MIN_CAPACITY:
         raise typer.BadParameter(
             f"{text!r} is less than any machine has: write it with a unit, like 64GiB"
         )

@@ -29,8 +29,8 @@ from tonnage.cli.output.cluster_measurement import network_lines
 from tonnage.cli.output.trials import Details
 from tonnage.model.analysis.cpu_cost import network_cost
 
-LEAST_BLOCK_BYTES = 1 << 10
-MOST_BLOCK_BYTES = 1 << 30
+MIN_BLOCK_BYTES = 1 << 10
+MAX_BLOCK_BYTES = 1 << 30
 ENDPOINTS = 4
 BLOCK_BYTES = 512 << 10
 SECONDS, CLUSTER_SECONDS = 5.0, 2.0
@@ -42,7 +42,7 @@ STARTING_SECONDS = 1.0
 
 def parse_block(text: str) -> int:
     size = parse_size(text)
-    if not LEAST_BLOCK_BYTES <= size <= MOST_BLOCK_BYTES:
+    if not MIN_BLOCK_BYTES <= size <= MAX_BLOCK_BYTES:
         raise typer.BadParameter(f"{text!r}: give a size from 1KiB to 1GiB")
     return size
 

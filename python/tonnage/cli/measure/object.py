@@ -133,12 +133,12 @@ def measure_object(
 
 
 def _refuse_sizes(settings: ObjectSettings) -> None:
-    from tonnage.measure.object import LEAST_PART_BYTES
+    from tonnage.measure.object import MIN_PART_BYTES
 
     smallest, largest = min(settings.chunk_bytes), max(settings.chunk_bytes)
     if smallest < 1:
         raise core.UsageError("--chunk-size 0: give at least 1 byte")
-    if "multipart" in settings.operations and smallest < LEAST_PART_BYTES:
+    if "multipart" in settings.operations and smallest < MIN_PART_BYTES:
         raise core.UsageError(
             f"--chunk-size {smallest}: a part has at least 5MiB: give a larger chunk, or leave "
             "out --operation multipart"

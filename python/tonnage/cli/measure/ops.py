@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tonnage.cli.measure.options import (
     ENGINES,
-    MOST_REPETITIONS,
+    MAX_REPETITIONS,
     REPETITIONS,
     Directory,
     EngineName,
@@ -92,7 +92,7 @@ def measure_ops(
     refuse_directories(options, [directory])
     usual = 1 if suite == "steady" else REPETITIONS
     if repetition.until_confidence:
-        usual = MOST_REPETITIONS
+        usual = MAX_REPETITIONS
     settings = RandomIoSettings(
         suite=suite,
         operations=tuple(operation or OPERATIONS),

@@ -33,7 +33,7 @@ from tonnage.cli.options.validate import (
 
 ENGINES = ("ring", "sync")
 REPETITIONS = 3
-MOST_REPETITIONS = 30
+MAX_REPETITIONS = 30
 """With --until-confidence, unless --repetitions is given."""
 
 Operations = Annotated[
@@ -85,7 +85,7 @@ class RepetitionOptions:
         int | None,
         Count(
             f"How many times each trial is run. Default: {REPETITIONS}; with --until-confidence, "
-            f"at most {MOST_REPETITIONS}.",
+            f"at most {MAX_REPETITIONS}.",
             1,
             10_000,
         ),
@@ -102,7 +102,7 @@ class RepetitionOptions:
 
     @property
     def most(self) -> int:
-        return self.repetitions or (MOST_REPETITIONS if self.until_confidence else REPETITIONS)
+        return self.repetitions or (MAX_REPETITIONS if self.until_confidence else REPETITIONS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not hold them."""
-LEAST_MEASURABLE = 1_000_000
+MIN_MEASURABLE = 1_000_000
 TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -42,7 +42,7 @@ def parse_memory(text: str) -> int:
 
 def parse_measurable(text: str) -> int:
     size = parse_size(text)
-    if size < LEAST_MEASURABLE:
+    if size < MIN_MEASURABLE:
         raise typer.BadParameter(f"{text!r}: give at least 1MB: less cannot be measured")
     return size
 

@@ -16,7 +16,7 @@ from tonnage.plan.next_measurements import within_budget
 if TYPE_CHECKING:
     from rich.table import Table
 
-MOST_NODES = 10_000
+MAX_NODES = 10_000
 """No larger cluster is planned."""
 BEST = 10
 MANY = 3
@@ -78,10 +78,10 @@ def why_no_candidate(plan: Plan) -> str:
     near, most = plan.nearest, plan.settings["most_nodes"]
     exactly = plan.settings["least_nodes"] == most > 1
     cluster = f"{'--nodes' if exactly else '--max-nodes'} {most}"
-    if near.nodes > MOST_NODES:
+    if near.nodes > MAX_NODES:
         return (
             f"it would need {formatting.count(near.nodes)} x {near.offer}, more than the "
-            f"{formatting.count(MOST_NODES)} nodes of the largest plan: give less --data"
+            f"{formatting.count(MAX_NODES)} nodes of the largest plan: give less --data"
         )
     if near.nodes > most:
         missed = cluster

@@ -22,7 +22,7 @@ from tonnage.cli.options.types import Count, Json, Option, Size, Switch, Time, n
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import (
-    MOST_NODES,
+    MAX_NODES,
     explanation_lines,
     print_plan,
     print_survey,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.plan.search import Limits
 
-LEAST_BYTES = 1_000
+MIN_BYTES = 1_000
 """A smaller size probably lacks its unit."""
 OBJECTIVES = ("cost", "time")
 BILLING = ("seconds", "hours")
@@ -52,10 +52,8 @@ class LimitOptions:
             parse_usd,
         ),
     ] = None
-    max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MOST_NODES)] = default(
-        "1000"
-    )
-    nodes: Annotated[int | None, Count("Exactly this many nodes.", 1, MOST_NODES)] = None
+    max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MAX_NODES)] = default("1000")
+    nodes: Annotated[int | None, Count("Exactly this many nodes.", 1, MAX_NODES)] = None
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
         str,
@@ -186,7 +184,7 @@ def plan(
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
-    if data < LEAST_BYTES:
+    if data < MIN_BYTES:
         raise core.UsageError(
             f"--data {data}: too little for a job: write it with a unit, like 1TB"
         )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tonnage.provision.aws.launcher import LaunchRequest
     from tonnage.provision.aws.requests import Account
 
-LEAST_LIFETIME_SECONDS = 600.0
+MIN_LIFETIME_SECONDS = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ def launch(
     from tonnage.provision.export import ExportError
 
     made, chosen = select_candidate(f"PLAN {plan}", plan, candidate)
-    if rent.lifetime < LEAST_LIFETIME_SECONDS:
+    if rent.lifetime < MIN_LIFETIME_SECONDS:
         raise core.UsageError("--lifetime: give at least 10min, like 2h")
     if chosen.seconds.high > rent.lifetime:
         raise core.UsageError(

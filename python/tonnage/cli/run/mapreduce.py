@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tonnage.api.mapreduce import MapReduce
     from tonnage.base.records import RunRecord
 
-MOST_WORKERS = 1024
+MAX_WORKERS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class MapReduceOptions:
     scratch: Scratch
     memory: Memory = default("1GiB")
     workers: Annotated[
-        int | None, Count("Worker threads. Default: one per core.", 1, MOST_WORKERS)
+        int | None, Count("Worker threads. Default: one per core.", 1, MAX_WORKERS)
     ] = None
     input_format: Annotated[
         str,

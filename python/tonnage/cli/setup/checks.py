@@ -24,9 +24,9 @@ Status = Literal["ok", "limited", "missing"]
 IO_URING_SETUP = 425
 """The system call's number, the same on x86_64 and arm64."""
 BLOCK = 4096
-LEAST_MEMORY = 512 << 20
+MIN_MEMORY = 512 << 20
 SMALL_MEMORY = 2 << 30
-LEAST_FREE = 1 << 30
+MIN_FREE = 1 << 30
 SMALL_FREE = 20 << 30
 THROTTLED_SHARE = 0.01
 LAB_PROGRAMS = ("ip", "tc", "losetup", "mkfs.ext4", "mount")
@@ -144,7 +144,7 @@ def free_space(directory: Path) -> Check:
             "no data can be written there: give another --dir",
         )
     found = formatting.size(free)
-    if free < LEAST_FREE:
+    if free < MIN_FREE:
         return Check(name, "missing", found, "too little for any trial")
     if free < SMALL_FREE:
         return Check(
@@ -162,7 +162,7 @@ def memory() -> Check:
     found = formatting.memory(usable)
     if usable < physical:
         found += f", a control group's limit (the machine has {formatting.memory(physical)})"
-    if usable < LEAST_MEMORY:
+    if usable < MIN_MEMORY:
         cost = "too little for a normal sort: to try one, give --memory 64MiB"
         return Check("memory", "limited", found, cost)
     if usable < SMALL_MEMORY:

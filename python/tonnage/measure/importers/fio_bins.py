@@ -12,7 +12,7 @@ _BITS = 6
 _PLACES = 1 << _BITS
 # The number of groups of bins, by version of fio.
 GROUPS = {"3": 29, "2": 19}
-_MOST_COARSE = 6
+_MAX_COARSE = 6
 
 # x86's long double, which fio uses since 3.14; before it used doubles.
 _EXTENDED_BITS = 64
@@ -33,7 +33,7 @@ def values(bins: int) -> tuple[list[int], str] | None:
     Logs can merge two, four ... bins into one, whose value is that of the middle one.
     """
     for fio, groups in GROUPS.items():
-        for coarse in range(_MOST_COARSE + 1):
+        for coarse in range(_MAX_COARSE + 1):
             if groups * _PLACES >> coarse == bins:
                 middle = (1 << coarse) // 2
                 return [value_of((at << coarse) + middle) for at in range(bins)], fio

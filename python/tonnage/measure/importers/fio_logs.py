@@ -22,7 +22,7 @@ from tonnage.measure.importers.text import integer, latency_of, lines
 _NAME = re.compile(r"_(bw|iops|lat|slat|clat|hist|clat_hist)(?:\.\d+)?\.log$")
 _FIELD = re.compile(r"[0-9]+|0x[0-9a-fA-F]{1,4}|-1")
 _DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 _HISTOGRAM_COLUMNS = 3
 _LATENCIES = {
     "clat": "completion",
@@ -84,8 +84,8 @@ def _rows(text: str) -> Iterable[tuple[list[str], str]]:
 def _from_values(kind: str, text: str, name: str) -> list[Metric]:
     found: dict[str, list[_Line]] = {}
     rows = list(_rows(text))
-    if rows and len(rows[0][0]) > _MOST_COLUMNS:
-        raise UnreadableFile(f"at most {_MOST_COLUMNS} columns in a fio log", "line 1")
+    if rows and len(rows[0][0]) > _MAX_COLUMNS:
+        raise UnreadableFile(f"at most {_MAX_COLUMNS} columns in a fio log", "line 1")
     both = _has_two_values([fields for fields, _ in rows])
     for fields, where in rows:
         direction, line = _line(fields, both, where)

@@ -24,7 +24,7 @@ _ALL_DIRECTIONS = ("read", "write", "trim")
 # User and system time, context switches, faults; depths; latencies in micro- and milliseconds.
 _JOB_FIELDS = 5 + 7 + 10 + 12
 _DISK_FIELDS = 9
-_MOST_LAST_FIELDS = 3
+_MAX_LAST_FIELDS = 3
 
 
 def matches(text: str) -> bool:
@@ -76,7 +76,7 @@ def _check_rest(fields: list[str], at: int, terse: int, where: str) -> None:
     rest = len(fields) - at - _JOB_FIELDS
     last = at + _JOB_FIELDS - 1
     odd = rest % _DISK_FIELDS if rest > 0 else rest
-    if rest < 0 or odd > _MOST_LAST_FIELDS or not fields[last].endswith("%"):
+    if rest < 0 or odd > _MAX_LAST_FIELDS or not fields[last].endswith("%"):
         raise UnreadableFile(f"a complete line of fio's terse output, version {terse}", where)
     if rest and not odd and not fields[-1].endswith("%"):
         raise UnreadableFile("a disk's utilisation in percent", f"the end of {where}")

@@ -12,7 +12,7 @@ _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(bytes|[KMGTP]iB|[kKmMgGtTpP]?)")
 _POWERS = "kmgtp"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
@@ -33,7 +33,7 @@ def number(text: str, name: str, where: str) -> float:
 
 def integer(text: str, name: str, where: str) -> int:
     """A whole number of zero or more."""
-    if not re.fullmatch(r"[0-9]+", text) or len(text) > _MOST_DIGITS:
+    if not re.fullmatch(r"[0-9]+", text) or len(text) > _MAX_DIGITS:
         raise UnreadableFile(f"{name} as a whole number", where)
     return int(text)
 
@@ -49,7 +49,7 @@ def duration_seconds(text: str) -> float | None:
 def size_bytes(text: str) -> int | None:
     """The bytes of a size in binary units (``4 MiB``, ``262144 bytes``, ``64k``), or None."""
     match = _SIZE.fullmatch(text.strip())
-    if not match or len(match[1]) > _MOST_DIGITS:
+    if not match or len(match[1]) > _MAX_DIGITS:
         return None
     unit = match[2][:1].lower() if match[2] != "bytes" else ""
     scale: int = 1024 ** (_POWERS.index(unit) + 1 if unit else 0)

@@ -35,7 +35,7 @@ FILE_SYSTEMS = {"xfs": "xfsprogs", "ext4": "e2fsprogs", "btrfs": "btrfs-progs"}
 """In order of preference, each with the package of its mkfs."""
 STRIPE_BYTES = 512 << 10
 """LVM's stripe by default. Stripes of btrfs are always 64 KiB."""
-LEAST_STRIPE_BYTES = 4 << 10
+MIN_STRIPE_BYTES = 4 << 10
 
 CONTROL = Path("/dev/mapper/control")
 """Can be opened if the kernel has a device mapper or can load it."""
@@ -67,7 +67,7 @@ def choose_method(
 ) -> Method:
     """Choose how this machine makes the layouts; `UsageError` says what is missing if it cannot."""
     if stripe_bytes is not None and (
-        stripe_bytes < LEAST_STRIPE_BYTES or stripe_bytes.bit_count() != 1
+        stripe_bytes < MIN_STRIPE_BYTES or stripe_bytes.bit_count() != 1
     ):
         raise core.UsageError("give a power of two, at least 4KiB", setting="stripe_bytes")
     joined = [layout for layout in layouts if layout in JOINED]

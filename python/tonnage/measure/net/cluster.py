@@ -72,10 +72,10 @@ ATTEMPTS = 2
 PEER = re.compile(r"endpoint (\d+) \(")
 """How the core names a peer in errors."""
 NO_PEER = "no other node is left, and a network needs two"
-MOST_ALONE = 16
+MAX_ALONE = 16
 """The most pairs measured in each round. Up to this many nodes, each link is measured alone; with
 more nodes, all links at once."""
-MOST_ALONE_BRIEFLY = 8
+MAX_ALONE_BRIEFLY = 8
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class NetworkTest:
 def round_tests(
     number: int, order: Sequence[str], settings: ClusterNetSettings
 ) -> Iterator[NetworkTest]:
-    nodes, few = len(order), MOST_ALONE_BRIEFLY if settings.brief else MOST_ALONE
+    nodes, few = len(order), MAX_ALONE_BRIEFLY if settings.brief else MAX_ALONE
     none: tuple[str, ...] = ()
 
     def test(

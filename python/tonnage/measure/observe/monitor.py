@@ -21,7 +21,7 @@ from tonnage.measure.observe.process_tree import ProcessTree, TreeSample
 from tonnage.measure.observe.series import DEVICES, SERIES, Series
 
 FLUSH_SECONDS = 1.0
-MOST_SAMPLES = 10_000
+MAX_SAMPLES = 10_000
 """The interval grows, to keep about this many samples: long jobs have long phases."""
 SI_KERNEL = 0x80
 """``si_code`` of a signal from the kernel, like a terminal's: the command received it, too."""
@@ -255,7 +255,7 @@ def _sample_until_ended(
 
 def _next(passed: float, interval_seconds: float) -> float:
     """When the next sample is due; missed ones are skipped."""
-    step = max(interval_seconds, passed / MOST_SAMPLES)
+    step = max(interval_seconds, passed / MAX_SAMPLES)
     return (int(passed / step) + 1) * step
 
 

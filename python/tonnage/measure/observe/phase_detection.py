@@ -28,9 +28,9 @@ FLOORS = {
     "loopback_bytes": 1e6,
 }
 """The rates that distinguish phases; each with the rate per second that counts as nothing."""
-LEAST_POINTS = 8
+MIN_POINTS = 8
 """The fewest points of a phase; a shorter one is part of its neighbour."""
-MOST_PHASES = 8
+MAX_PHASES = 8
 """The most phases of a run, which limits how short one is: faster changes, as in a JVM or while a
 pipeline fills, are part of how a phase works."""
 FINER = 4
@@ -45,8 +45,8 @@ def find_cuts(rates: FloatArray) -> list[int]:
     """The indexes at which another phase begins; ``rates`` has the shape ``(n, len(FLOORS))``."""
     begin, end = _moving(rates)
     within = np.log1p(np.maximum(rates[begin:end], 0) / floors())
-    shortest = within.shape[0] / MOST_PHASES
-    least = max(LEAST_POINTS, int(shortest / FINER))
+    shortest = within.shape[0] / MAX_PHASES
+    least = max(MIN_POINTS, int(shortest / FINER))
     steps = change_points(_smooth(within), least=least, floor=ALIKE / 2, blurred=1)
     inner = [begin + step for step in steps]
     while inner:
@@ -81,9 +81,9 @@ def _moving(rates: FloatArray) -> tuple[int, int]:
         return 0, count
     begin = int(np.searchsorted(so_far, STILL * so_far[-1]))
     end = int(np.searchsorted(so_far, (1 - STILL) * so_far[-1])) + 1
-    if end - begin < LEAST_POINTS:
+    if end - begin < MIN_POINTS:
         return 0, count
-    return begin if begin >= LEAST_POINTS else 0, end if count - end >= LEAST_POINTS else count
+    return begin if begin >= MIN_POINTS else 0, end if count - end >= MIN_POINTS else count
 
 
 def floors() -> FloatArray:

@@ -16,7 +16,7 @@ from tonnage.measure.observe.phase_boundary import Boundary, find_boundary
 from tonnage.measure.observe.phase_detection import FLOORS, bytes_moved, find_cuts
 
 CUMULATIVE = (*FLOORS, "cancelled_bytes")
-MOST_POINTS = 2000
+MAX_POINTS = 2000
 """Longer series are resampled to this many points: phases of long jobs are long."""
 NOTHING = 0.02
 """A first or last phase with a smaller share of all bytes does not grow with the input."""
@@ -31,7 +31,7 @@ def split_into_phases(
     seconds = np.array(series["seconds"])
     duration = float(seconds[-1])
     interval = float(np.median(np.diff(seconds)))
-    count = int(min(max(duration / interval, 1), MOST_POINTS))
+    count = int(min(max(duration / interval, 1), MAX_POINTS))
     grid = np.linspace(0.0, duration, count + 1)
     totals = {name: _total(series[name]) for name in CUMULATIVE}
     counters = np.column_stack([np.interp(grid, seconds, totals[name]) for name in FLOORS])

@@ -9,7 +9,7 @@ INPUT_SHARE = 0.05
 """The first phase with this share of all bytes read is assumed to read the input. If the bytes read
 are less than this share of those written, the input was in the page cache, or generated."""
 
-LEAST_INPUT_BYTES = 1_000_000
+MIN_INPUT_BYTES = 1_000_000
 """Fewer bytes are not an input: starting up reads them."""
 
 
@@ -24,7 +24,7 @@ def find_input_size(phases: list[ObservedPhase], stated: int | None) -> tuple[in
     way, moved = ("read", read) if is_read else ("written", written)
     for phase, amount in zip(phases, moved, strict=True):
         if amount and amount >= INPUT_SHARE * sum(moved):
-            if amount < LEAST_INPUT_BYTES:
+            if amount < MIN_INPUT_BYTES:
                 break
             return amount, f"what {phase.name} has {way}"
     return None, "almost nothing was read or written, and no data size was given"

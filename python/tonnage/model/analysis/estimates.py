@@ -15,7 +15,7 @@ from tonnage.base.stats.quantiles import QuantileEstimate, quantile_estimate
 from tonnage.model.analysis.grouping import Sample, by_instance
 
 CONFIDENCE = 0.95
-LEAST_CORRELATED = 20  # Minimum number of trials for an estimate of their correlation
+MIN_CORRELATED = 20  # Minimum number of trials for an estimate of their correlation
 INSTANCES, TRIALS, IN_TIME = "instances", "trials", "samples"
 
 
@@ -53,7 +53,7 @@ def median_estimate(
         return None
     units, over = units_of(values)
     worth = None
-    if over == TRIALS and len(units) >= LEAST_CORRELATED:
+    if over == TRIALS and len(units) >= MIN_CORRELATED:
         worth = effective_size(units)
     return as_estimate(quantile_estimate(units, 0.5, confidence, worth), over)
 

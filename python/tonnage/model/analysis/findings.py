@@ -15,11 +15,11 @@ from tonnage.base.records.analysis import (
     Outlier,
     Subject,
 )
-from tonnage.base.stats.outliers import LEAST_INSTANCES, LEAST_SHARE
+from tonnage.base.stats.outliers import MIN_INSTANCES, MIN_SHARE
 from tonnage.model.analysis.estimates import INSTANCES, TRIALS
 
-MOST_CLUSTERS = 1_000  # Rarer false alarms are not estimated reliably
-TOLD_AT_MOST = 12  # With more operations than this, a table is clearer than sentences
+MAX_CLUSTERS = 1_000  # Rarer false alarms are not estimated reliably
+MAX_TOLD = 12  # With more operations than this, a table is clearer than sentences
 SINGLE = (
     "This is a single machine. Another one of the same kind may be much faster or slower; this "
     "analysis cannot tell by how much."
@@ -34,12 +34,12 @@ def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[s
     found = [SINGLE] if sum(each.known for each in machines) == 1 else []
     found += [UNKNOWN] if not all(each.known for each in machines) else []
     for subject in subjects:
-        if len(subjects) <= TOLD_AT_MOST:
+        if len(subjects) <= MAX_TOLD:
             found += _rate_findings(subject)
         found += [_outlier(subject, each) for each in subject.outliers]
         found += [_multimodal(subject, each) for each in subject.alternating]
         found += [_cycles(subject, each) for each in subject.cycles]
-        if len(subject.instances) >= LEAST_INSTANCES and not (
+        if len(subject.instances) >= MIN_INSTANCES and not (
             subject.outliers or subject.alternating or subject.cycles
         ):
             instances = formatting.several(len(subject.instances), "instance")
@@ -111,14 +111,14 @@ def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str
     found = []
     for type_, alike in rates.items():
         middle = statistics.median(alike.values())
-        if len(alike) >= LEAST_INSTANCES or not middle:
+        if len(alike) >= MIN_INSTANCES or not middle:
             continue
         kind = f"{formatting.several(len(alike), 'machine')} of type {type_}"
         found += [
             f"{subject.name}: {name} reaches {formatting.percent(rate / middle)} of the median of "
             f"{kind}; too few to exclude chance."
             for name, rate in alike.items()
-            if rate < (1 - LEAST_SHARE) * middle and name not in named
+            if rate < (1 - MIN_SHARE) * middle and name not in named
         ]
     return found
 
@@ -146,7 +146,7 @@ def _cycles(subject: Subject, each: CyclicInstance) -> str:
 
 def _confidence(false_alarm: float) -> str:
     """The frequency of this false alarm in clusters with nothing to find."""
-    clusters = min(round(1 / max(false_alarm, 1e-9)), MOST_CLUSTERS)
+    clusters = min(round(1 / max(false_alarm, 1e-9)), MAX_CLUSTERS)
     rounded = clusters // 10 ** (len(str(clusters)) - 1) * 10 ** (len(str(clusters)) - 1)
     return f"by chance in fewer than one of {formatting.count(rounded)} clusters"
 
@@ -181,7 +181,7 @@ _OPERATION_CHARTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
     (
         "Instances by throughput",
         lambda subject: subject.spread is not None,
-        f"fewer than {LEAST_INSTANCES} instances, or all are equal",
+        f"fewer than {MIN_INSTANCES} instances, or all are equal",
     ),
 )
 
@@ -204,7 +204,7 @@ def omitted_charts(
         why = "nothing was measured with two values of a label (--label)"
         found.append(_omission("By label", why))
     elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
-        why = f"fewer than {LEAST_INSTANCES} of each value, or all are equal"
+        why = f"fewer than {MIN_INSTANCES} of each value, or all are equal"
         found.append(Omission(chart="Density by label", why=why, subjects=few))
     if not direct:
         why = "no operation was measured both ways under the same conditions"

@@ -28,9 +28,9 @@ from tonnage.base.records.analysis import (
 )
 from tonnage.base.stats.cluster_time_series import ClusterFindings
 from tonnage.base.stats.density import Axis, density, histogram
-from tonnage.base.stats.multimodality import LEAST as LEAST_FOR_MODES
+from tonnage.base.stats.multimodality import LEAST as MIN_FOR_MODES
 from tonnage.base.stats.multimodality import Modality, modality
-from tonnage.base.stats.outliers import LEAST_INSTANCES, percentile_lines
+from tonnage.base.stats.outliers import MIN_INSTANCES, percentile_lines
 from tonnage.base.stats.periodicity import Cycle
 from tonnage.base.stats.samples import FloatArray, Series
 from tonnage.model.analysis.concurrency import latency
@@ -39,7 +39,7 @@ from tonnage.model.analysis.grouping import Sample, by_instance, measurement_ids
 
 LATENCIES = ("p50", "p90", "p99", "p999", "max")
 PER_DECADE = 16  # Bins for each factor of ten of a latency histogram
-LEAST_SAMPLES = 10  # Minimum number of samples of a rate for percentiles
+MIN_SAMPLES = 10  # Minimum number of samples of a rate for percentiles
 WIDE = 3.0  # Ratio of the fastest to the slowest instance above which the axis is logarithmic
 
 
@@ -113,7 +113,7 @@ def lines(samples: Sequence[Sample], series: Mapping[str, Series]) -> InstancePe
             instances=order,
             values=[[latencies[each].get(name) for name in order] for each in stated],
         )
-    if min(len(each.values) for each in series.values()) < LEAST_SAMPLES:
+    if min(len(each.values) for each in series.values()) < MIN_SAMPLES:
         return None
     found = percentile_lines({name: each.values for name, each in series.items()})
     return InstancePercentiles(
@@ -129,7 +129,7 @@ def spread(
 ) -> InstanceDistribution | None:
     """The distribution of instances' medians; None with fewer than five, or if all are equal."""
     values = np.asarray([medians[name] for name in sorted(medians)])
-    if values.size < LEAST_INSTANCES or np.ptp(values) == 0:
+    if values.size < MIN_INSTANCES or np.ptp(values) == 0:
         return None
     axis = axis_of(values)
     bars = histogram(values, axis)
@@ -159,7 +159,7 @@ def axis_of(values: FloatArray) -> Axis:
 
 
 def _modes_over(values: FloatArray, axis: Axis, seed: int) -> list[Mode]:
-    if values.size < LEAST_FOR_MODES:
+    if values.size < MIN_FOR_MODES:
         return []
     # Instances have no order in time, and the order of names may be that of racks.
     mixed = np.random.default_rng(seed).permutation(values)

@@ -13,7 +13,7 @@ from tonnage.base.records import Measurement
 from tonnage.base.records.analysis import Comparison, LabelComparison, LabelGroup
 from tonnage.base.records.environment import HOST
 from tonnage.base.stats.density import REACH, bandwidth, histogram, kernel_density
-from tonnage.base.stats.outliers import LEAST_INSTANCES
+from tonnage.base.stats.outliers import MIN_INSTANCES
 from tonnage.base.stats.samples import FloatArray
 from tonnage.model.analysis.comparisons import common_concurrency, compare
 from tonnage.model.analysis.estimates import median_estimate, units_of, values_of
@@ -120,9 +120,9 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
         places=(np.exp(places) if axis == "logarithmic" else places).tolist(),
         values=labelled,
         rule=f"bins: {bars.rule}, over all values; density: Gaussian kernels, Silverman's rule for "
-        f"each value, from {LEAST_INSTANCES} instances on",
+        f"each value, from {MIN_INSTANCES} instances on",
     )
 
 
 def _width(values: FloatArray) -> float | None:
-    return bandwidth(values) if values.size >= LEAST_INSTANCES and np.ptp(values) > 0 else None
+    return bandwidth(values) if values.size >= MIN_INSTANCES and np.ptp(values) > 0 else None

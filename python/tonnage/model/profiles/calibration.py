@@ -38,7 +38,7 @@ from tonnage.model.run_phases import (
     observed_phases,
 )
 
-LEAST_BETWEEN_RUNS = 0.05
+MIN_BETWEEN_RUNS = 0.05
 """Minimum spread: repeated runs share their cluster and their hour, the next run shares neither.
 Assumed."""
 
@@ -183,7 +183,7 @@ def _spread(paces_of: Sequence[Sequence[float]]) -> float:
     if len(paces_of[0]) < 2:
         return UNKNOWN_SPREAD
     variances = [statistics.variance(map(math.log, paces)) for paces in paces_of]
-    return max(math.sqrt(statistics.fmean(variances)), LEAST_BETWEEN_RUNS)
+    return max(math.sqrt(statistics.fmean(variances)), MIN_BETWEEN_RUNS)
 
 
 def _median(values: Iterable[float | None]) -> float | None:

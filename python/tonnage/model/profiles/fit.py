@@ -13,11 +13,11 @@ import numpy as np
 
 from tonnage.base.records.profile import CapacityDistribution, Evidence, Mode
 from tonnage.base.stats.samples import FloatArray
-from tonnage.model.capacity import LEAST_SPREAD, UNKNOWN_SPREAD
+from tonnage.model.capacity import MIN_SPREAD, UNKNOWN_SPREAD
 
 SPLIT_PARAMETERS = 2  # A second mode adds its location and its share
-LEAST_FACTOR = 1.2  # Modes whose medians are closer than this are merged: a plan would not differ
-LEAST_GAP = 3.0  # Spreads between two modes, at least; otherwise a tail would count as a mode
+MIN_FACTOR = 1.2  # Modes whose medians are closer than this are merged: a plan would not differ
+MIN_GAP = 3.0  # Spreads between two modes, at least; otherwise a tail would count as a mode
 
 
 def fit_distribution(
@@ -45,7 +45,7 @@ def fit_distribution(
         modes=[
             Mode(
                 median=math.exp(centre + float(kind.mean())),
-                spread=max(spread, LEAST_SPREAD),
+                spread=max(spread, MIN_SPREAD),
                 instances=len(kind),
             )
             for kind in kinds
@@ -64,10 +64,10 @@ def _kinds(values: FloatArray) -> list[FloatArray]:
     best, place = _criterion([values]), 0
     for split in range(1, count):
         slow, fast = values[:split], values[split:]
-        if fast.mean() - slow.mean() < math.log(LEAST_FACTOR):
+        if fast.mean() - slow.mean() < math.log(MIN_FACTOR):
             continue
         within = float(np.sum((slow - slow.mean()) ** 2) + np.sum((fast - fast.mean()) ** 2))
-        if fast[0] - slow[-1] < LEAST_GAP * math.sqrt(within / count):
+        if fast[0] - slow[-1] < MIN_GAP * math.sqrt(within / count):
             continue
         found = _criterion([slow, fast]) + SPLIT_PARAMETERS * math.log(count)
         if found < best:
@@ -80,7 +80,7 @@ def _criterion(kinds: Sequence[FloatArray]) -> float:
     count = sum(len(kind) for kind in kinds)
     within = sum(float(np.sum((kind - kind.mean()) ** 2)) for kind in kinds)
     # With a smaller spread, two nearly equal rates would be two modes.
-    variance = max(within / count, LEAST_SPREAD**2)
+    variance = max(within / count, MIN_SPREAD**2)
     mixed = sum(len(kind) * math.log(len(kind) / count) for kind in kinds)
     return count * math.log(variance) + within / variance - 2 * mixed
 

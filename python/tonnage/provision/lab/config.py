@@ -29,11 +29,11 @@ from tonnage.base.system import UsageError
 
 MB = 1e6
 FILE_SYSTEMS = ("xfs", "ext4", "none")
-LEAST_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
+MIN_BYTES = {"xfs": 300 << 20, "ext4": 8 << 20, "none": 1 << 20}
 """mkfs.xfs accepts nothing smaller."""
 SECTOR_BYTES = 4096
-MOST_NODES = 200
-MOST_DISKS = 24
+MAX_NODES = 200
+MAX_DISKS = 24
 LONGEST_NAME = 12
 """Ray's sockets are in a lab's directory, and Linux limits their paths to 107 characters."""
 LONGEST_TYPE = 40
@@ -99,8 +99,8 @@ def parse(text: str, file: str) -> LabConfig:
             )
         types.add(machine.type)
     nodes = sum(machine.count for machine in machines)
-    if nodes > MOST_NODES:
-        raise top.wrong("machine", f"{nodes} nodes in total: the limit is {MOST_NODES}")
+    if nodes > MAX_NODES:
+        raise top.wrong("machine", f"{nodes} nodes in total: the limit is {MAX_NODES}")
     return LabConfig(name, machines)
 
 
@@ -108,15 +108,15 @@ def _machine(table: _Table) -> MachineType:
     link = table.number("link_mb_per_s", 0.1, 100_000, None)
     found = MachineType(
         type=table.word("type", LONGEST_TYPE, "."),
-        count=table.integer("count", 1, MOST_NODES, 1) or 1,
+        count=table.integer("count", 1, MAX_NODES, 1) or 1,
         price_usd_per_hour=table.needed("price_usd_per_hour", 1e-6, 1e6),
         cpus=table.number("cpus", 0.05, 4096, None),
         link_bytes_per_second=None if link is None else link * MB,
         disks=tuple(_disk(each) for each in table.tables("disks")),
     )
     table.refuse_others()
-    if len(found.disks) > MOST_DISKS:
-        raise table.wrong("disks", f"{len(found.disks)} disks: the limit is {MOST_DISKS}")
+    if len(found.disks) > MAX_DISKS:
+        raise table.wrong("disks", f"{len(found.disks)} disks: the limit is {MAX_DISKS}")
     return found
 
 
@@ -127,7 +127,7 @@ def _disk(table: _Table) -> DiskConfig:
         for way in ("read", "write")
     }
     found = DiskConfig(
-        size_bytes=table.size("size", LEAST_BYTES[file_system], file_system),
+        size_bytes=table.size("size", MIN_BYTES[file_system], file_system),
         file_system=file_system,
         **{name: None if rate is None else round(rate * MB) for name, rate in rates.items()},
         read_operations_per_second=table.integer("read_iops", 1, 10**8, None),

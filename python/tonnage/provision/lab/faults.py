@@ -52,7 +52,7 @@ VERDICT_SECONDS = 75.0
 """By then Ray has decided: it probes five times with a timeout of 10 s."""
 FACTOR = 4.0
 FILLER = ".tonnage-fill"
-LEAST_FILL_BYTES = 4096
+MIN_FILL_BYTES = 4096
 
 
 def inject_fault(
@@ -186,7 +186,7 @@ def _fill(file: Path) -> None:
     try:
         about = os.fstatvfs(handle)
         size, more = os.fstat(handle).st_size, about.f_bfree * about.f_frsize
-        while more >= LEAST_FILL_BYTES:
+        while more >= MIN_FILL_BYTES:
             try:
                 os.posix_fallocate(handle, size, more)
                 size += more

@@ -24,7 +24,7 @@ from tonnage.provision.lab.nodes import Node
 MOUNTS = Path("/proc/self/mountinfo")
 PERIOD_MICROSECONDS = 20_000
 """Period of a node's CPU quota: short compared to the time that a link's queue holds."""
-LEAST_QUOTA_MICROSECONDS = 1000
+MIN_QUOTA_MICROSECONDS = 1000
 """The kernel deals out no less."""
 FIRST = {"cpu": "cpu", "io": "blkio"}
 """What version 1 calls the controllers."""
@@ -92,7 +92,7 @@ def create_groups(node: Node, known: Iterable[Controller]) -> list[Change]:
 def cpu_quota(cpu: Controller, group: str, cpus: float | None) -> list[Command]:
     """A share of cores for a group; ``None`` for all."""
     period = PERIOD_MICROSECONDS
-    quota = None if cpus is None else max(round(cpus * period), LEAST_QUOTA_MICROSECONDS)
+    quota = None if cpus is None else max(round(cpus * period), MIN_QUOTA_MICROSECONDS)
     directory = cpu.top / group
     if cpu.version == 2:
         return [

@@ -32,7 +32,7 @@ from tonnage.report.chart_parts import (
 from tonnage.report.html import Child, Html, missing_note, section, table
 
 PLAIN_UNIT = formatting.Unit("", 1.0)
-DRAWN_AT_MOST = 60
+MAX_DRAWN = 60
 """Charts with more rows are left out."""
 MEGABYTES = formatting.Unit("MB", 1e6)
 
@@ -65,7 +65,7 @@ def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
         ("megabytes", "Megabytes per dollar", MEGABYTES, [(e, e.bytes) for e in found]),
     ):
         known = [(each, estimate) for each, estimate in pairs if estimate]
-        if 0 < len(known) <= DRAWN_AT_MOST:
+        if 0 < len(known) <= MAX_DRAWN:
             charts.append(_bought(name, title, unit, known))
     if not found:
         return [], []
@@ -118,7 +118,7 @@ def _bought_in_words(estimate: Estimate | None, unit: formatting.Unit) -> str:
 
 def _latencies(subjects: Sequence[Subject]) -> Drawn:
     known = [subject for subject in subjects if subject.chosen.latencies]
-    if not 0 < len(known) <= DRAWN_AT_MOST:
+    if not 0 < len(known) <= MAX_DRAWN:
         return [], [_too_many("Latency percentiles", len(known))] if known else []
     traces: list[Trace] = []
     for name, colour in SHADES.items():

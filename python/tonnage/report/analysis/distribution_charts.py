@@ -12,7 +12,7 @@ from tonnage.report.analysis.number_format import (
 from tonnage.report.analysis.time_series import MARKS, exceptional_instances
 from tonnage.report.chart_parts import Chart, Trace, axis, layout, linear_axis, log_axis, scatter
 
-NAMED_AT_MOST = 6
+MAX_NAMED = 6
 """Names of more instances would overlap."""
 RATE_SHADES = ("--write", "--work-one", "--read", "--work-two", "--busy")
 ROLES = {"best": "--read", "middle": "--work-one", "worst": "--write", "only": "--accent"}
@@ -157,7 +157,7 @@ def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit
         textposition="bottom left" if found.of == "latency" else "top left",
         textfont={"size": 11, "color": "--ink"},
         hovertext=[f"{name}: {marked[name]}" for _, _, name in places],
-    ) | ({"mode": "markers+text"} if len(places) <= NAMED_AT_MOST else {})
+    ) | ({"mode": "markers+text"} if len(places) <= MAX_NAMED else {})
 
 
 def _role(each: LatencyHistogram) -> str:

@@ -19,7 +19,7 @@ from tonnage.report.analysis.time_series import time_series_chart
 from tonnage.report.chart_parts import Chart
 from tonnage.report.html import Child, Html, fact_list, join, missing_note, section, table, tag
 
-OPEN_AT_MOST = 8
+MAX_OPEN = 8
 """With more operations than this, each is folded."""
 CHARTS = (
     *(levels_chart, latencies_chart, lines_chart),
@@ -30,7 +30,7 @@ CHARTS = (
 def operations_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
     drawn: list[Chart] = []
     parts: list[Child] = []
-    folded = len(analysis.subjects) > OPEN_AT_MOST
+    folded = len(analysis.subjects) > MAX_OPEN
     for subject in analysis.subjects:
         charts = [chart for draw in CHARTS if (chart := draw(subject)) is not None]
         drawn += charts

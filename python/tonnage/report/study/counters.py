@@ -14,7 +14,7 @@ from typing import Any
 Table = dict[str, list[Any]]
 
 # Per line and phase: more would show buffers, not the rate of a stage.
-POINTS_AT_MOST = 150
+MAX_POINTS = 150
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _difference(table: Table, columns: Sequence[str], of: Sequence[str] | None) 
 
 
 def _windows(samples: int) -> list[tuple[int, int]]:
-    stride = max(1, -(-(samples - 1) // POINTS_AT_MOST))
+    stride = max(1, -(-(samples - 1) // MAX_POINTS))
     ends = list(range(0, samples, stride))
     if samples and ends[-1] != samples - 1:
         ends.append(samples - 1)

@@ -42,7 +42,7 @@ WINDOW_CHUNKS = 4
 QUIET_SECONDS = 4.0
 """A store that has refused nothing for this time gets more requests: longer than most pauses
 before retries, which are quiet anyway."""
-MOST_QUIET_SECONDS = 64.0
+MAX_QUIET_SECONDS = 64.0
 """The maximum, since the store may have more capacity by then."""
 CHUNKS_A_WORKER = 8
 RANGE_BYTES = 8 << 20
@@ -213,7 +213,7 @@ class Tuner:
         if refused and self._unchanged_seconds >= WINDOW_SECONDS:
             if self._has_grown:
                 again = self._unchanged_seconds < self._quiet_seconds
-                more = min(2 * self._quiet_seconds, MOST_QUIET_SECONDS)
+                more = min(2 * self._quiet_seconds, MAX_QUIET_SECONDS)
                 self._quiet_seconds = more if again else QUIET_SECONDS
             self._refused[self.concurrency] = None
             self._allowed = min(self.concurrency, max(self.concurrency // 2, self.workers))

@@ -15,8 +15,8 @@ from tonnage.run.two_pass.schedule import Round, Schedule, Split
 
 ALIGNMENT = 4096
 """Splits begin at multiples of this where the record's size allows: direct reads want it."""
-MOST_BYTES = 256 << 20
-LEAST_BYTES = 1 << 20
+MAX_BYTES = 256 << 20
+MIN_BYTES = 1 << 20
 SPLITS_PER_NODE = 16
 """At least so many, unless they would be too short: then the division is even."""
 CHUNKS_PER_PARTITION = 4
@@ -44,7 +44,7 @@ class NodeResources:
 def stride(total_bytes: int, nodes: int, record_bytes: int) -> int:
     """The length of a split: whole records, and short enough to divide splits evenly."""
     most = total_bytes // max(nodes * SPLITS_PER_NODE, 1)
-    most = min(max(most, LEAST_BYTES), MOST_BYTES)
+    most = min(max(most, MIN_BYTES), MAX_BYTES)
     step = math.lcm(record_bytes, ALIGNMENT)
     step = step if step <= most else record_bytes
     return max(most // step, 1) * step

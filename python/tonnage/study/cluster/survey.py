@@ -17,7 +17,7 @@ REHEARSING = 2
 """Machines of a rehearsal: the fewest with a network between them."""
 BYTES_A_MACHINE = 1_000_000_000
 """How much is sorted for each machine by default."""
-LEAST_SHARE = 1_000_000
+MIN_SHARE = 1_000_000
 """What a trial of disks takes at least of a machine's share of the job."""
 
 
@@ -114,9 +114,9 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
 
 
 def _refuse_small(share: int) -> None:
-    if share < LEAST_SHARE:
+    if share < MIN_SHARE:
         raise core.UsageError(
             f"a machine would sort {formatting.size(share)}: give at least "
-            f"{formatting.size(LEAST_SHARE)} for each",
+            f"{formatting.size(MIN_SHARE)} for each",
             setting="data",
         )

@@ -7,7 +7,7 @@ const UNITS = { "": 1n, b: 1n };
   UNITS[`${letter}ib`] = 1024n ** BigInt(at + 1);
 });
 const DURATIONS = { "": 1, s: 1, min: 60, h: 3600, d: 86400 };
-const MOST_NODES = 10_000;
+const MAX_NODES = 10_000;
 const LARGEST = 2n ** 63n - 1n;
 const DEFAULTS = {
   data: "20TB", deadline: "", budget: "", objective: "cost",
@@ -39,14 +39,14 @@ function parseUsd(text) {
 
 function parseNodes(text) {
   const nodes = /^\s*\d+\s*$/.test(text) ? Number(text) : 0;
-  return nodes >= 1 && nodes <= MOST_NODES ? nodes : null;
+  return nodes >= 1 && nodes <= MAX_NODES ? nodes : null;
 }
 
 const READ = {
   data: [parseSize, "is not a size: write it like 20TB, 512GiB or 1000000"],
   deadline: [parseDuration, "is not a time: write it like 30s, 10min, 24h or 7d, or leave it empty"],
   budget: [parseUsd, "is not an amount of money: write it like 300USD, or leave it empty"],
-  "max-nodes": [parseNodes, `is not a number from 1 to ${formatting.count(MOST_NODES)}`],
+  "max-nodes": [parseNodes, `is not a number from 1 to ${formatting.count(MAX_NODES)}`],
 };
 
 /** The request that the form's texts state, and what is wrong with any of them. */

@@ -64,12 +64,12 @@ function showMissed(nearest, request, ask) {
   const said = nearest.nodes > request.maxNodes
     ? `The data does not fit on ${most}: it needs at least ${formatting.named(nearest)}.`
     : `No offer keeps ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
-  const more = Math.min(MOST_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MOST_NODES)));
-  const hint = request.maxNodes < MOST_NODES
+  const more = Math.min(MAX_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MAX_NODES)));
+  const hint = request.maxNodes < MAX_NODES
     ? element("p", {}, "More machines may help: ",
       element("button", { type: "button", onclick: () => ask({ "max-nodes": String(more) }) }, `plan with up to ${formatting.count(more)}`),
       " (--max-nodes).")
-    : element("p", {}, `More than ${formatting.count(MOST_NODES)} machines are not planned: use less data or a later deadline.`);
+    : element("p", {}, `More than ${formatting.count(MAX_NODES)} machines are not planned: use less data or a later deadline.`);
   return [element("p", { class: "notice" }, said), hint];
 }
 
