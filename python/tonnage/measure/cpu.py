@@ -1,6 +1,6 @@
 """Measure the cores with the sort's own work, without disks (-> `Measurement`).
 
-The graphs are the job's without their disks (``crates/graphs/src/cpu_bench.rs``): generate ->
+The graphs are the job's without their disks (``crates/graphs/src/benches/cpu.rs``): generate ->
 partition -> discard, and generate -> sort -> discard.
 """
 

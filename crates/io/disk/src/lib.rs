@@ -17,7 +17,7 @@
 //!   faulty.rs     another engine, with injected faults (faults.rs decides which)
 //! transfer.rs   one read or write of one contiguous range
 //! file.rs       files: direct if possible, preallocated, scratch
-//! cache.rs      keeps buffered files from filling the page cache
+//! page_cache.rs keeps buffered files from filling the page cache
 //! memory.rs     memory that the kernel may write to
 //! error.rs      errors with file and offset
 //! ```

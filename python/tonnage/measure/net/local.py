@@ -45,7 +45,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 7411
 """Any port is free in a new namespace."""
 BUFFERS_PER_CONNECTION = 4
-"""Two at each end (``crates/graphs/src/net_bench.rs``)."""
+"""Two at each end (``crates/graphs/src/benches/net.rs``)."""
 CONNECT_TIMEOUT_SECONDS = 30.0
 END_TIMEOUT_SECONDS = 30.0
 """Endpoints have to end within this time after the round."""

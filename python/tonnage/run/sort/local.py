@@ -1,4 +1,4 @@
-"""The two-pass sort on this machine (-> `RunRecord`). The job is ``crates/graphs/src/sort.rs``."""
+"""The two-pass sort on this machine, as ``crates/graphs/src/sort/sort_job.rs`` runs it."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,7 @@
 """Files and objects as a job's input: found, opened and read from any thread.
 
-A read of an object is several concurrent range requests (``crates/io/object/src/ranges``) for the
-version that was found: if the object has changed since, the read fails.
+A read of an object is several concurrent range requests for the version that was found
+(``crates/io/object/src/parallel_read.rs``): if the object has changed since, the read fails.
 """
 
 from __future__ import annotations

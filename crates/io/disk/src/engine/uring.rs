@@ -1,7 +1,7 @@
 //! An io_uring: many transfers with one system call, in memory that the kernel knows beforehand.
 //!
 //! Each slot has one entry in the ring at a time: the transfer, and after a buffered write the wait
-//! for its pages to reach the disk (see `cache.rs`).
+//! for its pages to reach the disk (see `page_cache.rs`).
 
 use std::collections::VecDeque;
 use std::io;
