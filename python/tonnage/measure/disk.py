@@ -1,10 +1,10 @@
 """Measure disks with the sort's own first pass, without its work (-> `Measurement`).
 
 The graphs are variants of the job's (``crates/graphs/src/benches/disk.rs``), so queue depth,
-transfer sizes and I/O engine are the job's own. Trials of different modes take turns, so that a drift of the
-machine affects them all. A trial ends when its time is up or when it has gone through its data
-once, since it writes new blocks, as a job does. As in Themis' DiskBench, half the devices read and
-half write; a single one does both.
+transfer sizes and I/O engine are the job's own. Trials of different modes take turns, so that a
+drift of the machine affects them all. A trial ends when its time is up or when it has gone through
+its data once, since it writes new blocks, as a job does. As in Themis' DiskBench, half the devices
+read and half write; a single one does both.
 """
 
 from __future__ import annotations
