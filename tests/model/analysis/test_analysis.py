@@ -631,7 +631,9 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
     done = tonnage.run("report", file, "--json", "--output", out, check=True)
     printed = Analysis.from_json(json.loads(done.stdout))
     assert printed == Analysis.read(tmp_path / "page.json") == analyse([sweep()])
-    assert out.is_file() and done.stderr == ""
+    assert out.is_file()
+    # A slow machine gets progress, and nothing else.
+    assert all(line.startswith(("reading ", "analysing ")) for line in done.stderr.splitlines())
 
 
 @pytest.mark.parametrize(
