@@ -170,7 +170,7 @@ def test_a_fleet_is_launched_screened_used_and_ended(
     whys = {on.get(each.inside or ""): each.why for each in record.nodes if each.why}
     # One was never there, one is slow.
     assert (whys[None] or "").startswith("AWS terminated it: ")
-    assert (whys[SLOW] or "").endswith("of what its kind carries")
+    assert (whys[SLOW] or "").endswith("of the median node")
     first = json.loads((disk / "launch" / "screening-0.json").read_text())
     slow = {each["node"] for each in first["suspects"]}
     assert slow >= {each.instance for each in record.nodes if on.get(each.inside or "") == SLOW}
