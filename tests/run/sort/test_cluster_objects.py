@@ -349,7 +349,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     refused("there is no such bucket", inputs=["s3://nowhere/in/"])
     refused("not a multiple of the record's 7", layout=Layout(7, 0, 1))
     refused(
-        "--endpoint-url: .*:9 cannot be reached",
+        "endpoint_url: .*:9 cannot be reached",
         object_store=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),
     )
     with monkeypatch.context() as other:

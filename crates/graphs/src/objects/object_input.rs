@@ -279,16 +279,19 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
         return Err(store_error(&why));
     };
     let bucket = format!("{SCHEME}{}", store.bucket);
-    let (setting, place) = match (&store.endpoint, env::var(ENDPOINT)) {
-        (Some(given), _) => ("endpoint_url", given.clone()),
-        (None, Ok(of_environment)) => (ENDPOINT, of_environment),
-        (None, Err(_)) => ("endpoint_url", "AWS".to_owned()),
-    };
+    let of_environment = env::var(ENDPOINT).ok();
+    let place = store.endpoint.as_ref().or(of_environment.as_ref());
+    let place = place.map_or("AWS", String::as_str);
     Err(match kind {
-        ErrorKind::Unreachable => refused_setting(
-            setting,
-            format!("{place} cannot be reached ({what}): correct the address, or start the store"),
-        ),
+        ErrorKind::Unreachable => {
+            let why = format!(
+                "{place} cannot be reached ({what}): correct the address, or start the store"
+            );
+            match (&store.endpoint, &of_environment) {
+                (None, Some(_)) => refused(format!("{ENDPOINT}: {why}")),
+                _ => refused_setting("endpoint_url", why),
+            }
+        }
         ErrorKind::Missing => refused(format!(
             "{bucket}: there is no such bucket at {place} ({what}): make it, or fix its name"
         )),
