@@ -219,7 +219,7 @@ def _inside(data: Path) -> Iterator[Path]:
     [
         ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
         ("{}", (), "head has no labels for its provider and type"),
-        ("small@{}", ("--data", "900TB"), r"--dir .*: beta has .* free there, and needs "),
+        ("small@{}", ("--data", "900TB"), r"beta has .* free in .*, and needs "),
         (
             "small@{}",
             ("--data", "1MB"),

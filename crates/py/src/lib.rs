@@ -23,7 +23,7 @@ use tonnage_graphs::sort::{gensort, sort_job, valsort};
 use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
 use tonnage_pipeline::RunHandle;
 
-use crate::errors::{UsageError, raised};
+use crate::errors::raised;
 use crate::host_queues::{Given, Taken};
 use crate::retrieval::{Chunk, Retrieval};
 
@@ -183,8 +183,7 @@ fn is_debug_build() -> bool {
 fn plan(shape: &str) -> PyResult<String> {
     let shape: Shape = serde_json::from_str(shape)
         .map_err(|why| PyValueError::new_err(format!("the shape: {why}")))?;
-    let plan =
-        Plan::new(&shape, &Disk::default()).map_err(|why| UsageError::new_err(why.to_string()))?;
+    let plan = Plan::new(&shape, &Disk::default()).map_err(raised)?;
     serde_json::to_string(&plan).map_err(|why| PyRuntimeError::new_err(why.to_string()))
 }
 
