@@ -312,7 +312,10 @@ def test_the_command_indexes_and_reduces(tonnage: Tonnage, disk: Path, s3: Bucke
     for more, said in (
         (("kmeans", folder), "--k is missing"),
         (("pca", folder, "--k", "3"), "--k is an option of kmeans, not of pca"),
-        (("pca", folder, "--components", "9"), "--components: 9 are too many: rows have only 3 columns"),
+        (
+            ("pca", folder, "--components", "9"),
+            "--components: 9 are too many: rows have only 3 columns",
+        ),
         (("nothing", folder), "nothing: give kmeans, pca"),
         (("pca", f"s3://{BUCKET}/none/", "--components", "1"), "there is no object"),
         (("pagerank", folder), "an edge is two whole numbers"),
