@@ -15,7 +15,7 @@ from support.data.copies import replace
 from support.stores.disk import ROOT
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RecordError, Study, read_table, write_table
-from tonnage.report import html, write_report
+from tonnage.report import html_elements, write_report
 from tonnage.report.study import counters
 
 pytestmark = pytest.mark.slow
@@ -364,19 +364,19 @@ def test_figures_and_words(said: str, expected: str) -> None:
 
 
 def test_markup_escapes_what_is_not_markup() -> None:
-    inner = html.tag("b", "<i>", title='"&')
-    assert html.tag("p", inner, None, "&", hidden=None) == (
+    inner = html_elements.tag("b", "<i>", title='"&')
+    assert html_elements.tag("p", inner, None, "&", hidden=None) == (
         '<p><b title="&quot;&amp;">&lt;i&gt;</b>&amp;</p>'
     )
 
 
 def test_no_line_ends_between_a_figure_and_its_unit() -> None:
-    assert html.escape("1.2 s of 3 MB/s, 4 GiB, 90 %") == (
+    assert html_elements.escape("1.2 s of 3 MB/s, 4 GiB, 90 %") == (
         "1.2\u00a0s of 3\u00a0MB/s, 4\u00a0GiB, 90\u00a0%"
     )
-    assert html.escape("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
+    assert html_elements.escape("2 stages, 3 Bs, a s") == "2 stages, 3 Bs, a s"
     # What may be typed again is left as it is.
-    assert "--size 4 GB" in html.code_block("--size 4 GB", "a command")
+    assert "--size 4 GB" in html_elements.code_block("--size 4 GB", "a command")
 
 
 def test_what_was_predicted_adds_up_on_the_page(directory: Path, study: Study) -> None:

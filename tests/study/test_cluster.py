@@ -76,7 +76,7 @@ def asked(cluster: RayCluster, catalog: Path, data: Path, *more: str | Path) -> 
     """A study of the small machines, quickly."""
     of = ("study", "--cluster", f"small@{cluster.address}", "--dir", f"{data}/{{node}}")
     return patched_command(
-        QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study.cluster.loop"
+        QUICK, *of, *SIZE, "--catalog", str(catalog), *more, module="tonnage.study.cluster.steps"
     )
 
 

@@ -2,9 +2,10 @@
 
 The driver's side is `worker_pool` (which workers there are), `running_step` (a step that they do
 together) and `worker_handle` (one of them). The workers' side is `actor` (the process) and
-`step_worker` (what it does). `protocol` has the messages between them, `config` every time limit.
-A job defines its steps: a measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the only
-importer of Ray, which carries files of some kilobytes, never data.
+`step_worker` (what it does). `protocol` has the messages between them, `time_limits` every time
+limit, `failure_detection` the rules by which a node is lost. A job defines its steps: a
+measurement, a sort, a MapReduce, a reduction. `ray_adapter` is the only importer of Ray, which
+carries files of some kilobytes, never data.
 
 The design follows docs/concepts/cluster.md.
 """

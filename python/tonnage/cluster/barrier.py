@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 from tonnage.cluster.protocol import BarrierValue, BarrierWait
 
 
@@ -58,7 +58,7 @@ class WorkerBarrier:
         self._released.clear()
         self.waiting = BarrierWait(self._number, value)
         self._on_wait()
-        while not self._released.wait(config.STOP_POLL_SECONDS):
+        while not self._released.wait(time_limits.STOP_POLL_SECONDS):
             self._wait_until(0.0)  # It raises if the worker has to stop.
         assert self._result is not None
         self._wait_until(self._result.at)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def compare_clock(
     read_remote: Callable[[], float], read_own: Callable[[], float] = time.monotonic
 ) -> Clock:
     readings = []
-    for _ in range(config.CLOCK_READINGS):
+    for _ in range(time_limits.CLOCK_READINGS):
         before = read_own()
         shown = read_remote()
         took = read_own() - before
@@ -43,4 +43,4 @@ def compare_clock(
 def common_start(clocks: Iterable[Clock], read_own: Callable[[], float] = time.monotonic) -> float:
     """A moment of this clock that every node can know before it comes."""
     errors = sum(clock.error_seconds for clock in clocks)
-    return read_own() + config.START_LEAD_SECONDS + 4 * errors
+    return read_own() + time_limits.START_LEAD_SECONDS + 4 * errors

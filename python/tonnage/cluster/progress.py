@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tonnage.base import formatting
 from tonnage.base.core.progress import PLAIN_EVERY_SECONDS, SHOW_AFTER_SECONDS
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 
 
 class NodeStatus(NamedTuple):
@@ -54,7 +54,7 @@ class ClusterProgress:
         if now - self._began < self._next_line:
             return
         if sys.stderr.isatty():
-            self._next_line = now - self._began + config.PROGRESS_LIVE_SECONDS
+            self._next_line = now - self._began + time_limits.PROGRESS_LIVE_SECONDS
             self._show(rows, rates)
         else:
             self._next_line = now - self._began + PLAIN_EVERY_SECONDS
@@ -69,7 +69,7 @@ class ClusterProgress:
         if seen and row.done_bytes < seen[-1][1]:
             seen.clear()  # A new trial.
         seen.append((now, row.done_bytes))
-        while len(seen) > 2 and now - seen[1][0] >= config.PROGRESS_RATE_SECONDS:
+        while len(seen) > 2 and now - seen[1][0] >= time_limits.PROGRESS_RATE_SECONDS:
             seen.popleft()
         moved, passed = row.done_bytes - seen[0][1], now - seen[0][0]
         return moved / passed if passed else None

@@ -25,7 +25,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from tonnage.base import core
 from tonnage.base.records.environment import MACHINE_TYPE
-from tonnage.cluster import actor, config, version_check
+from tonnage.cluster import actor, time_limits, version_check
 from tonnage.cluster.version_check import InstalledVersion
 
 AUTO = "auto"
@@ -230,7 +230,7 @@ def _refuse_silent(address: str, given: str) -> None:
     if not host or not port.isdigit():
         raise core.UsageError(f"{given}: give HOST:PORT, or auto", setting="cluster")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), config.CONNECT_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), time_limits.CONNECT_SECONDS).close()
     except (OSError, OverflowError) as why:
         raise core.UsageError(f"{given}: {NO_CLUSTER} ({why})", setting="cluster") from why
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from tonnage.cluster import clock_sync, config
+from tonnage.cluster import clock_sync, time_limits
+from tonnage.cluster.failure_detection import FailureDetector
 from tonnage.cluster.failure_kinds import Failure
-from tonnage.cluster.hang_detection import HangDetector
 from tonnage.cluster.protocol import Heartbeat, Idle, ReleaseBarrier, Step, StepResult
 from tonnage.cluster.worker_handle import WorkerHandle
 
@@ -51,7 +51,7 @@ class RunningStep(Generic[R]):
     ) -> None:
         self._pool, self._step, self._accuses = pool, step, accuses
         idle_seconds = pool.patience_seconds if idle_patience is None else idle_patience
-        self._hangs = HangDetector(step.idle, pool.patience_seconds, idle_seconds)
+        self._hangs = FailureDetector(step.idle, pool.patience_seconds, idle_seconds)
         self.results: dict[str, StepResult[R]] = {}
         self.left: list[WorkerHandle] = []
         """The workers that have not ended."""
@@ -97,7 +97,7 @@ class RunningStep(Generic[R]):
             return
         values = {worker.node: wait.value for worker, wait in waits.items() if wait}
         clocks = [worker.clock for worker in waits if worker.clock]
-        at = clock_sync.common_start(clocks) + config.BARRIER_HEARTBEAT_SECONDS
+        at = clock_sync.common_start(clocks) + time_limits.BARRIER_HEARTBEAT_SECONDS
         for worker, wait in waits.items():
             assert worker.clock is not None and wait is not None
             worker.send(ReleaseBarrier(wait.number, worker.clock.to_remote(at), values))

@@ -22,7 +22,7 @@ import msgspec
 
 from tonnage.base import core
 from tonnage.base.core import process_usage
-from tonnage.cluster import config, protocol
+from tonnage.cluster import protocol, time_limits
 from tonnage.cluster.barrier import WorkerBarrier
 from tonnage.cluster.failure_kinds import (
     DeterministicError,
@@ -238,7 +238,7 @@ class StepWorker:
     def _wait_until(self, at: float) -> None:
         self.check_stopped()
         while (left := at - time.monotonic()) > 0:
-            longest = left - config.WAKE_SECONDS if left > 2 * config.WAKE_SECONDS else 0
+            longest = left - time_limits.WAKE_SECONDS if left > 2 * time_limits.WAKE_SECONDS else 0
             if self._stopping.wait(longest):
                 raise Stopped
 

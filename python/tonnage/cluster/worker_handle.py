@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from tonnage.cluster import config, protocol
+from tonnage.cluster import protocol, time_limits
 from tonnage.cluster.clock_sync import Clock
 from tonnage.cluster.protocol import BarrierWait, Begin, Heartbeat, Message, Poll, Step
 from tonnage.cluster.ray_adapter import Call, Machine, RemoteWorker, WorkerLost
@@ -65,8 +65,8 @@ class WorkerHandle:
     def poll(self) -> None:
         """Asks how far it is, unless it was asked already."""
         if self.call is None:
-            waits = config.BARRIER_HEARTBEAT_SECONDS if self.at_barrier else None
-            seconds = config.HEARTBEAT_SECONDS if waits is None else waits
+            waits = time_limits.BARRIER_HEARTBEAT_SECONDS if self.at_barrier else None
+            seconds = time_limits.HEARTBEAT_SECONDS if waits is None else waits
             self.call = self.send(Poll(self._known, seconds))
             self.heard_at = time.monotonic()
 
@@ -82,7 +82,7 @@ class WorkerHandle:
             self._known += len(heartbeat.news)
             return heartbeat
         self._attempts += 1
-        if self._attempts > config.STEP_ATTEMPTS:
+        if self._attempts > time_limits.STEP_ATTEMPTS:
             raise WorkerLost("does not begin what it is asked for")
         self.send(self._begin)  # It got lost on the way.
         return None

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tonnage.base import core
-from tonnage.cluster import clock_sync, config, protocol, version_check
+from tonnage.cluster import clock_sync, protocol, time_limits, version_check
 from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.ray_adapter import Call, Cluster, Machine, WorkerLost, installed_here
 from tonnage.cluster.running_step import Accuses, OnHeartbeat, RunningStep
@@ -97,14 +97,14 @@ class WorkerPool:
             def read(worker: WorkerHandle = worker) -> float:
                 call = worker.send(protocol.ReadClock())
                 shown: float = protocol.decode_reply(
-                    self._cluster.answer(call, config.REPLY_SECONDS), protocol.ReadClock()
+                    self._cluster.answer(call, time_limits.REPLY_SECONDS), protocol.ReadClock()
                 )
                 return shown
 
             try:
                 worker.clock = clock_sync.compare_clock(read)
             except TimeoutError:
-                self.lose(worker.node, f"did not answer within {config.REPLY_SECONDS:g} s")
+                self.lose(worker.node, f"did not answer within {time_limits.REPLY_SECONDS:g} s")
             except WorkerLost as why:
                 self.lose(worker.node, str(why), error=why.error)
 
@@ -210,13 +210,13 @@ class WorkerPool:
         with suppress(KeyboardInterrupt):  # A second one kills at once.
             for worker in there:
                 worker.send(protocol.Stop())
-            deadline = time.monotonic() + config.SHUTDOWN_SECONDS
+            deadline = time.monotonic() + time_limits.SHUTDOWN_SECONDS
             busy = [worker for worker in there if worker.is_busy]
             while busy and time.monotonic() < deadline:
                 self.take_heartbeats(busy)
                 busy = [worker for worker in busy if worker.is_busy and not worker.is_killed]
             closing = [worker.send(protocol.Close()) for worker in there if not worker.is_killed]
-            self._cluster.wait(closing, config.CLOSE_SECONDS, len(closing))
+            self._cluster.wait(closing, time_limits.CLOSE_SECONDS, len(closing))
         for worker in there:
             if worker.remote:
                 worker.remote.kill()
@@ -241,16 +241,16 @@ class WorkerPool:
             if not worker.is_killed:
                 worker.poll()  # If the last answer got lost on the way.
         calls = [worker.call for worker in workers if worker.call is not None]
-        answered = {*self._cluster.wait(calls, config.HEARTBEAT_SECONDS)}
+        answered = {*self._cluster.wait(calls, time_limits.HEARTBEAT_SECONDS)}
         until = time.monotonic()
         for worker in workers:
             if worker.call is None or worker.call not in answered:
                 continue
             call, worker.call = worker.call, None
             try:
-                heartbeat = worker.take(self._cluster.answer(call, config.REPLY_SECONDS))
+                heartbeat = worker.take(self._cluster.answer(call, time_limits.REPLY_SECONDS))
             except TimeoutError:
-                time.sleep(config.RETRY_PAUSE_SECONDS)
+                time.sleep(time_limits.RETRY_PAUSE_SECONDS)
                 continue
             except (WorkerLost, protocol.ProtocolError) as why:
                 worker.is_busy = False
@@ -292,14 +292,14 @@ class WorkerPool:
             else:
                 on_lost(node, reason)
 
-        longer = bytes_ / config.SLOWEST_BYTES_PER_SECOND
-        seconds = max(config.WORKER_START_SECONDS, self.patience_seconds) + longer
+        longer = bytes_ / time_limits.SLOWEST_BYTES_PER_SECOND
+        seconds = max(time_limits.WORKER_START_SECONDS, self.patience_seconds) + longer
         deadline = time.monotonic() + seconds
         left = dict(calls)
         while left and time.monotonic() < deadline:
-            done = self._cluster.wait(list(left.values()), config.HEARTBEAT_SECONDS)
+            done = self._cluster.wait(list(left.values()), time_limits.HEARTBEAT_SECONDS)
             for node in [node for node, call in left.items() if call in done]:
-                within = config.REPLY_SECONDS + longer
+                within = time_limits.REPLY_SECONDS + longer
                 try:
                     yield self.workers[node], self._cluster.answer(left.pop(node), within)
                 except TimeoutError:

@@ -76,7 +76,7 @@ def start_ray(address: str, name: str, head: str | None, labels: Mapping[str, st
         "port": str(PORT),
         "labels": ",".join(f"{key}={value}" for key, value in labels.items()),
     }
-    script = (Path(__file__).parent / "start.sh").read_text()
+    script = (Path(__file__).parent / "start_ray.sh").read_text()
     return "".join(f"{key}={shlex.quote(value)}\n" for key, value in variables.items()) + script
 
 

@@ -17,7 +17,7 @@ def user_data(rental: Rental, ends_at: datetime | None = None) -> str:
     """
     script = ""
     if ends_at is not None:
-        lifetime = (Path(__file__).parent / "lifetime.sh").read_text()
+        lifetime = (Path(__file__).parent / "shutdown_timer.sh").read_text()
         script += f"ends_at={int(ends_at.timestamp())}\n{lifetime}"
     if rental.has_disks:
         script += rental.mount()

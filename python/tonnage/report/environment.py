@@ -4,7 +4,16 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records import Device, Environment, Study
-from tonnage.report.html import Child, Html, code_block, fact_list, join, section, table, tag
+from tonnage.report.html_elements import (
+    Child,
+    Html,
+    code_block,
+    fact_list,
+    join,
+    section,
+    table,
+    tag,
+)
 
 
 def environment_section(study: Study) -> Html:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from tonnage.base import formatting
 from tonnage.base.records import Measurement, RunRecord, Study, Trial
-from tonnage.report.chart_parts import Chart, Trace, layout, scatter, titled, zero_based_axis
-from tonnage.report.html import (
+from tonnage.report.charts import Chart, Trace, layout, scatter, titled, zero_based_axis
+from tonnage.report.html_elements import (
     Html,
     code_block,
     definition,

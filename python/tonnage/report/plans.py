@@ -9,7 +9,7 @@ from typing import Literal
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
-from tonnage.report.chart_parts import (
+from tonnage.report.charts import (
     PLAIN,
     Chart,
     Trace,
@@ -21,8 +21,8 @@ from tonnage.report.chart_parts import (
     titled,
 )
 from tonnage.report.environment import settings_table
-from tonnage.report.html import Html, section, table, tag
-from tonnage.report.template import PageSection, page_header, render_page, write_page
+from tonnage.report.html_elements import Html, section, table, tag
+from tonnage.report.page import PageSection, page_header, render_page, write_page
 
 SHOWN = 12
 """Machine types in the charts; the tables have all."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tonnage.base import formatting
 from tonnage.base.records.sweep import ReductionSweep, SweepCell, SweepResult
-from tonnage.report.chart_parts import Chart, Trace, layout, scatter, titled, zero_based_axis
+from tonnage.report.charts import Chart, Trace, layout, scatter, titled, zero_based_axis
 from tonnage.report.environment import command_block, machine_facts, settings_table
-from tonnage.report.html import Html, fact_list, join, section, table, tag
-from tonnage.report.template import PageSection, page_header, render_page, write_page
+from tonnage.report.html_elements import Html, fact_list, join, section, table, tag
+from tonnage.report.page import PageSection, page_header, render_page, write_page
 
 FIGURES = {
     "seconds": "Execution time",

@@ -16,7 +16,7 @@ import numpy as np
 
 from tonnage.base import core
 from tonnage.base.stats.distributions import gamma_quantiles
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
 from tonnage.simulate.cluster import Machine
@@ -84,8 +84,8 @@ def cluster_limits(
         Limit("threads", 2 * links + 2 * machine.cores, THREADS, "threads", means="none start"),
         Limit("ports", machine.connections, PORTS, "ports", means="a peer cannot be connected"),
         Limit("kernel's buffers", links * SOCKET_BYTES, None, "bytes"),
-        Limit("messages to the driver", nodes / config.HEARTBEAT_SECONDS, None, "a second"),
-        Limit("workers to start", nodes / config.WORKER_START_SECONDS, None, "a second"),
+        Limit("messages to the driver", nodes / time_limits.HEARTBEAT_SECONDS, None, "a second"),
+        Limit("workers to start", nodes / time_limits.WORKER_START_SECONDS, None, "a second"),
         Limit(
             "node failure",
             -math.expm1(-nodes * bound_seconds / mtbf_seconds),

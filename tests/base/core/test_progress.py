@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tonnage.base import core
-from tonnage.base.core import job, progress
+from tonnage.base.core import core_job, progress
 from tonnage.measure.disk import DiskSettings, run_disk_rounds
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import generate
@@ -40,7 +40,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show every poll of a job, and poll often."""
     monkeypatch.setattr(progress, "SHOW_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(progress, "PLAIN_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(job, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(core_job, "POLL_SECONDS", 0.001)
 
 
 def test_bytes_are_shown_with_their_rate(

@@ -18,7 +18,7 @@ from support.stores.disk import ROOT, disk_dir
 from tonnage.base.records import RunRecord
 from tonnage.cli.options.cluster import Timeout
 from tonnage.cli.output.run_record import sort_lines
-from tonnage.cluster.config import ACCUSED_SECONDS
+from tonnage.cluster.time_limits import ACCUSED_SECONDS
 from tonnage.measure.trial import environment
 from tonnage.run.sort.gensort import validate
 from tonnage.run.sort.local import Layout, sort

@@ -7,8 +7,7 @@ background; its gate (``HostInput``, ``HostOutput``) passes blocks to and from P
 """
 
 from tonnage import _core
-from tonnage.base.core.errors import Cancelled, RunError, UsageError
-from tonnage.base.core.job import (
+from tonnage.base.core.core_job import (
     BackgroundJob,
     GateClosed,
     HostInput,
@@ -19,6 +18,7 @@ from tonnage.base.core.job import (
     plan,
     run,
 )
+from tonnage.base.core.errors import Cancelled, RunError, UsageError
 from tonnage.base.core.port_reservation import ReservedPort
 from tonnage.base.core.progress import Progress
 from tonnage.base.core.workspace import require_free_space, workspace

@@ -9,7 +9,7 @@ from tonnage.cli.options.option_groups import flags_and_values
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
-from tonnage.cluster.config import PATIENCE_SECONDS
+from tonnage.cluster.time_limits import PATIENCE_SECONDS
 
 CONNECTIONS = 1
 TIMEOUT_SECONDS = PATIENCE_SECONDS

@@ -17,7 +17,7 @@ from tonnage.base import core
 from tonnage.base.records import ClusterMeasurement, ClusterNode, Trial
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.base.records.find_measurements import TRIALS
-from tonnage.cluster import clock_sync, config
+from tonnage.cluster import clock_sync, time_limits
 from tonnage.cluster.progress import NodeStatus
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster
@@ -60,7 +60,7 @@ class MeasurementRequest:
     one_at_a_time: bool = False
     pause_seconds: float = 0.0
     only: Collection[str] | None = None
-    late_seconds: float = config.LATE_START_SECONDS
+    late_seconds: float = time_limits.LATE_START_SECONDS
     in_step: bool = False
     step: Step[Measure, None] = MEASURE
     task: type[MeasureTask] = MeasureTask

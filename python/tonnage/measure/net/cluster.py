@@ -37,7 +37,7 @@ from tonnage.base.records.network_rounds import (
     SEND,
     UNEVENLY,
 )
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 from tonnage.cluster.ray_adapter import Cluster
 from tonnage.measure.cluster.driver import (
     MeasurementEvents,
@@ -192,10 +192,10 @@ def _request(settings: ClusterNetSettings, **more: Any) -> MeasurementRequest:
     work = partial(take_part, settings=recorded, stopping_rule=settings.rule)
     # Until a part times out by itself, perhaps because of a peer that sends nothing.
     pause = (
-        config.NETWORK_START_SECONDS
-        + config.NETWORK_MEETING_SECONDS
+        time_limits.NETWORK_START_SECONDS
+        + time_limits.NETWORK_MEETING_SECONDS
         + settings.seconds
-        + config.NETWORK_DRAIN_SECONDS
+        + time_limits.NETWORK_DRAIN_SECONDS
     )
     return MeasurementRequest(
         kind=NET,

@@ -20,7 +20,7 @@ from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.records.cluster_measurement import UNKNOWN_TYPE
 from tonnage.base.records.network_rounds import NET
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 from tonnage.cluster.protocol import Idle, Message, Step
 from tonnage.cluster.step_worker import Handler
 from tonnage.measure.cluster.measure_worker import (
@@ -59,12 +59,12 @@ class RoundPart(Message, frozen=True, tag=True):
 
     @property
     def timeout_seconds(self) -> float:
-        meeting, drain = config.NETWORK_MEETING_SECONDS, config.NETWORK_DRAIN_SECONDS
+        meeting, drain = time_limits.NETWORK_MEETING_SECONDS, time_limits.NETWORK_DRAIN_SECONDS
         return meeting + self.spec.seconds + drain
 
     @property
     def core_config(self) -> dict[str, Any]:
-        meeting = config.NETWORK_MEETING_SECONDS
+        meeting = time_limits.NETWORK_MEETING_SECONDS
         return core_configs(self.addresses, self.spec, meeting, self.secret)[self.endpoint]
 
 
@@ -184,7 +184,7 @@ class NetworkSteps(MeasureSteps):
         while True:
             self.context.check_stopped()
             try:
-                part = self._parts.get(timeout=config.STOP_POLL_SECONDS)
+                part = self._parts.get(timeout=time_limits.STOP_POLL_SECONDS)
             except queue.Empty:
                 self.context.note_progress()  # It waits for its turn, and does not hang.
                 continue

@@ -10,7 +10,7 @@ from tonnage.report.analysis.comparisons import comparisons_section
 from tonnage.report.analysis.operations import operations_section
 from tonnage.report.analysis.overview import header, overview_section, title
 from tonnage.report.analysis.scorecard import scorecard_section, sources_section
-from tonnage.report.template import PageSection, render_page, write_page
+from tonnage.report.page import PageSection, render_page, write_page
 
 __all__ = ["render", "write_analysis"]
 

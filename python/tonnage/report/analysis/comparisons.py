@@ -19,7 +19,7 @@ from tonnage.report.analysis.number_format import (
     row_chart,
     sample_size,
 )
-from tonnage.report.chart_parts import (
+from tonnage.report.charts import (
     DASHED,
     Chart,
     Trace,
@@ -29,7 +29,7 @@ from tonnage.report.chart_parts import (
     scatter,
     upright_line,
 )
-from tonnage.report.html import Child, Html, missing_note, section, table
+from tonnage.report.html_elements import Child, Html, missing_note, section, table
 
 PLAIN_UNIT = formatting.Unit("", 1.0)
 MAX_DRAWN = 60

@@ -9,7 +9,7 @@ from tonnage.report.analysis.number_format import (
     percentile_legend,
     unit,
 )
-from tonnage.report.chart_parts import Chart, Trace, axis, layout, linear_axis, scatter
+from tonnage.report.charts import Chart, Trace, axis, layout, linear_axis, scatter
 
 QUEUE_DEPTH = "queue depth"
 

@@ -10,7 +10,7 @@ from tonnage.report.analysis.number_format import (
     unit,
 )
 from tonnage.report.analysis.time_series import MARKS, exceptional_instances
-from tonnage.report.chart_parts import Chart, Trace, axis, layout, linear_axis, log_axis, scatter
+from tonnage.report.charts import Chart, Trace, axis, layout, linear_axis, log_axis, scatter
 
 MAX_NAMED = 6
 """Names of more instances would overlap."""

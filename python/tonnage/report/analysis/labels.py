@@ -13,8 +13,8 @@ from tonnage.report.analysis.number_format import (
     sample_size,
     unit_of,
 )
-from tonnage.report.chart_parts import Chart, Trace, layout, linear_axis, scatter
-from tonnage.report.html import Child, Html, table
+from tonnage.report.charts import Chart, Trace, layout, linear_axis, scatter
+from tonnage.report.html_elements import Child, Html, table
 
 COLOURS = ("--read", "--write", "--work-one", "--work-two", "--busy", "--work-three")
 """Colours of values in the order of their names; further values are in the table only."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, Subject
-from tonnage.report.chart_parts import (
+from tonnage.report.charts import (
     Chart,
     Trace,
     error_bars,
@@ -15,7 +15,7 @@ from tonnage.report.chart_parts import (
     log_axis,
     scatter,
 )
-from tonnage.report.html import Child, Html, cite, join, tag
+from tonnage.report.html_elements import Child, Html, cite, join, tag
 
 SOURCES = "sources"
 """The section that lists all measurements."""

@@ -16,8 +16,17 @@ from tonnage.report.analysis.number_format import (
     unit,
 )
 from tonnage.report.analysis.time_series import time_series_chart
-from tonnage.report.chart_parts import Chart
-from tonnage.report.html import Child, Html, fact_list, join, missing_note, section, table, tag
+from tonnage.report.charts import Chart
+from tonnage.report.html_elements import (
+    Child,
+    Html,
+    fact_list,
+    join,
+    missing_note,
+    section,
+    table,
+    tag,
+)
 
 MAX_OPEN = 8
 """With more operations than this, each is folded."""

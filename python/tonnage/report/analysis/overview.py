@@ -9,8 +9,8 @@ from tonnage.report.analysis.number_format import (
     sample_size,
     unit,
 )
-from tonnage.report.html import Child, Html, missing_note, section, table, tag
-from tonnage.report.template import Tile, notice, page_header, tile_list
+from tonnage.report.html_elements import Child, Html, missing_note, section, table, tag
+from tonnage.report.page import Tile, notice, page_header, tile_list
 
 COLUMNS = [
     *("Operation", "Queue depth", "Median", "Interval", "Of", "Variation", "p50", "p99"),

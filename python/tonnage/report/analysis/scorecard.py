@@ -2,7 +2,7 @@
 
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Analysis, CitedMeasurement, Omission
-from tonnage.report.html import (
+from tonnage.report.html_elements import (
     Child,
     Html,
     cite,

@@ -3,7 +3,7 @@
 from tonnage.base import formatting
 from tonnage.base.records.analysis import Estimate, SteadyState, Subject, TimeSeries
 from tonnage.report.analysis.number_format import BREAK, interval, sample_size, unit
-from tonnage.report.chart_parts import Chart, Trace, layout, linear_axis, scatter
+from tonnage.report.charts import Chart, Trace, layout, linear_axis, scatter
 
 MARKS = {
     "slow outlier": "--write",

@@ -8,8 +8,8 @@ from tonnage.report.cluster_run.headline import header, title
 from tonnage.report.cluster_run.nodes import nodes_section
 from tonnage.report.cluster_run.phases import phases_section
 from tonnage.report.environment import command_block, machine_facts, settings_table
-from tonnage.report.html import Child, Html, fact_list, missing_note, section, table, tag
-from tonnage.report.template import PageSection, render_page, write_page
+from tonnage.report.html_elements import Child, Html, fact_list, missing_note, section, table, tag
+from tonnage.report.page import PageSection, render_page, write_page
 
 __all__ = ["render", "write_run"]
 

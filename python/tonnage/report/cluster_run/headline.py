@@ -2,9 +2,9 @@
 
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
-from tonnage.report.html import Html, tag
+from tonnage.report.html_elements import Html, tag
+from tonnage.report.page import Tile, notice, page_header, tile_list
 from tonnage.report.study.headline import cpu_tile
-from tonnage.report.template import Tile, notice, page_header, tile_list
 
 
 def title(record: RunRecord) -> str:

@@ -5,9 +5,18 @@ from typing import Any, TypeVar
 
 from tonnage.base import formatting
 from tonnage.base.records import NodePhase, NodeRun, PhaseComparison, ResourceUse, RunRecord
-from tonnage.report import chart_parts
-from tonnage.report.chart_parts import Chart
-from tonnage.report.html import Child, Html, missing_note, section, share_bar, slug, table, tag
+from tonnage.report import charts
+from tonnage.report.charts import Chart
+from tonnage.report.html_elements import (
+    Child,
+    Html,
+    missing_note,
+    section,
+    share_bar,
+    slug,
+    table,
+    tag,
+)
 from tonnage.report.study.limits import graph_drawing, stages_table
 
 MOST = 32
@@ -48,7 +57,7 @@ def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
 def _moved(nodes: Sequence[NodeRun]) -> Chart:
     shown, names = _slowest_nodes(nodes)
     traces = [
-        chart_parts.bars(
+        charts.bars(
             names,
             [getattr(node, field) for node in shown],
             name,
@@ -91,7 +100,7 @@ def _chart(phase: PhaseComparison) -> Chart:
     layout["xaxis"]["range"] = [0, 1.05 * longest]
     legend = [(colour, name) for name, colour, _ in bars]
     if planned is not None:
-        layout["shapes"] = [chart_parts.upright_line(planned, color="--write", width=2)]
+        layout["shapes"] = [charts.upright_line(planned, color="--write", width=2)]
         legend.append(("--write", "planned, of all"))
     told = "; ".join(
         f"{node.node} {formatting.seconds(node.seconds)}"
@@ -104,9 +113,7 @@ def _chart(phase: PhaseComparison) -> Chart:
         description=f"Seconds of each node in {formatting.phase(phase.name)}: {told}.",
         height=44 + (12 + 16 * len(bars)) * len(shown),
         traces=[
-            chart_parts.bars(
-                names, values, name, colour, f"%{{y}}: %{{x:.2f}} s, {name}<extra></extra>"
-            )
+            charts.bars(names, values, name, colour, f"%{{y}}: %{{x:.2f}} s, {name}<extra></extra>")
             for name, colour, values in bars
         ],
         layout=layout,
@@ -117,7 +124,7 @@ def _chart(phase: PhaseComparison) -> Chart:
 
 def _layout(names: Sequence[str]) -> dict[str, Any]:
     """Bars of nodes with long names."""
-    layout = chart_parts.grouped_bars_layout(names)
+    layout = charts.grouped_bars_layout(names)
     layout["yaxis"] |= {"automargin": True, "type": "category"}
     return layout
 

@@ -2,9 +2,9 @@
 
 from tonnage.base import formatting
 from tonnage.base.records import PhaseComparison, RunComparison, RunRecord
-from tonnage.report import chart_parts
-from tonnage.report.chart_parts import Chart
-from tonnage.report.html import Child, Html, missing_note, section, table, tag
+from tonnage.report import charts
+from tonnage.report.charts import Chart
+from tonnage.report.html_elements import Child, Html, missing_note, section, table, tag
 
 WHOLE = "all phases"
 COLUMNS = (
@@ -48,7 +48,7 @@ def _chart(compared: RunComparison) -> Chart:
     ]
     shown = [each for each in kinds if any(value is not None for value in each[2])]
     traces = [
-        chart_parts.bars(names, values, name, colour, f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>")
+        charts.bars(names, values, name, colour, f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>")
         for name, colour, values in shown
     ]
     said = "; ".join(
@@ -61,7 +61,7 @@ def _chart(compared: RunComparison) -> Chart:
         description=f"Seconds of each phase: {said}.",
         height=44 + (24 + 18 * len(shown)) * len(names),
         traces=traces,
-        layout=chart_parts.grouped_bars_layout(names),
+        layout=charts.grouped_bars_layout(names),
         legend=[(colour, name) for name, colour, _ in shown],
     )
 

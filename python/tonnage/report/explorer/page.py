@@ -14,8 +14,8 @@ from typing import Any
 from tonnage.base import formatting
 from tonnage.base.records import write_atomically
 from tonnage.report.explorer.page_data import PageData
-from tonnage.report.html import Html, escape, join, tag
-from tonnage.report.template import asset as of_reports
+from tonnage.report.html_elements import Html, escape, join, tag
+from tonnage.report.page import asset as of_reports
 
 SCRIPTS = (
     "formatting",

@@ -2,8 +2,8 @@
 
 from tonnage.base import formatting
 from tonnage.base.records import Prediction, RunRecord, Study
-from tonnage.report.html import Html, join, tag
-from tonnage.report.template import Tile, notice, page_header, tile_list
+from tonnage.report.html_elements import Html, join, tag
+from tonnage.report.page import Tile, notice, page_header, tile_list
 
 # Shorter phases are not in the headline.
 NAMED_SHARE = 0.05

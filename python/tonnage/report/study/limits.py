@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tonnage.base import formatting
 from tonnage.base.records import ActualPhase, Limit, Phase, Stage, Study
-from tonnage.report.html import (
+from tonnage.report.html_elements import (
     Child,
     Html,
     cite,

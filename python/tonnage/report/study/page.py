@@ -5,12 +5,12 @@ from pathlib import Path
 from tonnage.base.records import Study, read_table, write_atomically
 from tonnage.report.environment import environment_section
 from tonnage.report.measurements import measurements_section
+from tonnage.report.page import PageSection, render_page
 from tonnage.report.study.counters import Table
 from tonnage.report.study.headline import header, title
 from tonnage.report.study.limits import limits_section
 from tonnage.report.study.prediction import prediction_section
 from tonnage.report.study.timeline import timeline_section
-from tonnage.report.template import PageSection, render_page
 
 NAME = "report.html"
 

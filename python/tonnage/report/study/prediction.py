@@ -6,9 +6,18 @@ from itertools import count
 
 from tonnage.base import formatting
 from tonnage.base.records import PredictedPhase, Prediction, Study, Term
-from tonnage.report import chart_parts
-from tonnage.report.chart_parts import Chart, Trace
-from tonnage.report.html import Html, cite, join, missing_note, section, share_bar, table, tag
+from tonnage.report import charts
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html_elements import (
+    Html,
+    cite,
+    join,
+    missing_note,
+    section,
+    share_bar,
+    table,
+    tag,
+)
 
 WHOLE = "whole job"
 # Longer intervals, in multiples of the longest bar, are cut off to keep bars visible.
@@ -81,7 +90,7 @@ def _chart(rows: list[_PhaseRow]) -> Chart:
     happened = [row for row in rows if row.actual is not None]
     traces: list[Trace] = []
     legend = []
-    layout = chart_parts.grouped_bars_layout(names)
+    layout = charts.grouped_bars_layout(names)
     bars = [row.predicted.seconds for row in predicted if row.predicted]
     longest = max([*bars, *(row.actual or 0 for row in happened)])
     highest = max((row.predicted.high_seconds for row in predicted if row.predicted), default=0)
@@ -108,14 +117,14 @@ def _chart(rows: list[_PhaseRow]) -> Chart:
 
 def _bars(rows: list[_PhaseRow], values: list[float | None], name: str, colour: str) -> Trace:
     hover = f"%{{y}}: %{{x:.2f}} s {name}<extra></extra>"
-    return chart_parts.bars([row.name for row in rows], values, name, colour, hover)
+    return charts.bars([row.name for row in rows], values, name, colour, hover)
 
 
 def _predicted(rows: list[_PhaseRow]) -> Trace:
     known = [row.predicted for row in rows if row.predicted]
     intervals = [(each.low_seconds, each.seconds, each.high_seconds) for each in known]
     trace = _bars(rows, [each.seconds for each in known], "predicted", "--predicted")
-    return trace | {"error_x": chart_parts.error_bars(intervals, width=5)}
+    return trace | {"error_x": charts.error_bars(intervals, width=5)}
 
 
 def _predicted_and_actual(row: _PhaseRow) -> str:

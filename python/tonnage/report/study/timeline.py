@@ -4,9 +4,9 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records import Phase, RunRecord, Study
-from tonnage.report import chart_parts
-from tonnage.report.chart_parts import Chart, Trace
-from tonnage.report.html import Html, join, missing_note, section, slug, tag
+from tonnage.report import charts
+from tonnage.report.charts import Chart, Trace
+from tonnage.report.html_elements import Html, join, missing_note, section, slug, tag
 from tonnage.report.study import counters
 from tonnage.report.study.counters import Series, Table
 
@@ -68,7 +68,7 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
     for name, colour in colours.items():
         parts = _parts(run.phases, counters.split(table, "stage").get(name), name)
         rate = counters.concatenate(counters.rate(part, "bytes") for part in parts).scaled(1e-6)
-        rates.append(chart_parts.line(rate, colour, name, "MB/s"))
+        rates.append(charts.line(rate, colour, name, "MB/s"))
         lanes.append([_state(parts, column, label, tint) for column, label, tint in STATES])
     moved = _chart(
         run,
@@ -77,21 +77,17 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
         f"Rate of each stage over time, in MB/s. {_bottlenecks(run)}",
         200,
         rates,
-        layout=chart_parts.time_layout(run.seconds, run.phases, named=True),
+        layout=charts.time_layout(run.seconds, run.phases, named=True),
         legend=[(colour, name) for name, colour in colours.items()],
     )
-    layout = chart_parts.time_layout(run.seconds, run.phases)
+    layout = charts.time_layout(run.seconds, run.phases)
     states = _chart(
         run,
         "stages-state",
         "State of each stage",
         f"Share of time that each stage was busy, blocked or starved. {_bottlenecks(run)}",
-        chart_parts.split_into_lanes(list(colours), layout),
-        [
-            chart_parts.on_axis(at, trace)
-            for at, lane in enumerate(lanes, start=1)
-            for trace in lane
-        ],
+        charts.split_into_lanes(list(colours), layout),
+        [charts.on_axis(at, trace) for at, lane in enumerate(lanes, start=1) for trace in lane],
         layout=layout,
         legend=STATE_LEGEND,
         note=_left_out(run, colours),
@@ -103,7 +99,7 @@ def _stages(run: RunRecord, table: Table) -> tuple[Html, list[Chart]]:
 def _state(parts: list[Table], column: str, name: str, colour: str) -> Trace:
     every = [state for state, _, _ in STATES]
     share = counters.concatenate(counters.share(part, column, every) for part in parts)
-    trace = chart_parts.area(share, colour, name, "", stack="state")
+    trace = charts.area(share, colour, name, "", stack="state")
     return trace | {"hovertemplate": "%{y:.0%}"}
 
 
@@ -193,8 +189,8 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
             f"Bytes read and written by {name} over time, in MB/s.",
             160,
             [
-                chart_parts.line(read, "--read", "read", "MB/s"),
-                chart_parts.line(written, "--write", "written", "MB/s"),
+                charts.line(read, "--read", "read", "MB/s"),
+                charts.line(written, "--write", "written", "MB/s"),
             ],
             legend=[("--read", "read"), ("--write", "written")],
         ),
@@ -204,8 +200,8 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
             "Utilisation, % of time with a request in flight",
             f"Utilisation of {name} over time, in percent.",
             96,
-            [chart_parts.area(busy, "--busy", "utilisation", "%")],
-            yaxis=chart_parts.zero_based_axis(105, tickvals=[0, 50, 100]),
+            [charts.area(busy, "--busy", "utilisation", "%")],
+            yaxis=charts.zero_based_axis(105, tickvals=[0, 50, 100]),
         ),
         _chart(
             run,
@@ -213,8 +209,8 @@ def _device(run: RunRecord, name: str, rows: Table, read: Series, written: Serie
             "Queue depth, requests in flight",
             f"Requests that {name} had in flight over time.",
             96,
-            [chart_parts.area(depth, "--work-one", "in flight", "requests")],
-            yaxis=chart_parts.zero_based_axis(nticks=3),
+            [charts.area(depth, "--work-one", "in flight", "requests")],
+            yaxis=charts.zero_based_axis(nticks=3),
         ),
     ]
 
@@ -240,11 +236,11 @@ def _cpu(run: RunRecord, table: Table) -> Chart:
         f"Cores in use over time, of {cores}: user, system, waiting for I/O, stolen.",
         150,
         [
-            chart_parts.area(counters.rate(table, column), colour, name, "cores", stack="cpu")
+            charts.area(counters.rate(table, column), colour, name, "cores", stack="cpu")
             for column, name, colour in CPU
         ],
         level=(cores, f"{cores} cores"),
-        yaxis=chart_parts.zero_based_axis(cores * 1.18),
+        yaxis=charts.zero_based_axis(cores * 1.18),
         legend=[(colour, name) for _, name, colour in CPU],
     )
 
@@ -260,7 +256,7 @@ def _network(run: RunRecord, table: Table) -> tuple[Chart, bool]:
         "Network, MB/s",
         "Network throughput of the machine over time, in MB/s.",
         110,
-        [chart_parts.line(series, colour, name, "MB/s") for series, name, colour in lines],
+        [charts.line(series, colour, name, "MB/s") for series, name, colour in lines],
         legend=[(colour, name) for _, name, colour in lines],
     )
     return chart, all(series.is_zero for series, _, _ in lines)
@@ -275,14 +271,14 @@ def _memory(run: RunRecord, table: Table) -> Chart:
         says += f", of a budget of {formatting.memory(budget)}"
         level = (budget / MIB, f"budget of the buffers: {formatting.memory(budget)}")
         # Room for the line's label.
-        yaxis = chart_parts.zero_based_axis(1.25 * max(budget, run.peak_memory_bytes) / MIB)
+        yaxis = charts.zero_based_axis(1.25 * max(budget, run.peak_memory_bytes) / MIB)
     return _chart(
         run,
         "memory",
         "Memory of the process, MiB",
         f"{says}.",
         130,
-        [chart_parts.area(used, "--work-two", "resident", "MiB")],
+        [charts.area(used, "--work-two", "resident", "MiB")],
         level=level,
         yaxis=yaxis,
     )
@@ -302,9 +298,9 @@ def _chart(
     **more: Any,
 ) -> Chart:
     """A chart over the job's time; ``level`` is a line across it with its name."""
-    layout = layout or chart_parts.time_layout(run.seconds, run.phases)
+    layout = layout or charts.time_layout(run.seconds, run.phases)
     if level:
-        shape, annotation = chart_parts.level_line(*level)
+        shape, annotation = charts.level_line(*level)
         layout["shapes"].append(shape)
         layout["annotations"].append(annotation)
     layout |= {"yaxis": yaxis} if yaxis else {}

@@ -15,11 +15,11 @@ from types import NoneType
 from typing import Any, TypeVar
 
 from tonnage.base import core
-from tonnage.cluster.config import GENERATE_PATIENCE_SECONDS
 from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import Heartbeat, Idle, Message, Step, StepResult
 from tonnage.cluster.ray_adapter import Cluster, Machine
 from tonnage.cluster.step_worker import Handler, WorkerSteps
+from tonnage.cluster.time_limits import GENERATE_PATIENCE_SECONDS
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.sort.gensort import RECORD_BYTES, generate
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from tonnage.base import core
 from tonnage.base.records.durability import DURABILITIES, Durability
-from tonnage.cluster.config import PATIENCE_SECONDS
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import WorkerSteps
+from tonnage.cluster.time_limits import PATIENCE_SECONDS
 from tonnage.run.storage.object_store import ObjectStoreOptions, is_url
 from tonnage.run.two_pass.messages import FinishedFile, NodeInventory, PassOne, PassTwo, WorkReport
 from tonnage.run.two_pass.schedule import Finished, Round, Schedule, Split
@@ -96,7 +96,7 @@ class TwoPassJob(ABC):
         output: Directories on the nodes, or a url.
         memory_bytes: Of each node.
         connections: From each node to each other.
-        patience_seconds: How long a node may be silent (`cluster.config`).
+        patience_seconds: How long a node may be silent (`cluster.time_limits`).
         instances: How many nodes; all by default.
         weights: The nodes' shares of the partitions; equal by default.
         durability: What is promised of the output when a node is lost.

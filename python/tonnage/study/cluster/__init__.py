@@ -15,8 +15,8 @@ command does so. One command at a time locks the directory, together with the co
 which may outlive it when it is killed.
 """
 
-from tonnage.study.cluster.loop import CALIBRATED, study_cluster
 from tonnage.study.cluster.settings import ClusterStudySettings
+from tonnage.study.cluster.steps import CALIBRATED, study_cluster
 from tonnage.study.cluster.survey import BYTES_A_MACHINE
 
 __all__ = ["BYTES_A_MACHINE", "CALIBRATED", "ClusterStudySettings", "study_cluster"]

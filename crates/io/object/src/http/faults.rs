@@ -12,7 +12,7 @@ use std::time::Duration;
 use object_store::client::{HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 
-use crate::http::answer::answer;
+use crate::http::response::answer;
 
 /// Faults to inject into a store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

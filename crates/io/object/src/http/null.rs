@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use object_store::client::{HttpRequest, HttpService};
 
-use crate::http::answer::{Answer, answer};
+use crate::http::response::{Answer, answer};
 
 const UPLOAD: &str = "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key>\
                       <UploadId>1</UploadId></InitiateMultipartUploadResult>";

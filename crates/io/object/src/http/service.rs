@@ -11,9 +11,9 @@ use object_store::client::{
 };
 
 use crate::counters::{Counters, ErrorKind};
-use crate::http::answer::Answer;
 use crate::http::faults::Injector;
 use crate::http::null::Null;
+use crate::http::response::Answer;
 use crate::settings::{Engine, Settings};
 
 /// Builds counting services.

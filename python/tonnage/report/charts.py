@@ -10,7 +10,7 @@ from typing import Any
 
 from tonnage.base import formatting
 from tonnage.base.records import Phase
-from tonnage.report.html import Child, Html, tag
+from tonnage.report.html_elements import Child, Html, tag
 from tonnage.report.study.counters import Series
 
 Trace = dict[str, Any]

@@ -1,4 +1,6 @@
-"""Which workers of a step hang.
+"""Decide which workers of a step are lost: silent too long, or hung.
+
+A worker whose process or machine Ray reports as dead is lost at once: `ray_adapter.WorkerLost`.
 
 A node that waits for a hung peer makes no progress either, and the network gives the peer up within
 patience. So for steps whose nodes wait for each other a hang is declared only when no node has made
@@ -9,12 +11,12 @@ connections are broken: a silent node that peers accuse is not waited for.
 
 from collections.abc import Iterable, Iterator
 
-from tonnage.cluster import config
+from tonnage.cluster import time_limits
 from tonnage.cluster.protocol import Idle
 from tonnage.cluster.worker_handle import WorkerHandle
 
 
-class HangDetector:
+class FailureDetector:
     """Judges the workers of one step.
 
     Args:
@@ -26,7 +28,7 @@ class HangDetector:
     def __init__(self, idle: Idle, patience_seconds: float, idle_patience_seconds: float) -> None:
         self._idle, self._patience = idle, patience_seconds
         self._idle_patience = idle_patience_seconds
-        self._longest_idle = config.IDLE_PATIENCES * idle_patience_seconds
+        self._longest_idle = time_limits.IDLE_PATIENCES * idle_patience_seconds
         self._patient_until = 0.0  # Until then nobody else is blamed.
         self.accused: set[str] = set()
         """Nodes that their peers could not exchange data with."""
@@ -39,10 +41,10 @@ class HangDetector:
         for worker in workers:
             patience = self._patience
             if worker.node in self.accused:
-                patience = min(patience, config.ACCUSED_SECONDS)
+                patience = min(patience, time_limits.ACCUSED_SECONDS)
             silent_seconds = now - worker.heard_at
             heartbeat = worker.heartbeat
-            if silent_seconds > patience + config.HEARTBEAT_SECONDS:  # It may wait for news.
+            if silent_seconds > patience + time_limits.HEARTBEAT_SECONDS:  # It may wait for news.
                 yield worker, f"hangs: it did not answer for {patience:g} s"
                 self._patient_until = now + self._longest_idle
             elif heartbeat is None or heartbeat.result or self._idle is Idle.ALLOWED:

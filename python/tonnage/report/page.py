@@ -9,8 +9,8 @@ from string import Template
 from typing import Any
 
 from tonnage.base.records import Record, write_atomically
-from tonnage.report.chart_parts import Chart
-from tonnage.report.html import Child, Html, escape, join, tag
+from tonnage.report.charts import Chart
+from tonnage.report.html_elements import Child, Html, escape, join, tag
 
 
 @dataclass(frozen=True)

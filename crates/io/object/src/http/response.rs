@@ -1,4 +1,4 @@
-//! HTTP answers as `object_store` takes them, and answers that no server gave.
+//! HTTP responses as `object_store` takes them, and responses that no server gave.
 
 use std::pin::Pin;
 
