@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.catalog import Billing
+from tonnage.base.records.job import Job
+from tonnage.catalog import Billing, Catalog
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import Capacity
 from tonnage.plan.demand import DemandTerm, LayoutDemand, ResourceClass
@@ -122,3 +123,24 @@ def machine_hours(work: Array, nodes: Array, billing: Billing, billing_unit: Bil
         least = (nodes * billing.least_seconds).astype(work.dtype)
         return np.asarray(np.maximum(work, least) / 3600)
     return np.asarray(work / 3600)
+
+
+def object_store_usd(job: Job, size: int, catalog: Catalog) -> float | str:
+    """The cost of object storage requests and egress; or which price is unknown."""
+    total = 0.0
+    if catalog.provider == "lab":
+        return total  # A lab's object stores run on the machine itself and cost nothing.
+    store = catalog.object_store
+    for request in job.requests:
+        price = None
+        if store:
+            gets = request.kind == "get"
+            price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
+        if price is None:
+            return f"{catalog.name} has no price for object storage requests"
+        total += request.per_byte * size / 1000 * price
+    if job.taken_out_per_byte:
+        if store is None or store.usd_per_gb_to_internet is None:
+            return f"{catalog.name} has no price for egress"
+        total += job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
+    return total

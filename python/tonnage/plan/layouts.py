@@ -23,6 +23,7 @@ from tonnage.catalog import Catalog, Offer
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
 from tonnage.plan.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.calibration import NO_MATCH, match_calibration
+from tonnage.plan.cost_model import object_store_usd
 from tonnage.plan.demand import LayoutDemand, ResourceClass, layout_demand
 from tonnage.plan.machines import Machine, Machines, Purchase, priced_machine
 
@@ -211,7 +212,7 @@ def _classify(
         why = f"{others}: neither measured nor estimable from its advertised rate"
         options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in good)
         return
-    outside = _outside_usd(job, size, catalog)
+    outside = object_store_usd(job, size, catalog)
     if isinstance(outside, str):
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
@@ -295,24 +296,3 @@ def storage_fit(
 
 def _stored_per_byte(job: Job, where: str) -> float:
     return sum(room.per_byte for room in job.room if room.where == where)
-
-
-def _outside_usd(job: Job, size: int, catalog: Catalog) -> float | str:
-    """The cost of object storage requests and egress; or which price is unknown."""
-    total = 0.0
-    if catalog.provider == "lab":
-        return total  # A lab's object stores run on the machine itself and cost nothing.
-    store = catalog.object_store
-    for request in job.requests:
-        price = None
-        if store:
-            gets = request.kind == "get"
-            price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
-        if price is None:
-            return f"{catalog.name} has no price for object storage requests"
-        total += request.per_byte * size / 1000 * price
-    if job.taken_out_per_byte:
-        if store is None or store.usd_per_gb_to_internet is None:
-            return f"{catalog.name} has no price for egress"
-        total += job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
-    return total

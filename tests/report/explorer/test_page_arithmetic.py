@@ -270,7 +270,7 @@ NEVER_RUN = (
     "return first ? ",
 )
 """Lines of scripts with a part that does not run."""
-BEFORE_THE_PAGE = ("scaling_curve", "_fit", "exponent_interval", "warning")
+BEFORE_THE_PAGE = ("object_store_usd", "scaling_curve", "_fit", "exponent_interval", "warning")
 """Functions of mirrored modules whose results are in the tables, or compared as notes."""
 
 
