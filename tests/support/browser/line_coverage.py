@@ -19,6 +19,7 @@ class ModuleLines:
     def __init__(self, modules: Iterable[ModuleType], skipped: Sequence[str] = ()) -> None:
         self._skipped = skipped
         self._ran: dict[str, set[int]] = {str(module.__file__): set() for module in modules}
+        self._left: dict[CodeType, set[int]] = {}
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -44,12 +45,18 @@ class ModuleLines:
         ran = self._ran.get(frame.f_code.co_filename)
         if ran is None:
             return None
+        left = self._left.get(frame.f_code)
+        if left is None:
+            left = {line for _, line in dis.findlinestarts(frame.f_code) if line} - ran
+            self._left[frame.f_code] = left
 
         def on_line(frame: FrameType, _event: str, _arg: Any) -> Any:
             ran.add(frame.f_lineno)
-            return on_line
+            left.discard(frame.f_lineno)
+            return on_line if left else None
 
-        return on_line
+        # Tracing is slow: calls of a function whose lines all ran are not traced.
+        return on_line if left else None
 
 
 def _function_lines(code: CodeType, skipped: Sequence[str], inside: bool = False) -> set[int]:
