@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,8 @@ from tonnage.run.storage.sources import InputFile, Sources
 
 FIELD_END = re.compile(r",(?=[^,:()]+:)")
 """Between fields with names."""
+PARSER = threading.Lock()
+"""Held while NumPy parses a header: before 3.12, Python's `ast` fails when two threads use it."""
 
 
 class FixedWidth(ChunkFormat):
@@ -156,7 +159,8 @@ def npy_header(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
         with sources.open(file) as opened:
             head = io.BytesIO(opened.read(min(file.bytes, 1 << 16)))
         version = np.lib.format.read_magic(head)
-        shape, fortran, dtype = read[version](head)
+        with PARSER:
+            shape, fortran, dtype = read[version](head)
     except (ValueError, KeyError) as why:
         raise invalid_file(file, Npy.NAME, why) from why
     if dtype.hasobject or (fortran and len(shape) > 1) or not shape:
