@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from tonnage import AggregateReduction, reduce
@@ -71,6 +71,7 @@ def test_rows_come_to_what_numpy_says(pairs: list[tuple[float, float]]) -> None:
 
 
 @given(some.lists(some.text(max_size=3), max_size=80))
+@example(["", "\0"])
 def test_texts_come_to_what_python_says(texts: list[str]) -> None:
     rows = pa.record_batch({"text": pa.array(texts, pa.string())})
 

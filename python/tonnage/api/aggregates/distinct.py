@@ -12,6 +12,8 @@ from tonnage.api.aggregates.base import ARROW, Aggregate, Values, array_of
 
 REGISTERS = (8, 21)
 """The limits of their number, as powers of two."""
+EMPTY = "\0 an empty text \0"
+"""Counted instead of an empty text, which the library ignores."""
 
 
 class Distinct(Aggregate):
@@ -52,7 +54,7 @@ class Distinct(Aggregate):
                 unique = unique.view(pa.int64())
             plain = unique.to_pylist()
             if pa.types.is_string(unique.type) or pa.types.is_large_string(unique.type):
-                plain = [each or "\0" for each in plain]  # The library ignores empty texts.
+                plain = [each or EMPTY for each in plain]
             deque(map(self._union.update, plain), maxlen=0)
         except (TypeError, pa.ArrowException) as why:
             raise ValueError(f"Distinct: values are neither numbers nor texts: {why}") from why
