@@ -370,6 +370,7 @@ def test_an_interrupt_leaves_nothing(tonnage: Tonnage, tmp_path: Path, number: i
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
     done = tonnage.run(
         *(

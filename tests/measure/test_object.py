@@ -278,7 +278,14 @@ def test_only_our_own_folder_is_emptied(s3: Server, disk: Path) -> None:
     assert s3.files() == [other]
 
 
-@pytest.mark.parametrize("operation", ["get", "put", "multipart"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "get",
+        pytest.param("put", marks=pytest.mark.slow),
+        pytest.param("multipart", marks=pytest.mark.slow),
+    ],
+)
 def test_transient_errors_are_counted_and_requests_completed(
     keys: None, disk: Path, operation: str
 ) -> None:

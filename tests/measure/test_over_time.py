@@ -72,6 +72,7 @@ def test_slots_that_were_missed_stay_gaps(
     assert (step and (step.round, step.operation)) == follows
 
 
+@pytest.mark.slow
 def test_a_killed_measurement_resumes_with_a_gap(tonnage: Tonnage, disk: Path) -> None:
     out = disk / "out"
     command: list[Any] = [tonnage.path, "measure", "over-time", "--dir", disk, "--output", out]

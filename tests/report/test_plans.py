@@ -40,7 +40,7 @@ def of_types(count: int, times: float) -> Plan:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [pytest.param(WIDE, marks=pytest.mark.slow), NARROW])
 def test_the_page_has_a_bar_for_each_type_and_plan(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:

@@ -86,7 +86,7 @@ def test_other_work_is_no_cell_of_the_same() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [pytest.param(WIDE, marks=pytest.mark.slow), NARROW])
 def test_the_page_draws_the_papers_figures(browser: Browser, tmp_path: Path, width: int) -> None:
     with browser.open(write_sweep(swept(), tmp_path / "sweep.html"), width, 900) as page:
         page.inner.wait_for_selector("html[data-drawn]", state="attached")

@@ -530,6 +530,7 @@ def names(found: Iterable[InstanceFindings | Outlier]) -> set[str]:
     return {each.name for each in found}
 
 
+@pytest.mark.slow
 def test_the_analysis_finds_exactly_the_faults_of_a_cluster() -> None:
     false_alarms = []
     for seed in range(20):

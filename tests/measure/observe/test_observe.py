@@ -543,6 +543,7 @@ def test_the_sort_comes_out_as_its_own_probes_have_it(tonnage: Tonnage, disk: Pa
             assert sum(demands) == pytest.approx(1, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     os.getuid() != 0 or not BLKIO.exists(), reason="only root limits a disk, by blkio"
 )
@@ -610,6 +611,7 @@ def moved(phase: Phase) -> dict[str, int]:
     return {stage.name: stage.bytes for stage in phase.stages}
 
 
+@pytest.mark.slow
 def test_phases_of_a_job_of_several_processes(tonnage: Tonnage, disk: Path) -> None:
     script = disk / "two.py"
     script.write_text(TWO_PHASES)

@@ -359,7 +359,9 @@ def test_a_refused_measurement_leaves_no_directory(disk: Path) -> None:
     assert list(disk.iterdir()) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_sweep_resumes_and_keeps_its_trials(
     tonnage: Tonnage, disk: Path, number: signal.Signals
 ) -> None:

@@ -109,7 +109,7 @@ def test_the_command_writes_the_page_and_the_analysis(tonnage: Tonnage, tmp_path
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [pytest.param(WIDE, marks=pytest.mark.slow), NARROW])
 def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: int) -> None:
     made = synthetic_cluster(1)
     prices = {"none": Price(0.25, "made up")}

@@ -107,6 +107,7 @@ def test_an_input_without_objects_is_refused(s3: Bucket, tonnage: Tonnage, disk:
     assert s3.content("out") == {}
 
 
+@pytest.mark.slow
 def test_an_object_that_is_written_meanwhile_ends_it_with_its_name(
     keys: None, tonnage: Tonnage, disk: Path
 ) -> None:
@@ -182,7 +183,9 @@ def test_an_output_that_is_no_longer_whole_is_refused(
     assert "s3://tests/in/part-00001 is missing" in said.stderr
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_sort_leaves_no_upload_and_no_object(
     keys: None, tonnage: Tonnage, disk: Path, sent: signal.Signals
 ) -> None:

@@ -272,6 +272,7 @@ def test_what_many_can_read_is_shared_out_evenly(splits: int, nodes: int, seed: 
     assert max(loads) - min(loads) <= 50
 
 
+@pytest.mark.slow
 def test_a_thousand_nodes_with_a_hundred_thousand_splits_are_no_trouble() -> None:
     names = tuple(f"n{number:03}" for number in range(1000))
     began = time.process_time()
