@@ -1,4 +1,4 @@
-"""Generate clicks in object storage; reduce them (`Clicks`), or add them up by page (`PAGES`).
+"""Generate clicks in object storage; reduce them (`Clicks`), or sum them by page (`PAGES`).
 
     python clicks.py s3://bucket/clicks
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Make a lab, measure its nodes through Ray, sort on them, write reports, take the lab down again.
+# Create a lab, measure its nodes through Ray, sort on them, write reports, remove the lab.
 # Needs root, and tonnage in PATH. Argument: a new directory for the results.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
-mkdir "${1:?give a new directory for the results}"
+mkdir "${1:?specify a new directory for the results}"
 out=$(realpath "$1")
 disk=/var/lib/tonnage-lab/guide/{node}.disk-0
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Put clicks into object storage, index them there, reduce them by a built-in reduction and by your own,
-# and add them up by page. Needs tonnage and its python in PATH, and a store in the AWS_ variables.
+# Put clicks into object storage, index them there, reduce them with a built-in reduction and with your
+# own, and sum them by page. Needs tonnage and its python in PATH, and the AWS_ variables of a store.
 # Arguments: an empty folder of the store, and a new directory for the results.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
-folder=${1:?give an empty folder, like s3://bucket/clicks}
-mkdir "${2:?give a new directory for the results}"
+folder=${1:?specify an empty folder, for example s3://bucket/clicks}
+mkdir "${2:?specify a new directory for the results}"
 out=$(realpath "$2")
 
 python "$here/clicks.py" "$folder"
