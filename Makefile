@@ -35,7 +35,7 @@ test: setup-test lint ## Set up, then lint and run the fast tests: ten minutes o
 test-all: setup-test lint ## Set up, then lint and run all tests: an hour at most.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest --durations=50
+	@$(BIN)/python -m pytest --hypothesis-profile=new --durations=50
 
 test-faults: setup-test ## Run 100 seeded fault cases of each kind of cluster job (needs root).
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/e2e/faults/test_sort_matrix.py
