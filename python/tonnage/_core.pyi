@@ -8,17 +8,17 @@ import numpy.typing as npt
 
 Hashes = npt.NDArray[np.uint64]
 
-class Shut(Exception):
+class GateClosed(Exception):
     """Nothing passes a gate any more, since its job has ended; the job's result says why."""
 
-class Given:
+class HostInput:
     """Where blocks go into a job; so many bytes may wait there. All methods are safe in threads."""
 
     def __new__(cls, most_bytes: int) -> Given: ...
     def put(self, partition: int, block: bytes | memoryview) -> None: ...
     def close(self) -> None: ...
 
-class Taken:
+class HostOutput:
     """Where partitions come out of a job, then ``None``.
 
     Each is a number, blocks laid end to end, how many they are, and the sum of their CRC-32s.

@@ -46,8 +46,8 @@ impl JobError {
     }
 
     /// A failure with a file, outside of any graph.
-    pub fn file(doing: &str, path: &Path, source: &std::io::Error) -> Self {
-        let what = format!("{doing} {}: {source}", path.display());
+    pub fn file(action: &str, path: &Path, source: &std::io::Error) -> Self {
+        let what = format!("cannot {action} {}: {source}", path.display());
         Self::Failed {
             what,
             stage: None,

@@ -17,14 +17,14 @@ pub fn make_writable(setting: &'static str, directory: &Path) -> Result<(), JobE
     let refuse = |why: io::Error| {
         refused_setting(
             setting,
-            format!("{show}: {why}: give a directory that can be written to"),
+            format!("{show}: {why}; use a directory that can be written to"),
         )
     };
     match fs::create_dir(directory) {
         // A longer missing path is more likely a mistake, or a missing mount.
         Err(why) if why.kind() == io::ErrorKind::NotFound => Err(refused_setting(
             setting,
-            format!("{show}: its parent directory does not exist: create it first"),
+            format!("{show}: its parent directory does not exist; create it first"),
         )),
         Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(refuse(why)),
         _ => check_writable(directory).map_err(refuse),
@@ -55,7 +55,7 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
     for directories in [scratch, output] {
         for directory in directories {
             let about = fs::metadata(directory);
-            let about = about.map_err(|why| JobError::file("looking at", directory, &why))?;
+            let about = about.map_err(|why| JobError::file("stat", directory, &why))?;
             let device = std::os::unix::fs::MetadataExt::dev(&about);
             let share = bytes / directories.len() as u64;
             match wanted.iter_mut().find(|(known, ..)| *known == device) {
@@ -68,8 +68,9 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
         let free = free_bytes(directory);
         if free.is_some_and(|free| free < bytes) {
             return Err(refused(format!(
-                "{} has {} bytes free, the sort needs {bytes} there (scratch and output each as \
-                 large as the input): free some, or give other directories for scratch or output",
+                "{} has only {} bytes free, but the sort needs {bytes} bytes there (scratch and \
+                 output are each as large as the input); free some space, or use other directories \
+                 for scratch or output",
                 directory.display(),
                 free.unwrap_or(0)
             )));

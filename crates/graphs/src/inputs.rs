@@ -113,8 +113,8 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             if in_directories.len() == before && !of_an_output {
                 // A mistyped directory must not pass for an empty input.
                 return Err(refused(format!(
-                    "input {}: the directory holds no files to read (names that begin with . or _ \
-                     are left out): name one that does",
+                    "input {}: the directory contains no input files (names that begin with . or _ \
+                     are ignored)",
                     path.display()
                 )));
             }
@@ -137,7 +137,8 @@ fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     // Before it is opened: opening a pipe waits for its writer.
     if !about.is_file() {
         return Err(refused(format!(
-            "input {show} is not a regular file: give files, or directories that hold nothing else"
+            "input {show} is not a regular file; use regular files, or directories that contain only \
+             regular files"
         )));
     }
     fs::File::open(path).map_err(refuse)?;
@@ -166,9 +167,8 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     let rest = bytes % record_bytes as u64;
     if rest != 0 {
         return Err(refused(format!(
-            "input {}: its {bytes} bytes are not a multiple of the record's {record_bytes}; after the \
-             last whole record, at offset {}, {rest} bytes are left: cut the file there, or give \
-             another record size",
+            "input {}: its size ({bytes} bytes) is not a multiple of the record size ({record_bytes}): \
+             {rest} extra bytes at offset {}. Truncate the file there, or set another record size",
             show.display(),
             bytes - rest
         )));
@@ -176,7 +176,7 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Checks splits; refused if a file is missing or became shorter. Objects are not checked: where
+/// Checks splits; refused if a file is missing or was truncated. Objects are not checked: where
 /// they are small, a request for each would cost as much as reading it.
 pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobError> {
     let mut stores: Vec<Arc<Settings>> = Vec::new();
@@ -189,7 +189,7 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
             let (whole, end) = (look_at(path, record_bytes)?, offset + bytes);
             if whole.bytes < end {
                 return Err(refused(format!(
-                    "input {} has {} bytes, {end} are needed: it became shorter",
+                    "input {} was truncated: it has {} bytes, but the job needs {end}",
                     path.display(),
                     whole.bytes
                 )));

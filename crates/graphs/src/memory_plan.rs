@@ -119,7 +119,7 @@ impl Plan {
         if record_bytes > RECORD_BYTES_AT_MOST {
             return Err(refused_setting(
                 "record_bytes",
-                format!("give at most {RECORD_BYTES_AT_MOST}, not {record_bytes}"),
+                format!("{record_bytes} is too large; the limit is {RECORD_BYTES_AT_MOST}"),
             ));
         }
         let eighth = memory_bytes / EIGHTH;
@@ -138,7 +138,7 @@ impl Plan {
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
         if endpoints == 0 {
-            return Err(refused_setting("endpoints", "give at least 1"));
+            return Err(refused_setting("endpoints", "there must be at least 1"));
         }
         let links = (endpoints - 1) * connections;
         // So many blocks are in flight on connections, within an eighth of the memory, as well.
@@ -199,8 +199,8 @@ impl Plan {
             return Err(refused_setting(
                 "memory",
                 format!(
-                    "{memory_bytes} bytes are too few for records of {record_bytes} bytes on {} \
-                     directories with {workers} workers: give at least {}MiB",
+                    "{memory_bytes} bytes are too little for records of {record_bytes} bytes, {} \
+                     directories and {workers} workers; use at least {}MiB",
                     inputs + scratches + outputs,
                     // Shares grow with the memory, so the need fits into twice as much at most.
                     (2 * need).div_ceil(1 << 20)

@@ -41,7 +41,7 @@ pub fn workers() -> usize {
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     let arena = Arena::map(bytes).map_err(|why| {
         refused(format!(
-            "{bytes} bytes of memory cannot be mapped ({why}): ask for less"
+            "cannot allocate {bytes} bytes of memory ({why}); request less"
         ))
     })?;
     Ok(Arc::new(arena))

@@ -22,7 +22,7 @@ pub enum GraphError {
         known: String,
     },
     /// Neighbouring stages do not fit.
-    #[error("{from} gives {gives}, but {to} takes {takes}")]
+    #[error("{from} outputs {gives}, but {to} expects {takes}")]
     Mismatch {
         /// Upstream stage.
         from: String,
@@ -35,7 +35,7 @@ pub enum GraphError {
     },
     /// The stages together need more than the budget.
     #[error(
-        "the stages need {need_bytes} bytes of memory ({shares}), the budget is {budget_bytes}"
+        "the stages need {need_bytes} bytes of memory ({shares}), but the budget is {budget_bytes}"
     )]
     Memory {
         /// Sum over the stages.

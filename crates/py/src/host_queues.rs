@@ -12,13 +12,13 @@ use tonnage_graphs::{HostBlock, PartitionBlocks};
 
 create_exception!(
     _core,
-    Shut,
+    GateClosed,
     PyException,
     "Nothing passes a gate any more: its job has ended."
 );
 
 pub(crate) fn shut(_: tonnage_graphs::host_queue::Aborted) -> PyErr {
-    Shut::new_err("the job has ended; its result says why")
+    GateClosed::new_err("the job has ended; its result says why")
 }
 
 /// A partition, its blocks concatenated, their number, and the sum of their CRC-32s.
@@ -26,10 +26,10 @@ type Portion<'py> = (usize, Bound<'py, PyBytes>, u64, u64);
 
 /// Gives blocks to a job.
 #[pyclass(frozen, module = "tonnage._core")]
-pub struct Given(Arc<HostQueue<HostBlock>>);
+pub struct HostInput(Arc<HostQueue<HostBlock>>);
 
 #[pymethods]
-impl Given {
+impl HostInput {
     /// At most so many bytes wait there.
     #[new]
     fn new(most_bytes: usize) -> Self {
@@ -50,7 +50,7 @@ impl Given {
     }
 }
 
-impl Given {
+impl HostInput {
     pub(crate) fn queue(&self) -> Arc<HostQueue<HostBlock>> {
         Arc::clone(&self.0)
     }
@@ -58,10 +58,10 @@ impl Given {
 
 /// Takes partitions from a job.
 #[pyclass(frozen, module = "tonnage._core")]
-pub struct Taken(Arc<HostQueue<PartitionBlocks>>);
+pub struct HostOutput(Arc<HostQueue<PartitionBlocks>>);
 
 #[pymethods]
-impl Taken {
+impl HostOutput {
     /// At most one partition waits there.
     #[new]
     fn new() -> Self {
@@ -94,7 +94,7 @@ impl Taken {
     }
 }
 
-impl Taken {
+impl HostOutput {
     pub(crate) fn queue(&self) -> Arc<HostQueue<PartitionBlocks>> {
         Arc::clone(&self.0)
     }

@@ -24,7 +24,7 @@ use tonnage_graphs::{Plan, Shape, benches, cluster, hash, map_reduce, reduce};
 use tonnage_pipeline::RunHandle;
 
 use crate::errors::raised;
-use crate::host_queues::{Given, Taken};
+use crate::host_queues::{HostInput, HostOutput};
 use crate::retrieval::{Chunk, Retrieval};
 
 mod errors;
@@ -54,13 +54,13 @@ impl Job {
         let handle = RunHandle::default();
         let (thread, ended) = match name {
             "map_reduce_pass_one" => {
-                let queue = queue_of::<Given>(name, gate)?.get().queue();
+                let queue = queue_of::<HostInput>(name, gate)?.get().queue();
                 let job =
                     move |config: &_, handle: &_| map_reduce::pass_one::run(config, &queue, handle);
                 start(config, job, &handle)
             }
             "map_reduce_pass_two" => {
-                let queue = queue_of::<Taken>(name, gate)?.get().queue();
+                let queue = queue_of::<HostOutput>(name, gate)?.get().queue();
                 let job =
                     move |config: &_, handle: &_| map_reduce::pass_two::run(config, &queue, handle);
                 start(config, job, &handle)
@@ -123,7 +123,7 @@ impl Job {
     /// Waits for the end and returns the outcome in JSON; once only.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         let Some(thread) = self.lock().take() else {
-            return Err(PyRuntimeError::new_err("the result was taken already"));
+            return Err(PyRuntimeError::new_err("the result was already returned"));
         };
         let ending = py.detach(|| thread.join());
         ending
@@ -143,7 +143,7 @@ fn queue_of<'a, 'py, G: PyClass>(
     name: &str,
     queue: Option<&'a Bound<'py, PyAny>>,
 ) -> PyResult<&'a Bound<'py, G>> {
-    let queue = queue.ok_or_else(|| PyValueError::new_err(format!("{name} needs a gate")))?;
+    let queue = queue.ok_or_else(|| PyValueError::new_err(format!("{name} needs a queue")))?;
     Ok(queue.cast::<G>()?)
 }
 
@@ -199,7 +199,8 @@ fn mix_rows<'py>(
     let (mut hashes, offsets) = (hashes.to_vec(py)?, offsets.to_vec(py)?);
     let data = data.to_vec(py)?;
     let mixed = py.detach(|| hash::mix_rows(&mut hashes, &offsets, &data));
-    mixed.ok_or_else(|| PyValueError::new_err("the offsets do not fit the rows and their data"))?;
+    mixed
+        .ok_or_else(|| PyValueError::new_err("the offsets do not match the rows and their data"))?;
     let bytes: Vec<u8> = hashes.into_iter().flat_map(u64::to_ne_bytes).collect();
     Ok(PyBytes::new(py, &bytes))
 }
@@ -219,15 +220,18 @@ fn workers() -> usize {
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Job>()?;
-    module.add_class::<Given>()?;
-    module.add_class::<Taken>()?;
+    module.add_class::<HostInput>()?;
+    module.add_class::<HostOutput>()?;
     module.add_class::<Retrieval>()?;
     module.add_class::<Chunk>()?;
     module.add_class::<retrieval::Clients>()?;
     module.add_class::<reductions::Centres>()?;
     module.add_class::<output::Output>()?;
     module.add_class::<ranges::Ranges>()?;
-    module.add("Shut", module.py().get_type::<host_queues::Shut>())?;
+    module.add(
+        "GateClosed",
+        module.py().get_type::<host_queues::GateClosed>(),
+    )?;
     module.add_function(wrap_pyfunction!(mix_rows, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_edges, module)?)?;
     module.add_function(wrap_pyfunction!(reductions::count_in_bins, module)?)?;

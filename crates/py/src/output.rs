@@ -48,5 +48,5 @@ impl Output {
 }
 
 fn ended() -> PyErr {
-    PyValueError::new_err("the output was published, or abandoned, already")
+    PyValueError::new_err("the output was already published or abandoned")
 }

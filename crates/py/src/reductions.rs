@@ -37,7 +37,7 @@ impl Centres {
     fn sums<'py>(&self, py: Python<'py>, rows: PyBuffer<f64>) -> PyResult<Found<'py>> {
         let rows = numbers(&rows)?;
         if !rows.len().is_multiple_of(self.columns) {
-            return Err(PyValueError::new_err("the last row is cut short"));
+            return Err(PyValueError::new_err("the last row is incomplete"));
         }
         let mut sums = self.centres.sums();
         Ok(match py.detach(|| self.centres.add(rows, &mut sums)) {
@@ -124,7 +124,9 @@ pub fn count_in_bins(
 ) -> PyResult<()> {
     let (edges, counts) = (numbers(&edges)?, written(&counts)?);
     if edges.len() != counts.len() + 1 {
-        return Err(PyValueError::new_err("give one more edge than bins"));
+        return Err(PyValueError::new_err(
+            "there must be one more edge than bins",
+        ));
     }
     let (values, step) = spaced(&values)?;
     py.detach(|| bins::count(edges, values.iter().step_by(step).copied(), counts));
@@ -141,7 +143,7 @@ fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
     let step = usize::try_from(apart).unwrap_or(0) / size_of::<f64>();
     if step == 0 || apart.cast_unsigned() % size_of::<f64>() != 0 || !start.is_aligned() {
         return Err(PyValueError::new_err(
-            "give numbers at a whole, positive stride",
+            "the stride must be a positive multiple of 8 bytes",
         ));
     }
     // SAFETY: as for `numbers`. Everything from the first number to the last is memory of the same
@@ -154,7 +156,7 @@ fn spaced(array: &PyBuffer<f64>) -> PyResult<(&[f64], usize)> {
 fn pairs<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
     let numbers = numbers(array)?;
     if !numbers.len().is_multiple_of(2) {
-        return Err(PyValueError::new_err("an edge is two nodes"));
+        return Err(PyValueError::new_err("each edge must have two nodes"));
     }
     Ok(numbers)
 }
@@ -163,7 +165,7 @@ fn pairs<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
 fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
     let start = array.buf_ptr().cast::<T>();
     if !array.is_c_contiguous() || !start.is_aligned() {
-        return Err(PyValueError::new_err("give a C-contiguous array"));
+        return Err(PyValueError::new_err("the array must be C-contiguous"));
     }
     if array.item_count() == 0 {
         return Ok(&[]);
@@ -179,7 +181,7 @@ fn numbers<T: Element>(array: &PyBuffer<T>) -> PyResult<&[T]> {
 fn written<T: Element>(array: &PyBuffer<T>) -> PyResult<&mut [T]> {
     let count = numbers(array)?.len();
     if array.readonly() {
-        return Err(PyValueError::new_err("give a writable array"));
+        return Err(PyValueError::new_err("the array must be writable"));
     }
     if count == 0 {
         return Ok(&mut []);

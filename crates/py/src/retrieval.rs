@@ -132,7 +132,7 @@ impl Chunk {
         flags: c_int,
     ) -> PyResult<()> {
         if view.is_null() {
-            return Err(PyBufferError::new_err("give a view"));
+            return Err(PyBufferError::new_err("the view is null"));
         }
         let bytes = slf.get().buffer.payload();
         let (start, len) = (

@@ -1,4 +1,4 @@
-//! The records of `gensort` 1.5.
+//! The records of `gensort` 1.5, the sort benchmark's generator (TeraGen is Hadoop's).
 //!
 //! Record `n` is made from the pseudo-random numbers `n` to `n + 9` of one 128-bit linear
 //! congruential sequence (and, in the ASCII encoding, from `n` itself), so a record depends on its

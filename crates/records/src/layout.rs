@@ -22,7 +22,7 @@ pub enum LayoutError {
     EmptyKey,
     /// The key does not end within the record.
     #[error(
-        "a key of {key_bytes} bytes at {key_offset} ends outside a record of {record_bytes} bytes"
+        "a key of {key_bytes} bytes at offset {key_offset} extends past the end of a {record_bytes}-byte record"
     )]
     KeyOutsideRecord {
         /// Bytes in the record.

@@ -46,7 +46,9 @@ mod digits {
         (0..digits.len())
             .step_by(2)
             .map(|at| {
-                byte(at).ok_or_else(|| D::Error::custom("a key is pairs of hexadecimal digits"))
+                byte(at).ok_or_else(|| {
+                    D::Error::custom("a key must be an even number of hexadecimal digits")
+                })
             })
             .collect()
     }

@@ -4,6 +4,7 @@
 //! CRC-32s (the sort benchmark's checksum).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -18,6 +19,16 @@ pub struct Total {
     pub bytes: u64,
     /// Sum of the records' CRC-32s.
     pub checksum: u128,
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (records, bytes, checksum) = (self.records, self.bytes, self.checksum);
+        write!(
+            to,
+            "{records} records, {bytes} bytes, checksum {checksum:x}"
+        )
+    }
 }
 
 impl Total {

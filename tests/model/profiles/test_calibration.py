@@ -154,7 +154,7 @@ def test_resources_that_a_run_did_not_use_are_as_measured() -> None:
 def test_a_plan_says_whether_it_is_calibrated_and_on_what() -> None:
     without = planned([made_up(LAWS)], 2)
     assert without.calibrated is None
-    assert describe(None).startswith("not calibrated: no profile has a finished run")
+    assert describe(None).startswith("not calibrated: no profile contains a finished run")
     run = two_nodes()
     found = planned([made_up(LAWS), calibrated([run])], 2).calibrated
     assert found and (found.nodes, found.bytes) == (2, 4_000_000_000)
@@ -183,8 +183,8 @@ def test_unusable_runs_are_listed_with_the_reason() -> None:
     lost = [replace(run.nodes[0], lost="gone"), run.nodes[1]]
     cases = {
         "a run on one machine": replace(run, nodes=[]),
-        "machines were lost": replace(run, nodes=lost),
-        "or it took several commands": replace(run, commands=2),
+        "nodes were lost": replace(run, nodes=lost),
+        "or the job took several commands": replace(run, commands=2),
         "debug build": replace(run, environment=replace(ENVIRONMENT, debug_build=True)),
     }
     for why, each in cases.items():
@@ -197,14 +197,14 @@ def test_unusable_runs_are_listed_with_the_reason() -> None:
     (told,) = calibrated([labelled], OfferAssignments()).offers
     assert (told.provider, told.type) == OFFER
     mixed = calibrated([run], OfferAssignments(by_host={"n-0": OFFER, "n-1": ("aws", "other")}))
-    assert "a run on aws/m and aws/other" in mixed.left_out[0].why
+    assert "a run on several offers (aws/m and aws/other)" in mixed.left_out[0].why
     larger = replace(
         two_nodes(began_at="2026-01-01T00:00:00+00:00"),
         nodes=[replace(run.nodes[0], node=f"n-{place}") for place in range(4)],
     )
     found = calibrated([run, larger])
     assert [each.nodes for each in found.offers[0].calibrations] == [4]
-    assert "there is one on 4" in found.left_out[0].why
+    assert "another run used 4" in found.left_out[0].why
 
 
 def test_runs_of_other_jobs_are_ignored_with_a_note() -> None:
@@ -216,15 +216,15 @@ def test_runs_of_other_jobs_are_ignored_with_a_note() -> None:
     other = replace(runs, offers=[replace(runs.offers[0], calibrations=[three])])
     found = planned([made_up(LAWS), other], 2)
     assert found.calibrated is None
-    assert "it has 3 phases, this job has 2" in found.notes[0]
+    assert "the run has 3 phases, but this job has 2" in found.notes[0]
 
 
 def counted(**more: Any) -> RunRecord:
     """A MapReduce on two nodes whose map made half of what it read, and reduce a tenth of that."""
-    moved = {"given": 1e9, "send": 5e8, "receive": 5e8, "write": 1e9}
+    moved = {"from_host": 1e9, "send": 5e8, "receive": 5e8, "write": 1e9}
     phases = [
-        phase("pass_one", 20.0, moved, {"given": 0.9, "send": 0.1, "receive": 0.1}),
-        phase("pass_two", 5.0, {"read": 1e9, "taken": 1e9}, {"read": 0.9}),
+        phase("pass_one", 20.0, moved, {"from_host": 0.9, "send": 0.1, "receive": 0.1}),
+        phase("pass_two", 5.0, {"read": 1e9, "to_host": 1e9}, {"read": 0.9}),
     ]
     run = record({"n-0": phases, "n-1": phases}, 26.0)
     settings = run.settings | {"code": "digest"}
@@ -250,11 +250,11 @@ def test_a_mapreduce_calibrates_selectivities_and_core_seconds() -> None:
     assert found.phases[0].bottleneck == "cpu"
     # Of plans with other functions, or of none, it says nothing.
     plain = planned([made_up(LAWS), calibrated([run])], 2, mapreduce_job(map_share=0.5))
-    assert plain.calibrated is None and "it ran other functions" in plain.notes[0]
+    assert plain.calibrated is None and "other functions were run" in plain.notes[0]
     unlike = replace(job, settings=job.settings | {"map_share": 0.9})
     found = planned([made_up(LAWS), calibrated([run])], 2, unlike)
     assert found.calibrated is None
-    assert "its map share is 0.500, this plan's is 0.9" in found.notes[0]
+    assert "the map share of the run is 0.500, but that of this plan is 0.9" in found.notes[0]
 
 
 def reduced(**more: Any) -> ReductionRecord:
@@ -313,7 +313,10 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     out = tmp_path / "profiles" / "runs.json"
     of = [str(tmp_path / "run"), "--offer", "aws/m5d.large", "--output", str(out)]
     done = tonnage.run("profile", *of, check=True)
-    assert "sort, from runs: pass one 100 MB/s of input per node, by local disks" in done.stdout
+    assert (
+        "sort, from runs: pass one 100 MB/s of input per node, limited by local disks"
+        in done.stdout
+    )
     found = Profile.read(out)
     assert found.runs == [f"sort of {run.began_at}"] and found.measurements == []
     told = tonnage.run(

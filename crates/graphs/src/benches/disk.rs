@@ -169,7 +169,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         if directories.is_empty() {
             return Err(refused_setting(
                 "dir",
-                format!("no directory is left for {use_}"),
+                format!("there is no directory for {use_}"),
             ));
         }
         for directory in directories.iter() {

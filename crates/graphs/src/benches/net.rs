@@ -72,11 +72,11 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
-        return Err(refused_setting("endpoints", "give at least 2"));
+        return Err(refused_setting("endpoints", "there must be at least 2"));
     }
     let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
     if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
-        return Err(refused(format!("sends_to {to}: that is not a peer")));
+        return Err(refused(format!("sends_to: endpoint {to} is not a peer")));
     }
     let duration = Duration::try_from_secs_f64(*seconds)
         .map_err(|_| refused_setting("seconds", format!("{seconds} is not a duration")))?;

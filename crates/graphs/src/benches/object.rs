@@ -139,7 +139,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
                 return Err(refused_setting(
                     "object_size",
                     format!(
-                        "{object_bytes} bytes are less than a chunk of {}: give more",
+                        "{object_bytes} bytes are less than a chunk of {} bytes; use larger objects",
                         config.chunk_bytes
                     ),
                 ));

@@ -175,7 +175,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     if !config.block_bytes.is_multiple_of(ALIGNMENT) {
         return refuse(format!(
-            "operations of {} bytes: give a multiple of {ALIGNMENT}",
+            "operations of {} bytes are not a multiple of {ALIGNMENT} bytes",
             config.block_bytes
         ));
     }
@@ -237,7 +237,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
     if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
         let files = config.files.len();
         return Err(refused(format!(
-            "{files} files for {workers} workers: give one, or one for each"
+            "{files} files cannot be divided among {workers} workers; use one, or one for each"
         )));
     }
     let Some(segments) = config.segments else {
@@ -250,7 +250,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
                 return Err(refused_setting(
                     "file_size",
                     format!(
-                        "{} has {} bytes, an operation {}: give more",
+                        "{} has {} bytes, but an operation needs {}; use a larger file",
                         path.display(),
                         file.len(),
                         config.block_bytes
@@ -268,7 +268,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         return Err(refused_setting(
             "block",
             format!(
-                "{part_bytes} bytes are not a multiple of a transfer of {}",
+                "{part_bytes} bytes are not a multiple of the transfer size, {} bytes",
                 config.block_bytes
             ),
         ));
@@ -277,7 +277,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
     let Among { parts, first } = segments.among(workers, config.files.len());
     if first.checked_add(own).is_none_or(|end| end > parts) {
         return Err(refused(format!(
-            "parts {first} to {first} + {own} exceed the {parts} parts of a segment"
+            "parts {first} to {first} + {own} are more than the {parts} parts of a segment"
         )));
     }
     let bytes = count * part_bytes * parts;
@@ -291,7 +291,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         if file.len() < bytes {
             let (show, len) = (path.display(), file.len());
             return Err(refused(format!(
-                "{show} has {len} bytes, {bytes} are needed: write it first"
+                "{show} has {len} bytes, but {bytes} bytes are to be read; write the file first"
             )));
         }
         Ok(file)

@@ -38,7 +38,7 @@ pub struct Outcome {
 pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     let mut keys = Vec::new();
     for path in &config.samples {
-        let sample = fs::read(path).map_err(|why| JobError::file("reading", path, &why))?;
+        let sample = fs::read(path).map_err(|why| JobError::file("read", path, &why))?;
         keys.extend(sample);
     }
     let boundaries = Boundaries::from_sample(&keys, &config.layout, config.partitions);

@@ -36,7 +36,7 @@ impl FinishedLog {
             let path = path.to_owned();
             Ok(Self { file, path })
         };
-        open().map_err(|why| JobError::file("opening", path, &why))
+        open().map_err(|why| JobError::file("open", path, &why))
     }
 
     /// Gives a finished file its name, durably, and logs it with `more`.
@@ -45,7 +45,7 @@ impl FinishedLog {
     /// When it cannot be renamed, or the log cannot be written.
     pub fn add(&self, unfinished: &Path, more: Value) -> Result<(), Failure> {
         self.try_add(unfinished, more).map_err(|why| {
-            let what = format!("naming {}: {why}", unfinished.display());
+            let what = format!("cannot rename {}: {why}", unfinished.display());
             Failure::at(unfinished, 0, what)
         })
     }
@@ -57,7 +57,11 @@ impl FinishedLog {
     pub fn note(&self, place: &Path, more: Value) -> Result<(), Failure> {
         self.try_note(place, more).map_err(|why| {
             let (place, log) = (place.display(), self.path.display());
-            Failure::at(&self.path, 0, format!("noting {place} in {log}: {why}"))
+            Failure::at(
+                &self.path,
+                0,
+                format!("cannot record {place} in {log}: {why}"),
+            )
         })
     }
 

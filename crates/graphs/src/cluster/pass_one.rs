@@ -68,7 +68,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let boundaries = Boundaries::new(config.bounds.clone(), &config.layout);
     if config.owners.len() != boundaries.partitions() {
         return Err(refused(format!(
-            "owners of {} partitions were given, there are {}",
+            "there are owners for {} partitions, but there are {} partitions",
             config.owners.len(),
             boundaries.partitions()
         )));

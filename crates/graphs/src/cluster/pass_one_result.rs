@@ -70,7 +70,7 @@ pub(crate) fn save_round(
     }
     scratch
         .save(index)
-        .map_err(|why| JobError::file("writing", index, &why))?;
+        .map_err(|why| JobError::file("write", index, &why))?;
     Ok(RoundResult {
         sent,
         received,

@@ -93,7 +93,7 @@ impl Round {
     pub(crate) fn open_all(rounds: &[Self], disk: &Disk) -> Result<Vec<Scratch>, JobError> {
         let open = |round: &Self| {
             let scratch = Scratch::saved(disk, &round.scratch, &round.index);
-            scratch.map_err(|why| JobError::file("reading", &round.index, &why))
+            scratch.map_err(|why| JobError::file("read", &round.index, &why))
         };
         rounds.iter().map(open).collect()
     }

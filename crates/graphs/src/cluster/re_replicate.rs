@@ -79,7 +79,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (copies, here) = (&config.copies, config.copies.mesh.number);
     let look_at = |wanted: &ReplicaTask| {
         let about = fs::metadata(&wanted.path);
-        let about = about.map_err(|why| JobError::file("reading", &wanted.path, &why))?;
+        let about = about.map_err(|why| JobError::file("read", &wanted.path, &why))?;
         Ok(OutputFile {
             path: wanted.path.clone(),
             bytes: about.len(),

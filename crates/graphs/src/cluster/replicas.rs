@@ -73,16 +73,16 @@ impl Replicas {
             .find(|&&keeper| keeper == here || keeper >= endpoints)
         {
             return Err(refused(format!(
-                "endpoint {keeper} cannot keep a replica: give one of {endpoints} other than {here}"
+                "endpoint {keeper} cannot keep replicas of endpoint {here}; use another of the {endpoints} endpoints"
             )));
         }
         if self.output.is_empty() {
             return Err(refused(
-                "no directory for replicas: give at least one".to_owned(),
+                "there is no directory for replicas; specify at least one".to_owned(),
             ));
         }
         for directory in &self.output {
-            make(directory).map_err(|why| JobError::file("making", directory, &why))?;
+            make(directory).map_err(|why| JobError::file("create", directory, &why))?;
         }
         let notices = Mutex::new(BTreeMap::new());
         thread::scope(|scope| {

@@ -81,7 +81,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         Plan::new(&shape, &config.disk)?,
     )?;
     let keys = passes.keys(sample)?;
-    fs::write(&config.keys, &keys).map_err(|why| JobError::file("writing", &config.keys, &why))?;
+    fs::write(&config.keys, &keys).map_err(|why| JobError::file("write", &config.keys, &why))?;
     Ok(Outcome {
         keys: keys.len() / config.layout.key_bytes,
         requests: passes.access.counted(),

@@ -136,7 +136,7 @@ fn pass(
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
         return Err(refused(format!(
-            "{} bytes of memory cannot hold a block of {block_bytes} and the {} that wait: give more",
+            "{} bytes of memory are too little for a block of {block_bytes} bytes and {} bytes of queued blocks; use more",
             config.memory_bytes,
             queue.most_bytes()
         )));
@@ -191,5 +191,5 @@ pub fn with_host_blocks(
         totals: Arc::clone(&pass.partition.totals),
     };
     pass.graph()
-        .replace("read"..="partition", Node::new("given", given))
+        .replace("read"..="partition", Node::new("from_host", given))
 }

@@ -131,7 +131,7 @@ fn portions_of(
         .unwrap_or(0);
     if longest + 2 * ALIGNMENT > portion_bytes {
         return Err(refused(format!(
-            "a block of {longest} bytes does not fit into a portion of {portion_bytes}"
+            "a block of {longest} bytes does not fit into a sort buffer of {portion_bytes} bytes"
         )));
     }
     Ok(spilled.extents(portion_bytes, 1))
@@ -161,7 +161,7 @@ fn pass(
     // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
         return Err(refused(format!(
-            "{} bytes of memory cannot hold a portion of {}: give more",
+            "{} bytes of memory are too little for a sort buffer of {} bytes; use more",
             config.memory_bytes, config.portion_bytes
         )));
     }
@@ -192,5 +192,5 @@ fn pass(
 /// When the pass has no such stages.
 pub fn to_host(pass: &PassTwo, taken: ToHost) -> Result<Graph, GraphError> {
     pass.graph()
-        .replace("sort"..="write", Node::new("taken", taken))
+        .replace("sort"..="write", Node::new("to_host", taken))
 }

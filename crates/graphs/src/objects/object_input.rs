@@ -71,7 +71,7 @@ pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
     if !(1..=REQUESTS_AT_MOST).contains(&requests) {
         return Err(refused_setting(
             "requests",
-            format!("give 1 to {REQUESTS_AT_MOST}, not {requests}"),
+            format!("{requests} is not from 1 to {REQUESTS_AT_MOST}"),
         ));
     }
     Ok(ObjectAccess {
@@ -222,8 +222,8 @@ fn find_in_prefix(
     let mut found: Vec<ObjectInfo> = all.into_iter().filter(|one| !hidden(&one.key)).collect();
     if found.is_empty() && !of_an_output {
         return Err(refused(format!(
-            "input {}: there is no object of this name, and none to read in a folder of it (names \
-             that begin with . or _ are left out): name one that is there",
+            "input {}: no object has this name, and no readable object has it as a prefix (names \
+             that begin with . or _ are ignored); check the name",
             store.name(&url.key)
         )));
     }
@@ -242,7 +242,7 @@ fn check_finished(
     let unfinished = url.join(atomic_output::STAGING_PREFIX);
     if all.iter().any(|found| found.key.starts_with(&unfinished)) {
         return Err(refused(format!(
-            "{} holds an output that has not finished: wait for it, or run it again",
+            "{} contains unfinished output; wait for its job, or run the job again",
             store.name(&url.key)
         )));
     }
@@ -257,7 +257,7 @@ fn check_finished(
         let part = url.join(&part);
         if !all.iter().any(|found| found.key == part) {
             return Err(refused(format!(
-                "input {} holds only part of an output: {} is missing",
+                "input {} is an incomplete output: {} is missing",
                 store.name(&url.key),
                 store.name(&part)
             )));
@@ -285,7 +285,7 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
     Err(match kind {
         ErrorKind::Unreachable => {
             let why = format!(
-                "{place} cannot be reached ({what}): correct the address, or start the store"
+                "{place} cannot be reached ({what}); check the address, or start the server"
             );
             match (&store.endpoint, &of_environment) {
                 (None, Some(_)) => refused(format!("{ENDPOINT}: {why}")),
@@ -293,11 +293,11 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
             }
         }
         ErrorKind::Missing => refused(format!(
-            "{bucket}: there is no such bucket at {place} ({what}): make it, or fix its name"
+            "{bucket}: the bucket does not exist at {place} ({what}); create it, or correct the name"
         )),
         ErrorKind::Denied => refused(format!(
-            "{bucket}: {place} does not let these keys in ({what}): set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            "{bucket}: {place} denied access with these credentials ({what}); set AWS_ACCESS_KEY_ID \
+             and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         )),
         _ => store_error(&why),
     })

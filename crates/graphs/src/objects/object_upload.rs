@@ -67,7 +67,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let access = access(config.requests)?;
     let about = fs::metadata(&config.path);
-    let about = about.map_err(|why| JobError::file("reading", &config.path, &why))?;
+    let about = about.map_err(|why| JobError::file("read", &config.path, &why))?;
     let [least, most] = PART_BYTES;
     // One in flight per request, and one that is being read.
     let part_bytes = config.memory_bytes / (access.requests + 1) / ALIGNMENT * ALIGNMENT;
@@ -77,7 +77,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         return Err(refused_setting(
             "memory",
             format!(
-                "{} bytes cannot hold two parts of {least} for an upload: give more",
+                "{} bytes are too little for two upload parts of {least} bytes; use more",
                 config.memory_bytes
             ),
         ));

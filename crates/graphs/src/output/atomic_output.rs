@@ -122,7 +122,7 @@ impl StagingDirectory {
         if names.iter().any(|name| name.starts_with(STAGING_PREFIX)) {
             return Err(refused_setting(
                 "output",
-                format!("another job is writing to {show}: wait for it, or give another directory"),
+                format!("another job is writing to {show}; wait for it, or use another directory"),
             ));
         }
         let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
@@ -184,7 +184,7 @@ impl StagingDirectory {
     }
 
     fn failed(&self, why: &io::Error) -> JobError {
-        JobError::file("publishing the output in", &self.directory, why)
+        JobError::file("publish the output in", &self.directory, why)
     }
 }
 
@@ -229,7 +229,7 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
     let show = directory.display();
     if count_staging(directory, None).is_ok_and(|others| others > 0) {
         return Err(refused(format!(
-            "{show} holds an output that has not finished: wait for it, or run it again"
+            "{show} contains unfinished output; wait for its job, or run the job again"
         )));
     }
     let name = directory.join(MANIFEST);

@@ -47,7 +47,7 @@ impl JobOutput {
             }
             _ => Err(refused_setting(
                 "output",
-                "give directories, or one URL: more requests, not more URLs, make a store faster",
+                "use directories, or a single URL; to write to a store faster, raise requests",
             )),
         }
     }
@@ -97,7 +97,7 @@ impl JobOutput {
         match self {
             Self::Files(_) => File::create(&path)
                 .map(drop)
-                .map_err(|why| JobError::file("creating", &path, &why)),
+                .map_err(|why| JobError::file("create", &path, &why)),
             Self::Objects(folder) => folder.put(&part_name(0), Bytes::new()),
         }
     }
@@ -136,7 +136,7 @@ impl ObjectOutput {
             return Err(refused_setting(
                 "output",
                 format!(
-                    "{} is not empty (it holds {first}): give an unused URL",
+                    "{} is not empty (it contains {first}); use an unused URL",
                     store.name(&url.key)
                 ),
             ));

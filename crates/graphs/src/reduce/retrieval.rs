@@ -177,7 +177,7 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
         return Err(refused_setting(
             "memory",
             format!(
-                "{} bytes cannot hold two chunks of {}: give more, or smaller chunks",
+                "{} bytes are too little for two chunks of {} bytes; use more memory or smaller chunks",
                 config.memory_bytes, config.chunk_bytes
             ),
         ));
@@ -198,10 +198,10 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
         access: access.clone(),
         begun: Arc::new(Mutex::default()),
     };
-    let hand = Lend {
+    let lend = Lend {
         queue: Arc::clone(&ends.taken),
     };
-    let graph = Graph::chain([Node::new("retrieve", retrieve), Node::new("hand", hand)]);
+    let graph = Graph::chain([Node::new("retrieve", retrieve), Node::new("lend", lend)]);
     let phase = watch.run("retrieval", &graph, &memory(graph.memory_bytes())?, None)?;
     Ok(Outcome {
         requests: access.counted(),

@@ -1,5 +1,8 @@
 //! Runs the two passes of a sort: graph after graph, in one memory, with a report of each.
 //!
+//! Pass one partitions the records by key, pass two sorts each partition in memory. Nothing is
+//! merged: the sorted partitions follow one another.
+//!
 //! Shared by the sort on one machine and a node's part on a cluster: keys from samples, pass one,
 //! repartitioning of partitions that are larger than memory, pass two.
 
@@ -186,7 +189,7 @@ impl ExternalSort {
             spilled = divided;
         }
         Err(JobError::failed(format!(
-            "partitions stay larger than {} bytes of memory allow: give more memory",
+            "partitions are still too large for {} bytes of memory after repeated splitting; use more memory",
             self.plan.memory_bytes
         )))
     }

@@ -65,11 +65,11 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let start = config.start.parse::<u128>().map_err(|why| {
         refused_setting(
             "start",
-            format!("{}: {why}: give a number below 2^128", config.start),
+            format!("{}: {why}; use a number below 2^128", config.start),
         )
     })?;
     if config.files.is_empty() {
-        return Err(refused("give at least one file"));
+        return Err(refused("specify at least one file"));
     }
     let unfinished = Unfinished::claim(&config.files)?;
     let (files, chunks) = layout(config.records, &unfinished.paths);
@@ -87,7 +87,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         next: Arc::new(AtomicUsize::new(0)),
     };
     for file in files.iter().filter(|file| file.bytes == 0) {
-        fs::File::create(&file.path).map_err(|why| JobError::file("creating", &file.path, &why))?;
+        fs::File::create(&file.path).map_err(|why| JobError::file("create", &file.path, &why))?;
     }
     let modes = Arc::new(DiskModes::default());
     let write = WriteBlocks {
@@ -159,7 +159,7 @@ impl Unfinished {
             // Links are not followed: a new file gets this name.
             if fs::symlink_metadata(file).is_ok_and(|about| !about.is_file()) {
                 return Err(refused(format!(
-                    "{} exists and is not a regular file: give another name",
+                    "{} exists and is not a regular file; use another name",
                     file.display()
                 )));
             }
@@ -167,16 +167,19 @@ impl Unfinished {
             if !parent.is_dir() {
                 let (file, parent) = (file.display(), parent.display());
                 return Err(refused(format!(
-                    "{file}: there is no directory {parent}: make it first"
+                    "{file}: directory {parent} does not exist; create it first"
                 )));
             }
             check_writable(parent).map_err(|why| {
-                refused(format!("{}: {why}: give a file elsewhere", file.display()))
+                refused(format!(
+                    "{}: {why}; use a file in another directory",
+                    file.display()
+                ))
             })?;
             let hidden = format!(".{}.unfinished", name.to_string_lossy());
             let path = file.with_file_name(hidden);
             if paths.contains(&path) {
-                return Err(refused(format!("{} is given twice", file.display())));
+                return Err(refused(format!("{} is specified twice", file.display())));
             }
             match fs::remove_file(&path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
@@ -191,7 +194,7 @@ impl Unfinished {
 
     fn publish(mut self, files: &[PathBuf]) -> Result<(), JobError> {
         for (unfinished, file) in self.paths.iter().zip(files) {
-            fs::rename(unfinished, file).map_err(|why| JobError::file("naming", file, &why))?;
+            fs::rename(unfinished, file).map_err(|why| JobError::file("rename", file, &why))?;
         }
         self.paths.clear();
         // The names are durable when their directories are.
@@ -201,7 +204,7 @@ impl Unfinished {
         for directory in directories {
             fs::File::open(directory)
                 .and_then(|open| open.sync_all())
-                .map_err(|why| JobError::file("flushing", directory, &why))?;
+                .map_err(|why| JobError::file("flush", directory, &why))?;
         }
         Ok(())
     }

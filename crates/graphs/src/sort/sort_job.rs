@@ -113,7 +113,7 @@ impl<'a> SortJob<'a> {
         let watch = Watch::begin(handle);
         for (setting, directories) in [("output", &config.output), ("scratch", &config.scratch)] {
             if directories.is_empty() {
-                return Err(refused_setting(setting, "give at least one directory"));
+                return Err(refused_setting(setting, "specify at least one directory"));
             }
         }
         let record = config.layout.record_bytes;
@@ -182,9 +182,8 @@ impl<'a> SortJob<'a> {
             let came_out = self.passes.pass_two(spilled, devices, part, to_output)?;
             if went_in != came_out || went_in.bytes != self.bytes {
                 return Err(JobError::failed(format!(
-                    "what came out is not what went in: {} bytes of input, of which {went_in:?} was \
-                     read, became {came_out:?}; a device or its memory corrupts data, the output \
-                     was not kept",
+                    "the sorted output does not match the input ({} bytes; read: {went_in}; written: \
+                     {came_out}). A device or memory is corrupting data; the output was discarded",
                     self.bytes
                 )));
             }

@@ -200,7 +200,7 @@ fn the_graphs_are_edits_of_the_sorts() {
     let queue = Arc::new(HostQueue::new(BLOCK));
     let graph = pass_one::with_host_blocks(&one, &queue).expect("the stages that it replaces");
     assert_eq!(graph.nodes()[1..], one.graph().nodes()[2..]);
-    assert_eq!(graph.draw(), "given x1 -blocks-> write x2");
+    assert_eq!(graph.draw(), "from_host x1 -blocks-> write x2");
     graph.check(usize::MAX).expect("it fits together");
     let taken = ToHost {
         portions: Arc::default(),
@@ -209,7 +209,7 @@ fn the_graphs_are_edits_of_the_sorts() {
     };
     let graph = pass_two::to_host(&two, taken).expect("the stages that it replaces");
     assert_eq!(graph.nodes()[..1], two.graph().nodes()[..1]);
-    assert_eq!(graph.draw(), "read x1 -partitions-> taken x1");
+    assert_eq!(graph.draw(), "read x1 -partitions-> to_host x1");
     graph.check(usize::MAX).expect("it fits together");
 }
 
@@ -217,8 +217,8 @@ fn the_graphs_are_edits_of_the_sorts() {
 fn what_does_not_fit_is_refused_and_nobody_waits() {
     let room = room();
     for (block, why) in [
-        ((0, vec![1; BLOCK + 1]), "65537 bytes was given"),
-        ((7, vec![1]), "partition 7 was given, there are 2"),
+        ((0, vec![1; BLOCK + 1]), "a block has 65537 bytes"),
+        ((7, vec![1]), "for partition 7, but there are only 2"),
     ] {
         // Many more follow: the producer learns that the job has ended.
         let blocks = vec![block; 100];
@@ -283,7 +283,7 @@ fn more_devices_than_portions_are_read_in_turn() {
     let queue = Arc::new(HostQueue::new(1));
     let refused = pass_two::run(&three, &queue, &RunHandle::default()).expect_err("too little");
     assert!(
-        refused.to_string().contains("cannot hold a portion"),
+        refused.to_string().contains("are too little for a sort buffer"),
         "{refused}"
     );
 }
@@ -299,5 +299,5 @@ fn a_block_that_no_portion_holds_is_refused() {
     let config = taking(room.path(), vec![0], BLOCK);
     let queue = Arc::new(HostQueue::new(1));
     let refused = pass_two::run(&config, &queue, &RunHandle::default()).expect_err("too long");
-    assert!(refused.to_string().contains("does not fit into a portion"));
+    assert!(refused.to_string().contains("does not fit into a sort buffer"));
 }

@@ -119,7 +119,7 @@ fn an_error_that_stays_ends_the_trial_with_the_object_s_name() {
 
 #[test]
 fn a_store_that_denies_access_is_refused_with_a_fix() {
-    for (status, fix) in [(403, "AWS_ACCESS_KEY_ID"), (404, "make it")] {
+    for (status, fix) in [(403, "AWS_ACCESS_KEY_ID"), (404, "create it")] {
         let mut config = config(GET);
         config.store = store(vec![Rule::new(Method::Get, Effect::Status { status })]);
         match run(&config, &RunHandle::default()) {

@@ -174,7 +174,7 @@ fn only_our_parts_of_a_common_file_are_written() {
         let ours = (first..first + workers).contains(&(at % parts));
         assert_eq!(before != after, ours, "block {at}");
     }
-    for (parts, why) in [(3, "exceed the"), (6, "write it first")] {
+    for (parts, why) in [(3, "more than the"), (6, "write the file first")] {
         match run(&among(parts), &RunHandle::default()) {
             Err(JobError::Refused { why: said, .. }) => assert!(said.contains(why), "{said}"),
             other => panic!("{other:?}"),
@@ -193,7 +193,7 @@ fn what_cannot_be_used_is_refused() {
             other => panic!("{other:?}"),
         }
     };
-    assert!(refused(&|config| config.block_bytes = 2 * BLOCK).contains("give more"));
+    assert!(refused(&|config| config.block_bytes = 2 * BLOCK).contains("use a larger file"));
     assert!(refused(&|config| config.block_bytes = 1000).contains("4096"));
     assert!(refused(&|config| config.seconds = f64::NAN).contains("is not a duration"));
     refused(&|config| config.outstanding = 0);

@@ -173,7 +173,7 @@ fn a_running_sort_keeps_others_out() {
         storage: ObjectStorage::default(),
     };
     match valsort::run(&validate, &RunHandle::default()) {
-        Err(JobError::Refused { why, .. }) => assert!(why.contains("not finished"), "{why}"),
+        Err(JobError::Refused { why, .. }) => assert!(why.contains("unfinished output"), "{why}"),
         other => panic!("{:?}", other.map(|outcome| outcome.bytes)),
     }
     sorting.join().expect("it ends").expect("sorted");

@@ -141,7 +141,7 @@ fn every_memory_is_refused_or_kept() {
         match sorts(&place, &config) {
             Ok(_) => kept += 1,
             Err(why) => assert!(
-                why.contains("bytes are too few") && why.contains("MiB"),
+                why.contains("bytes are too little") && why.contains("MiB"),
                 "{memory}: {why}"
             ),
         }
@@ -210,7 +210,7 @@ fn a_record_cut_short_is_refused_with_its_place() {
         why.contains(&place.inputs[1].display().to_string()),
         "{why}"
     );
-    assert!(why.contains("at offset 200, 99 bytes are left"), "{why}");
+    assert!(why.contains("99 extra bytes at offset 200"), "{why}");
     assert_eq!(place.is_clean(), Ok(()));
 }
 

@@ -1,7 +1,7 @@
 //! Files for data that is used once.
 //!
 //! They bypass the page cache (`O_DIRECT`) where the file system can; elsewhere
-//! [`cache`](crate::page_cache) cleans up behind them. Space is reserved before it is written: direct
+//! [`page_cache`](crate::page_cache) cleans up behind them. Space is reserved before it is written: direct
 //! writes that extend a file are serialised on some file systems, and a full disk is better noticed
 //! at the start.
 

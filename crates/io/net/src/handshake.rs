@@ -1,5 +1,7 @@
 //! Mutual proof that both endpoints of a connection know the run's secret, without revealing it.
 //!
+//! This is HMAC authentication. There is no TLS: the frames that follow are not encrypted.
+//!
 //! ```text
 //!   initiator -> hello    64   "tonnage2", its number, the responder's, the connection's; its nonce
 //!   responder -> answer   64   its nonce, HMAC("listens" | hello | its nonce)

@@ -64,7 +64,7 @@ impl ObjectError {
 fn message(doing: &str, name: &str, kind: ErrorKind, what: &str, requests: u64) -> String {
     match kind {
         ErrorKind::Changed => {
-            format!("{name} was changed while it was read: begin again when nobody writes there")
+            format!("{name} was changed while it was read; run the job again once no other program writes it")
         }
         _ => format!("{doing} {name}: {what}{}", after(requests)),
     }

@@ -55,7 +55,7 @@ fn ports_that_differ_name_both_stages() {
     let graph = chain([("read", source()), ("words", wordy), ("write", end())]);
     let error = graph.check(usize::MAX).unwrap_err();
     assert_eq!(error, mismatch("read", "bytes", "words", "words"));
-    assert_eq!(error.to_string(), "read gives bytes, but words takes words");
+    assert_eq!(error.to_string(), "read outputs bytes, but words expects words");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn memory_over_budget_says_who_wants_what() {
     assert_eq!(
         error.to_string(),
         "the stages need 32773 bytes of memory (read 8192, work 24581, write 0), \
-         the budget is 32772"
+         but the budget is 32772"
     );
 }
 

@@ -20,7 +20,7 @@ pub struct Lend {
 
 impl StageSpec for Lend {
     fn kind(&self) -> &'static str {
-        "hand"
+        "lend"
     }
 
     fn config(&self) -> Value {

@@ -50,7 +50,7 @@ pub struct ToHost {
 
 impl StageSpec for ToHost {
     fn kind(&self) -> &'static str {
-        "taken"
+        "to_host"
     }
 
     fn config(&self) -> Value {

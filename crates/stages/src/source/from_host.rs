@@ -33,7 +33,7 @@ pub struct FromHost {
 
 impl StageSpec for FromHost {
     fn kind(&self) -> &'static str {
-        "given"
+        "from_host"
     }
 
     fn config(&self) -> Value {
@@ -85,13 +85,13 @@ impl Stage for FromHostWorker {
             let mut total = Total::default();
             if block.len() > from_host.buffer_bytes {
                 let (len, most) = (block.len(), from_host.buffer_bytes);
-                let what = format!("a block of {len} bytes was given, at most {most} fit");
+                let what = format!("a block has {len} bytes; the limit is {most}");
                 return Err(Failure::new(what).into());
             }
             let lane = from_host.lanes.get(partition).copied().ok_or_else(|| {
                 let partitions = from_host.lanes.len();
                 Failure::new(format!(
-                    "partition {partition} was given, there are {partitions}"
+                    "a block is for partition {partition}, but there are only {partitions} partitions"
                 ))
             })?;
             if block.is_empty() {

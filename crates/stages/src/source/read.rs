@@ -218,7 +218,7 @@ impl Reader {
                 Ok(file)
             }
             (FileRef::Object(object), _) => Err(Failure::new(format!(
-                "{} is among the files of a lane",
+                "object {} is in a queue of files",
                 object.url()
             ))),
         }
@@ -241,7 +241,7 @@ impl Reader {
     fn ends_early(&self, extent: &Extent, got: usize) -> Failure {
         let what = |path: &Path, offset: u64| {
             let path = path.display();
-            format!("{path} ends at offset {offset}: it became shorter while it was read")
+            format!("{path} was truncated while it was read: it now ends at offset {offset}")
         };
         match extent.pieces.first() {
             Some(piece) => {

@@ -53,8 +53,8 @@ fn object(extent: &Extent) -> Result<(&Object, u64), Failure> {
     match extent.pieces.as_slice() {
         [piece] => match &piece.file {
             FileRef::Object(object) => Ok((object, piece.offset)),
-            _ => Err(Failure::new("a file is among the objects of a lane")),
+            _ => Err(Failure::new("a file is in a queue of objects")),
         },
-        _ => Err(Failure::new("an extent of an object is one range")),
+        _ => Err(Failure::new("an extent of an object must be one range")),
     }
 }

@@ -308,8 +308,9 @@ impl Retriever {
         let got = done.result.map_err(|why| failure(&why))?;
         if got < piece.head() + piece.len {
             let (offset, shown) = (piece.offset + got as u64, path.display());
-            let what =
-                format!("{shown} ends at offset {offset}: it became shorter since it was indexed");
+            let what = format!(
+                "{shown} was truncated after it was indexed: it now ends at offset {offset}"
+            );
             return Err(Failure::at(&path, offset, what).into());
         }
         self.retrieve.pace.read.fetch_add(got as u64, Relaxed);

@@ -178,9 +178,8 @@ impl Receiver {
         };
         let number = numbers.get(&(self.connection.peer(), there)).copied();
         number.ok_or_else(|| {
-            self.connection.protocol_error(format!(
-                "a block of file {there}, which it did not announce"
-            ))
+            self.connection
+                .protocol_error(format!("a block of file {there}, which was not announced"))
         })
     }
 }

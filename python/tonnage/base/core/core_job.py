@@ -15,9 +15,9 @@ from typing import Any
 from tonnage import _core
 from tonnage.base.core.errors import Cancelled, RunError, UsageError
 
-GateClosed = _core.Shut
-HostInput = _core.Given
-HostOutput = _core.Taken
+GateClosed = _core.GateClosed
+HostInput = _core.HostInput
+HostOutput = _core.HostOutput
 Retrieval = _core.Retrieval
 
 POLL_SECONDS = 0.05
@@ -99,5 +99,5 @@ def _as_json(config: dict[str, Any]) -> str:
     except UnicodeEncodeError as why:
         # A byte of a file name that Python kept as a lone surrogate.
         path = ascii(text[max(why.start - 40, 0) : why.end])
-        raise UsageError(f"a path is not UTF-8 (at the end of {path}): rename it") from why
+        raise UsageError(f"a path is not UTF-8 (at the end of {path}); rename it") from why
     return text

@@ -337,8 +337,8 @@ class MapReduceWorker(TwoPassWorker):
             functions, inputs = pickle.loads(self._config.packed)
         except Exception as why:
             raise core.UsageError(
-                f"the functions cannot be loaded: {type(why).__name__}: {why}: install what they "
-                "import"
+                f"the functions cannot be loaded ({type(why).__name__}: {why}); install what "
+                "they import"
             ) from why
         own = zip(inputs, self._config.places, strict=True)
         return functions, [replace(each, path=path) for each, path in own]
@@ -386,7 +386,7 @@ def _classified_errors() -> Iterator[None]:
             stage == "read" and cause is not None and not is_system_error(cause)
         ):
             raise DeterministicError(why.args[0]) from why
-        if stage == "taken":  # A disk returned other data than were written.
+        if stage == "to_host":  # A disk returned other data than were written.
             raise OSError(errno.EIO, why.args[0]) from why
         raise
 
