@@ -148,12 +148,15 @@ def test_nothing_holds_on_to_the_rows_that_were_added() -> None:
     ("make", "said"),
     [
         (lambda: Top(0), r"Top\(0\): k must be at least 1"),
-        (lambda: Histogram([1]), "give at least two edges"),
-        (lambda: Histogram([1, 1]), "each above the one before"),
+        (lambda: Histogram([1]), "there must be at least two edges"),
+        (lambda: Histogram([1, 1]), "each above the previous one"),
         (lambda: Hdr(0), r"Hdr\(0\): the precision must be between 0 and 1"),
         (lambda: Distinct(0), r"Distinct\(0\): the precision must be at least 0.00072"),
-        (lambda: Distinct().add(pa.array([{"a": 1}])), "values are neither numbers nor texts"),
-        (lambda: Distinct().add(np.zeros((3, 2))), "rows have several values: add one column"),
+        (lambda: Distinct().add(pa.array([{"a": 1}])), "values are neither numbers nor strings"),
+        (
+            lambda: Distinct().add(np.zeros((3, 2))),
+            "rows have several columns; pass a single column",
+        ),
     ],
 )
 def test_what_is_no_combination_is_told(make: Any, said: str) -> None:

@@ -33,13 +33,13 @@ def points(disk: Path) -> Path:
     ("setting", "value", "message"),
     [
         ("assignment", "random", "'random' is not one of selective, sequential"),
-        ("workers", 0, "give a whole number of at least 1, not 0"),
-        ("workers", 1.5, "give a whole number of at least 1, not 1.5"),
-        ("threads", -3, "give a whole number of at least 1, not -3"),
-        ("measured", 0, "give a whole number of at least 1, not 0"),
-        ("chunk_bytes", 0, "give a whole number of at least 1, not 0"),
-        ("memory", "much", "'much' is not a size: write it like 256MiB"),
-        ("memory", -1, "-1 is not a size: write it like 256MiB"),
+        ("workers", 0, "0 is not a whole number of at least 1"),
+        ("workers", 1.5, "1.5 is not a whole number of at least 1"),
+        ("threads", -3, "-3 is not a whole number of at least 1"),
+        ("measured", 0, "0 is not a whole number of at least 1"),
+        ("chunk_bytes", 0, "0 is not a whole number of at least 1"),
+        ("memory", "much", "'much' is not a size; write it like 256MiB"),
+        ("memory", -1, "-1 is not a size; write it like 256MiB"),
         ("dtype", "x9", "x9 is not a NumPy type"),
     ],
 )
@@ -56,13 +56,13 @@ def test_arguments_of_reduce(points: Path, setting: str, value: Any, message: st
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        ("workers", 0, "workers: give a whole number of at least 1, not 0"),
+        ("workers", 0, "workers: 0 is not a whole number of at least 1"),
         ("memory", "much", "memory: 'much' is not a size"),
         ("memory", "1MiB", "memory: 1048576 bytes are not enough"),
         ("format", "xml", "output_format: xml is not one of parquet, arrow, csv, json"),
         ("input_format", "xml", "input_format: xml is not one of auto, parquet"),
         ("output", "s3://bucket/out", "output: s3://bucket/out: only a cluster writes to object"),
-        ("scratch", [], "scratch: give at least one directory"),
+        ("scratch", [], "scratch: specify at least one directory"),
     ],
 )
 def test_arguments_of_map_reduce(points: Path, setting: str, value: Any, message: str) -> None:
@@ -79,7 +79,7 @@ def test_arguments_of_map_reduce(points: Path, setting: str, value: Any, message
 
 def test_a_reduction_on_a_cluster_has_no_output_to_protect(points: Path) -> None:
     cluster = Cluster(points.parent / "job", durability="replicated")
-    with pytest.raises(tonnage.UsageError, match=r"cluster: .* are for MapReduce"):
+    with pytest.raises(tonnage.UsageError, match=r"cluster: .* apply only to MapReduce"):
         tonnage.reduce(Rows(), points, cluster=cluster)
 
 
@@ -87,4 +87,4 @@ def test_a_column_that_does_not_exist(tonnage: Tonnage, disk: Path) -> None:
     (disk / "a.csv").write_text("x,y\n1,2\n")
     done = tonnage.run("run", "reduce", "histogram", disk / "a.csv", "--columns", "nosuch")
     assert done.returncode == 2
-    assert "--columns: there is no column nosuch, only x, y" in done.stderr
+    assert "--columns: there is no column nosuch; the columns are x, y" in done.stderr

@@ -103,7 +103,8 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     out = disk / "study"
     command = asked(cluster, catalog, data, "--output", out)
     first = done(cluster, [*command, "--until", "plan"])
-    assert f"Left: run, report. The same command with --output {out} continues." in first.stdout
+    assert f"run the same command with --output {out}," in first.stdout
+    assert "Remaining steps: run, report." in first.stdout
     planned = ClusterStudy.read(out / "study.json")
     assert [step.name for step in planned.steps] == list(STEPS[:4])
     assert left(data) == []
@@ -140,7 +141,7 @@ def test_a_study_stops_where_it_is_told_to_and_goes_on(
     assert "Result: " in again.stdout and "tonnage plan sort --data 20TB" in again.stdout
     other = done(cluster, [*command, "--durability", "replicated"], check=False)
     assert other.returncode == 2
-    assert "(durability was none, now replicated): give the same settings" in other.stderr
+    assert "(durability was none, now replicated); use the same settings" in other.stderr
 
 
 @pytest.mark.timeout(300)
@@ -188,9 +189,9 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
         cluster.kill("alpha")
     assert failed.returncode == 1
     assert (
-        "the first 2 machines of small are alpha and beta, and the survey had beta and gamma: "
-        "bring those back, or give another output directory; the same command with "
-        f"--output {out} resumes it"
+        "the first 2 nodes of type small are now alpha and beta, but the survey used beta and gamma; "
+        "restore those nodes, or use another output directory; to resume the study, "
+        f"run the same command with --output {out}"
     ) in failed.stderr
     assert left(data) == []
 
@@ -217,18 +218,18 @@ def _inside(data: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("address", "flags", "said"),
     [
-        ("medium@{}", (), "no machine is labelled machine-type=medium, they are large, small"),
+        ("medium@{}", (), "no node has the label machine-type=medium; the nodes have large, small"),
         ("{}", (), "head has no labels for its provider and type"),
-        ("small@{}", ("--data", "900TB"), r"beta has .* free in .*, and needs "),
+        ("small@{}", ("--data", "900TB"), r"beta has .* free in .*, but needs "),
         (
             "small@{}",
             ("--data", "1MB"),
-            "a machine would sort 500 kB: give at least 1.00 MB for each",
+            "each node would sort only 500 kB; use at least 1.00 MB per node",
         ),
         (
             "small@{}",
             ("--dir", "/nowhere/{node}"),
-            "--dir: /nowhere/{node}: (beta|gamma): there is no such directory",
+            "--dir: /nowhere/{node}: (beta|gamma): the directory does not exist",
         ),
     ],
 )

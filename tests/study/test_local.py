@@ -163,7 +163,7 @@ def test_what_cannot_be_studied_is_refused_at_once(tonnage: Tonnage, disk: Path)
     (earlier / "study.json").write_text("{}")
     data = _made(disk / "data")
     for flags, told in (
-        (("--data", "50MB", "--output", earlier), "holds an earlier study"),
+        (("--data", "50MB", "--output", earlier), "contains an earlier study"),
         (("--data", "50MB", "--memory", "9KB", "--output", disk / "new"), "--memory"),
         (("--data", "999TB", "--output", disk / "new"), "bytes free"),
     ):
@@ -197,7 +197,7 @@ def test_an_earlier_study_is_kept_and_told_of(
     before = (out / "study.json").read_bytes()
     settings = LocalStudySettings(20_000_000, 64 << 20, (disk,), out)
     with pytest.raises(
-        core.UsageError, match=rf"output: \S+ .*, {told}: give another .* remove that"
+        core.UsageError, match=rf"output: \S+ .*, {told}; use another .* remove that"
     ):
         run_study(settings, ["test"])
     assert (out / "study.json").read_bytes() == before
@@ -338,7 +338,7 @@ def test_a_study_that_is_cut_short_has_what_was_done(
     if number == signal.SIGKILL:
         assert os.listdir(data) == [f".tonnage-study-{running.pid}"]
     else:
-        assert err.splitlines()[-1].startswith("tonnage: interrupted: ")
+        assert err.splitlines()[-1].startswith("tonnage: interrupted; ")
         assert list(data.iterdir()) == []
 
 

@@ -10,14 +10,14 @@ def size(value: str | int, name: str) -> int:
     """A size as bytes: a number, or a text like ``256MiB``."""
     found = bytes_of(value) if isinstance(value, str) else value
     if found is None or found < 1:
-        raise core.UsageError(f"{value!r} is not a size: write it like 256MiB", setting=name)
+        raise core.UsageError(f"{value!r} is not a size; write it like 256MiB", setting=name)
     return found
 
 
 def count(value: int | None, name: str) -> int | None:
     """A number of at least 1, or None for the default."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise core.UsageError(f"give a whole number of at least 1, not {value!r}", setting=name)
+        raise core.UsageError(f"{value!r} is not a whole number of at least 1", setting=name)
     return value
 
 

@@ -21,7 +21,7 @@ class Cluster:
         nodes: How many nodes run the job; by default all.
         timeout_seconds: A node that does not answer for this long is lost (3 s suffice if its peers
             report broken connections). So is a node that a MapReduce awaits twice as long without
-            any progress: give more time than a function needs for one batch.
+            any progress; set more than a function needs for one batch.
         connections: From each node to each other (MapReduce only).
         weights: Each node's share of the partitions; equal by default (MapReduce only).
         durability: What protects the output from the loss of a node (MapReduce only). ``none``:
@@ -43,4 +43,4 @@ class Cluster:
 
 def refuse_without_ray() -> None:
     if importlib.util.find_spec("ray") is None:
-        raise core.UsageError("a cluster needs Ray: pip install 'tonnage[cluster]'")
+        raise core.UsageError("a cluster needs Ray; install it with pip install 'tonnage[cluster]'")

@@ -85,8 +85,8 @@ class MapReduce(Functions):
                 )
         if is_url(str(output)):
             raise core.UsageError(
-                f"{output}: only a cluster writes to object storage (one node is enough): give a "
-                "directory, or a cluster",
+                f"{output}: only a cluster writes to object storage; use a directory, or pass "
+                "cluster= (one node is enough)",
                 setting="output",
             )
         return run_map_reduce(

@@ -93,8 +93,8 @@ def reduce(
 def _reduce_on_cluster(cluster: Cluster, spec: ReduceSpec, on_progress: OnRound) -> ReduceResult:
     if cluster.weights is not None or cluster.durability is not None or cluster.connections != 1:
         raise core.UsageError(
-            "connections, weights and durability are for MapReduce: a reduction leaves no output "
-            "on the nodes",
+            "connections, weights and durability apply only to MapReduce, since a reduction "
+            "leaves no output on the nodes",
             setting="cluster",
         )
     refuse_without_ray()

@@ -51,7 +51,8 @@ def check_reduction(
         if differs := _difference(expected, found, rtol, "the result"):
             raise AssertionError(
                 f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers "
-                f"(try {number} of seed {seed}), {differs}: local or merge depends on the order"
+                f"(attempt {number}, seed {seed}), {differs}: the result of local or merge "
+                "depends on the order"
             )
     return expected
 

@@ -59,7 +59,7 @@ def call_reduction(function: Callable[[Any, Any], Any], one: Any, other: Any) ->
         code = getattr(function, "__code__", None)
         place = f" (line {code.co_firstlineno} of {code.co_filename})" if code else ""
         raise TypeError(
-            f"{function.__qualname__}{place} returned None: return the reduction object"
+            f"{function.__qualname__}{place} returned None; return the reduction object"
         )
     return value
 

@@ -102,12 +102,14 @@ def sort_demand(
     )
     if demand.unknown_classes:
         raise SimulationError(
-            f"its {' and its '.join(demand.unknown_classes)} were not measured: give a profile "
-            "that has them"
+            f"its {' and its '.join(demand.unknown_classes)} were not measured; use a profile "
+            "that contains them"
         )
     for name in sorted(demand.advertised_classes):
         if name not in figures:
-            raise SimulationError(f"its {name} was not measured, and no figure is advertised")
+            raise SimulationError(
+                f"its {name} was not measured, and the provider advertises no value"
+            )
     return demand
 
 

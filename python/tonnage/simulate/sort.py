@@ -100,7 +100,7 @@ def input_splits(
     """The splits of a file on each node, with copies on the next nodes."""
     if not 1 <= copies <= len(nodes):
         raise core.UsageError(
-            f"give 1 to {len(nodes)}, the number of nodes", setting="input_copies"
+            f"must be from 1 to {len(nodes)} (the number of nodes)", setting="input_copies"
         )
     each, left = divmod(data_bytes // record_bytes, len(nodes))
     sizes = [(each + (number < left)) * record_bytes for number in range(len(nodes))]
@@ -125,7 +125,7 @@ def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
 
 def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
     if count >= nodes:
-        raise core.UsageError(f"give fewer than the cluster's {nodes} nodes", setting="lose")
+        raise core.UsageError(f"must be fewer than the cluster's {nodes} nodes", setting="lose")
     generator = np.random.default_rng([seed, *b"deaths"])
     which = generator.choice(nodes, count, replace=False)
     moments = generator.uniform(0, within_seconds, count)

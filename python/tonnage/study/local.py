@@ -168,7 +168,7 @@ class _Loop:
         out = self._settings.out
         if (out / "study.json").exists():
             raise core.UsageError(
-                f"{out} holds an earlier study, {_how_far(out)}: give another directory, or "
+                f"{out} contains an earlier study, {_how_far(out)}; use another directory, or "
                 "remove that one",
                 setting="output",
             )
@@ -182,7 +182,7 @@ class _Loop:
             self._keep("begun")
         except OSError as why:
             raise core.UsageError(
-                f"{out}: {why.strerror}: give another directory", setting="output"
+                f"{out}: {why.strerror}; use another directory", setting="output"
             ) from why
 
     def _generate(self) -> list[Path]:

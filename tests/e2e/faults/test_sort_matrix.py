@@ -47,7 +47,7 @@ RECORDS = 250_000
 PATIENCE_SECONDS = 5
 WATCHDOG_SECONDS = 150
 """A command that takes so long hangs: a whole one takes a tenth of it."""
-NAMED = r"nobody can read bytes \d+ to \d+ of \S+ on (n-\d) any more \(lost: "
+NAMED = r"no remaining node can read bytes \d+ to \d+ of \S+ on (n-\d) \(lost: "
 
 pytestmark = [pytest.mark.slow, needs_lab, pytest.mark.hadoop, pytest.mark.timeout(600)]
 

@@ -127,10 +127,10 @@ def written(path: Path, columns: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("suffix", "told"),
     [
-        ("parquet", "x: int64, z: int64, and others are x: int64, y: int64"),
-        ("arrow", "x: int64, z: int64, and others are x: int64, y: int64"),
-        ("csv", "x,z, and others are x,y"),
-        ("jsonl", r'\["x", "z"\], and others are \["x", "y"\]'),
+        ("parquet", "x: int64, z: int64, but those of other files are x: int64, y: int64"),
+        ("arrow", "x: int64, z: int64, but those of other files are x: int64, y: int64"),
+        ("csv", "x,z, but those of other files are x,y"),
+        ("jsonl", r'\["x", "z"\], but those of other files are \["x", "y"\]'),
     ],
 )
 def test_files_of_other_columns_are_refused(disk: Path, suffix: str, told: str) -> None:
@@ -148,7 +148,7 @@ def test_csv_whose_values_hold_line_ends_is_refused_wherever_it_is_cut(
 ) -> None:
     rows = [f'{row},"first line\n7,second line"' for row in range(50)]
     (disk / "a.csv").write_text("\n".join(["n,text", *rows]))
-    with pytest.raises(pa.ArrowInvalid, match="a quoted value contains a line end"):
+    with pytest.raises(pa.ArrowInvalid, match="a quoted value contains a line break"):
         read([disk / "a.csv"], chunk_bytes)
 
 

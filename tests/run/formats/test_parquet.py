@@ -29,7 +29,7 @@ def test_each_row_group_is_decoded_out_of_its_span(file: Path) -> None:
         data = content[begin : begin + length]
         with parquet.open_row_group(about, len(content), begin, data) as opened:
             assert opened.read_row_group(number) == TABLE.slice(100 * number, 100)
-            with pytest.raises(OSError, match="outside of the row group"):
+            with pytest.raises(OSError, match="outside the row group"):
                 opened.read_row_group((number + 1) % about.num_row_groups)
 
 
@@ -39,7 +39,7 @@ def test_fewer_bytes_than_the_row_group_has_are_an_error(file: Path) -> None:
     data = content[begin : begin + length - 1]
     with (
         parquet.open_row_group(about, len(content), begin, data) as opened,
-        pytest.raises(OSError, match="outside of the row group"),
+        pytest.raises(OSError, match="outside the row group"),
     ):
         opened.read_row_group(1)
 

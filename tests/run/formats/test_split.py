@@ -96,7 +96,7 @@ def test_parts_are_the_file(tonnage: Tonnage, disk: Path, suffix: str) -> None:
     assert source.read_bytes() == before
     assert {each.name for each in disk.iterdir()} == {source.name, "out"}
     again = tonnage.run(*args)
-    assert again.returncode == 2 and "exists already: give a new directory" in again.stderr
+    assert again.returncode == 2 and "already exists; use a new directory" in again.stderr
     assert sorted((disk / "out" / "here").iterdir()) == parts
 
 
@@ -126,9 +126,9 @@ def test_an_object_is_split(tonnage: Tonnage, disk: Path, s3: Bucket) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ((), "give either --parts or --workers"),
-        (("--parts", "2", "--workers", "2"), "give either --parts or --workers"),
-        (("--parts", "50"), "can be cut into 40 at most"),
+        ((), "use either --parts or --workers"),
+        (("--parts", "2", "--workers", "2"), "use either --parts or --workers"),
+        (("--parts", "50"), "can be split into at most 40 parts"),
         (("--parts", "0"), "--parts"),
         (
             ("--parts", "2", "--input-format", "csvs"),

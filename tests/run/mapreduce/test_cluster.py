@@ -433,7 +433,9 @@ def test_others_do_not_go_on_when_a_function_has_failed(
 def test_input_that_is_none_of_its_format_is_told_with_its_line(disk: Path) -> None:
     (disk / "in.jsonl").write_text('{"key": 1}\n' * 5000 + "{broken\n")
     inputs = [Input(str(disk / "in.jsonl"))]
-    with pytest.raises(core.RunError, match=r"^[abc]: reading .*in.jsonl.*line 5001 of the file"):
+    with pytest.raises(
+        core.RunError, match=r"^[abc]: cannot read .*in.jsonl.*line 5001 of the file"
+    ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, MapReduce(), inputs))
 
 
@@ -528,16 +530,16 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
 
-    refused("durability: volumes: the output is on machines' own disks", durability="volumes")
+    refused("durability volumes requires output in object storage", durability="volumes")
     refused("durability: replicated: a copy needs a second", nodes="a", durability="replicated")
     refused("output_format: xml", format="xml")
     refused("are not enough for 2 workers", memory_bytes=1 << 20)
-    refused("cannot be sent .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
+    refused("cannot send .*cannot pickle", MapReduce(map=threading.Lock()))  # type: ignore[arg-type]
     (disk / "in.what").write_text("x")
-    refused("says nothing about its format", given=[Input(str(disk / "in.what"))])
+    refused("cannot be inferred from its name", given=[Input(str(disk / "in.what"))])
     (disk / "in.parquet").write_text("x")
     refused("is not a valid parquet file", given=[Input(str(disk / "in.parquet"))])
-    refused("is given twice", given=[*inputs, *inputs])
+    refused("is specified twice", given=[*inputs, *inputs])
 
 
 def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
@@ -545,7 +547,7 @@ def test_other_functions_do_not_go_on_with_what_was_begun(disk: Path) -> None:
     on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     other = MapReduce(map=words, reduce=sums("n"), ordered=True)
     with pytest.raises(
-        core.UsageError, match=r"was begun with functions .* give the same to resume it"
+        core.UsageError, match=r"was started with functions .* use the original value to resume"
     ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, other, inputs))
 
@@ -566,7 +568,7 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
     inputs = texts(disk, 3000)
     record, found = on_fleet(disk, COUNT, inputs, SortMachines(*NODES))
     # A device of b gives back what was not put there: what b owned others do again.
-    assert "corrupts data" in str({node.node: node.lost for node in record.nodes}["b"])
+    assert "is corrupting data" in str({node.node: node.lost for node in record.nodes}["b"])
     assert dict(found) == counted(inputs)
 
 
@@ -579,7 +581,7 @@ def test_what_is_not_what_came_is_no_success(disk: Path, monkeypatch: pytest.Mon
         ("read", OSError(5, "Input/output error"), core.RunError),
         ("read", None, core.RunError),  # The core's, of scratch.
         ("write", None, core.RunError),
-        ("taken", None, OSError),
+        ("to_host", None, OSError),
     ],
 )
 def test_what_would_fail_anywhere_is_told_from_what_is_a_machines(

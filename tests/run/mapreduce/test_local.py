@@ -112,8 +112,8 @@ def test_words_are_counted_in_any_number_of_files(disk: Path) -> None:
     assert record.bytes == sum(path.stat().st_size for path in source.iterdir())
     assert len(expected) <= (record.shuffled_records or 0) < sum(expected.values())
     assert [phase.name for phase in record.phases] == ["pass_one", "pass_two"]
-    assert record.phases[0].graph == "given x1 -blocks-> write x1"
-    assert record.phases[1].graph == "read x1 -partitions-> taken x1"
+    assert record.phases[0].graph == "from_host x1 -blocks-> write x1"
+    assert record.phases[1].graph == "read x1 -partitions-> to_host x1"
 
 
 KEYS: dict[str, tuple[pa.DataType, Any]] = {
@@ -303,7 +303,7 @@ def test_half_of_all_rows_have_one_key(disk: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), disk / "in.parquet", row_group_size=5_000)
     # Reduce wants them together, and they are more than memory.
     said = failed(disk, MapReduce(reduce=bundled), disk / "in.parquet", core.RunError)
-    assert "key 'hot' take" in said and "give a combine" in said
+    assert "key 'hot' take" in said and "add a combine function" in said
     # Not if combine makes fewer of them, nor where nobody wants them together.
     _, found = done(disk, MapReduce(combine=sums("n"), reduce=sums("n")), disk / "in.parquet")
     got = {row["key"]: row["n"] for row in found.to_pylist()}
@@ -380,7 +380,7 @@ def test_errors_of_functions_are_told_with_place_and_cause(disk: Path) -> None:
         assert f"{name} (" in failed(disk, job, path, core.RunError)
     for gave, why in [
         (lambda batch: 7, "map returned int"),
-        (lambda batch: batch, "map has no column key, which is part of the key, only line"),
+        (lambda batch: batch, "map has no column key, which the key needs; it has line"),
         (lambda batch: pa.record_batch({"key": [[1]] * len(batch)}), "cannot be sorted"),
     ]:
         said = failed(disk, MapReduce(map=gave, reduce=counts()), path, Exception)
@@ -402,7 +402,7 @@ def test_a_row_that_no_block_holds_is_named(disk: Path) -> None:
     path = text(disk / "in.txt", ["short", "x" * 200_000])
     job = MapReduce(map=lambda b: pa.record_batch({"key": b["line"]}), reduce=counts())
     said = failed(disk, job, path, core.RunError)
-    assert "the row of key 'xxx" in said and "give more memory" in said
+    assert "the row of key 'xxx" in said and "use more memory" in said
     assert done(disk, job, path, memory="64MiB")[1].num_rows == 2
 
 
@@ -448,12 +448,12 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
     (disk / "in.bin").write_bytes(b"12345")
     for options, inputs, why in [
         ({"memory": "1MiB"}, fine, "1048576 bytes are not enough"),
-        ({"workers": 0}, fine, "give a whole number of at least 1, not 0"),
+        ({"workers": 0}, fine, "0 is not a whole number of at least 1"),
         ({"format": "xml"}, fine, "xml is not one of parquet, arrow"),
         ({"input_format": "xml"}, fine, "xml is not one of auto, parquet"),
         ({}, disk / "nowhere", "does not exist"),
-        ({}, disk / "in.bin", "in.bin says nothing about its format"),
-        ({"input_format": "records:2"}, disk / "in.bin", "not a multiple of the row's 2"),
+        ({}, disk / "in.bin", "in.bin cannot be inferred from its name"),
+        ({"input_format": "records:2"}, disk / "in.bin", "not a multiple of the row size (2)"),
     ]:
         assert why in failed(disk, WORDS, inputs, core.UsageError, **options)
     (disk / "out").mkdir()
@@ -497,7 +497,7 @@ def test_each_device_reads_a_portion_that_is_nearly_full(disk: Path, devices: in
     )
     assert record.repartitioned_bytes == 0
     assert (record.shuffled_bytes or 0) > 0.8 * 8 * MemoryBudget(16 << 20, 2, devices).portion_bytes
-    assert record.phases[1].graph == f"read x{devices} -partitions-> taken x1"
+    assert record.phases[1].graph == f"read x{devices} -partitions-> to_host x1"
     assert sum(table.num_rows for table in tables(disk / "out")) == 72_000
 
 
@@ -516,7 +516,9 @@ def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
     paths = {"scratch": [str(disk / "device")], "index": str(disk / "index")}
     config = {"owners": [0], "block_bytes": 1 << 20, "memory_bytes": 1 << 20} | paths
     raises, why = (
-        (ValueError, "mine") if ends == "raises" else (core.UsageError, "cannot hold a block")
+        (ValueError, "mine")
+        if ends == "raises"
+        else (core.UsageError, "are too little for a block")
     )
     with pytest.raises(raises, match=why), core.BackgroundJob("map_reduce_pass_one", config, gate):
         while ends == "shut":
@@ -551,7 +553,7 @@ def test_an_end_that_nobody_wished_for_leaves_nothing(
         assert list((disk / "scratch").iterdir()) != []
     else:
         assert code == 130 if number == signal.SIGINT else 143
-        assert "interrupted: unfinished output is removed" in said
+        assert "interrupted; unfinished output was removed" in said
         assert not (disk / "out").exists() and list((disk / "scratch").iterdir()) == []
     # What a killed one left the next one removes.
     _, found = done(disk, WORDS, text(disk / "other.txt", ["a"]))
@@ -571,8 +573,8 @@ def test_the_command(disk: Path, tonnage: Tonnage) -> None:
     again = tonnage.run(*job)
     assert again.returncode == 2 and "holds an earlier output" in again.stderr
     for name, why in [
-        ("slow.py:WRONG", "is a int"),
-        ("slow.py:NONE", "has no NONE"),
+        ("slow.py:WRONG", "is of type int"),
+        ("slow.py:NONE", "does not contain NONE"),
         ("slow.py", "write MODULE:NAME"),
         ("none.py:X", "none.py"),
     ]:

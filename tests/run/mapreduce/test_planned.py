@@ -87,8 +87,8 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
         "copy": None,
     }
     *_, size, copies, mapped, reduced = found.notes
-    assert size.startswith("it was planned for 760 kB")
-    assert copies == "replication after pass two is planned, and compared, as part of it"
+    assert size.startswith("the plan was for 760 kB")
+    assert copies == "replication after pass two is planned and compared as part of pass two"
     one, two, copying = found.phases
     assert one.came_seconds == one.seconds and copying.came_seconds is None
     assert two.came_seconds == two.seconds + copying.seconds
@@ -98,13 +98,12 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
         "a reduce share of 1": record.written_bytes / record.shuffled_bytes,
     }
     for said, (planned_as, share) in zip((mapped, reduced), made.items(), strict=True):
-        assert said.startswith(f"it was planned with {planned_as}, the actual one is ")
+        assert said.startswith(f"the plan assumed {planned_as}, but the actual one is ")
         assert formatting.significant(share) in said
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 760 kB in 42.0 s (40.0 – 51.0 s)." in said.err
     assert (
-        "A, b and c are not labelled with a machine type, so whether they are n as planned is "
-        "unknown."
+        "A, b and c have no machine-type label, so it is unknown whether they are n, as planned."
     ) in said.err
     assert "planned: 21.0 s (20.0 – 25.5 s) on 3 x n; " in said.out
     # The same command, when all is done: nothing runs again, and all is printed again.
@@ -118,9 +117,9 @@ def test_other_machines_than_planned_are_refused_before_anything_is_done(
     machines = SortMachines(*NODES)
     labels = {MACHINE_TYPE: "m"}
     machines.machines[1] = Machine("b", labels, "127.0.0.1", "b")
-    with pytest.raises(core.UsageError, match="for lab/n, and b is labelled machine-type=m"):
+    with pytest.raises(core.UsageError, match="for lab/n, but b is labelled machine-type=m"):
         count(disk, monkeypatch, machines, plan=plan)
-    with pytest.raises(core.UsageError, match="needs 3 nodes, and the cluster has 2"):
+    with pytest.raises(core.UsageError, match="needs 3 nodes, but the cluster has 2"):
         count(disk, monkeypatch, SortMachines("a", "b"), plan=plan)
     assert not machines.sorters and not (disk / "job").exists() and not (disk / "a").exists()
 
@@ -130,7 +129,7 @@ def test_one_that_was_begun_goes_on_with_who_is_there(
 ) -> None:
     plan = planned(3, text).write(disk / "plan.json")
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES[:3]}
-    with pytest.raises(core.RunError, match="no node is left"):
+    with pytest.raises(core.RunError, match="no remaining node can store data"):
         count(disk, monkeypatch, SortMachines(*NODES[:3], troubles=troubles), plan=plan)
     record = count(disk, monkeypatch, SortMachines("a", "c"), plan=plan)
     assert record.bytes == text and record.compared and record.compared.planned
@@ -144,23 +143,22 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
     plan_of(4).write(disk / "sort.json")
     cluster = ("--cluster", "auto")
     for more, said in (
-        (("--plan", "x"), "--plan needs --cluster: give --cluster too"),
-        (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
-        (("--candidate", "2", *cluster), "--candidate 2 needs --plan: give --plan too"),
+        (("--plan", "x"), "--plan needs --cluster; add --cluster"),
+        (("--candidate", "2"), "--candidate needs --cluster; add --cluster"),
+        (("--candidate", "2", *cluster), "--candidate 2 needs --plan; add --plan FILE"),
         (("--plan", "x", *cluster), "--plan x: No such file"),
         (
             ("--plan", "sort.json", *cluster),
-            "--plan sort.json: it is a plan for sort: give the output of tonnage plan mapreduce "
-            "--json",
+            "--plan sort.json is a plan for sort; use the output of tonnage plan mapreduce --json",
         ),
         (("--plan", "plan.json", "--candidate", "2", *cluster), "plan.json has 1 candidate"),
         (
             ("--plan", "plan.json", "--nodes", "3", *cluster),
-            "--nodes 3: --plan plan.json has 4 nodes: give only one of the two",
+            "--nodes 3 conflicts with --plan plan.json, which uses 4 nodes; remove one",
         ),
         (
             ("--plan", "plan.json", "--durability", "replicated", *cluster),
-            "--durability replicated: --plan plan.json has none: give only one of the two",
+            "--durability replicated conflicts with --plan plan.json, which uses none; remove",
         ),
     ):
         done = tonnage.run("run", "mapreduce", *own, *more, cwd=disk)

@@ -84,7 +84,7 @@ def test_three_nodes_count_words_by_a_file_that_only_one_has(
     assert "earlier command" not in done.stderr
     again = tonnage.run(*count(cluster, shared, disk), env=cluster.env, check=True)
     assert json.loads(again.stdout) == record
-    assert again.stderr.endswith("the job was already done, and this is its record\n")
+    assert again.stderr.endswith("the job had already finished; this is its record\n")
 
 
 @pytest.mark.parametrize("where", ["scratch/tonnage-*/round-*.device", "out/part-*"])

@@ -159,17 +159,20 @@ def test_edges_come_to_what_numpy_says(edges: list[tuple[int, int]], dtype: str,
 @pytest.mark.parametrize(
     ("edges", "said"),
     [
-        ([[0, 1], [2, -3]], r"row 1 of these is \[2, -3\]: nodes are numbers from 0"),
-        ([[0, 1], [1 << 31, 0]], r"row 1 of these is \[2147483648, 0\]: nodes are numbers from 0"),
-        ([[0.5, 1.0]], "an edge is two whole numbers"),
-        ([[1, 7]], r"row 0 of these is \[1, 7\]: there was no such node before"),
+        ([[0, 1], [2, -3]], r"row 1 of this chunk is \[2, -3\]: nodes must be numbers from 0"),
+        (
+            [[0, 1], [1 << 31, 0]],
+            r"row 1 of this chunk is \[2147483648, 0\]: nodes must be numbers from 0",
+        ),
+        ([[0.5, 1.0]], "an edge must be two whole numbers"),
+        ([[1, 7]], r"row 0 of this chunk is \[1, 7\]: this node was not in earlier rounds"),
     ],
 )
 def test_what_is_no_edge_is_told(edges: list[list[float]], said: str) -> None:
     reduction, rows = PageRank(), np.array(edges)
     known = reduction.finish(reduction.local(np.array([[0, 1]]), reduction.begin(None)), None)
     with pytest.raises(ValueError, match=said):
-        reduction.local(rows, reduction.begin(known if "before" in said else None))
+        reduction.local(rows, reduction.begin(known if "earlier" in said else None))
 
 
 def test_parts_of_a_graph_that_are_apart_have_their_own_ranks(disk: Path) -> None:
@@ -267,7 +270,7 @@ def test_the_best_of_several_drawings_finds_all_groups(tonnage: Tonnage, disk: P
     assert inertia(bad) == pytest.approx(sole[bad], rel=0.2)
     assert inertia(bad, "--restarts", "10") < 1.01 * least
     said = tonnage.run(*run, str(bad), check=True).stdout
-    assert "--restarts 10 tries ten" in said
+    assert "to try ten sets, use --restarts 10" in said
     assert "looks for them" not in tonnage.run(*run, "0", "--restarts", "2", check=True).stdout
 
 
@@ -310,15 +313,15 @@ def test_the_command_indexes_and_reduces(tonnage: Tonnage, disk: Path, s3: Bucke
     assert record["requests"]["requests"] >= record["chunks"]
     assert "4 rounds" in tonnage.run(*run, check=True).stdout
     for more, said in (
-        (("kmeans", folder), "--k is missing"),
-        (("pca", folder, "--k", "3"), "--k is an option of kmeans, not of pca"),
+        (("kmeans", folder), "add --k"),
+        (("pca", folder, "--k", "3"), "--k applies only to kmeans, not to pca"),
         (
             ("pca", folder, "--components", "9"),
-            "--components: 9 are too many: rows have only 3 columns",
+            "--components: 9 components requested, but rows have only 3 columns",
         ),
-        (("nothing", folder), "nothing: give kmeans, pca"),
-        (("pca", f"s3://{BUCKET}/none/", "--components", "1"), "there is no object"),
-        (("pagerank", folder), "an edge is two whole numbers"),
+        (("nothing", folder), "nothing is not valid; use kmeans, pca"),
+        (("pca", f"s3://{BUCKET}/none/", "--components", "1"), "no object has this name"),
+        (("pagerank", folder), "an edge must be two whole numbers"),
     ):
         refused = tonnage.run("run", "reduce", *more, *at)
         assert refused.returncode in (1, 2) and said in refused.stderr, refused.stderr
@@ -355,7 +358,7 @@ def test_ones_own_reduction_is_named(tonnage: Tonnage, disk: Path) -> None:
     [
         (b"\x93NUMPY\x01\x00", "a.npy", "is not a valid npy file"),
         (b"no parquet", "a.parquet", "is not a valid parquet file"),
-        (bytes(25), "a", "1 bytes are left after the last whole row, at offset 24"),
+        (bytes(25), "a", "1 extra bytes at offset 24"),
     ],
 )
 def test_what_is_none_of_its_format_is_refused(

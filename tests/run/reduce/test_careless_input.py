@@ -160,7 +160,9 @@ def test_rows_that_are_kept_end_it_when_memory_does(disk: Path) -> None:
         return lambda: tonnage.reduce(Keeps(), path, chunk_bytes=64 * row, **more)
 
     why = ended(of(1 << 16))
-    assert isinstance(why, core.RunError) and "copy what it keeps of rows" in why.args[0], why
+    assert (
+        isinstance(why, core.RunError) and "copy the rows that it needs to keep" in why.args[0]
+    ), why
     assert ended(of(1 << 22)) is None
     with pytest.raises(AssertionError, match="depends on the order"):
         check_reduction(Keeps(), np.fromfile(path).reshape(-1, COLUMNS))
@@ -191,7 +193,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(tmp_path: Path, s3: Bucket
         if rounds == 1:
             reduce_on_cluster(Machines("a"), tmp_path / "job", job)
         else:
-            with pytest.raises(core.UsageError, match=r"not .*: give the same to resume it"):
+            with pytest.raises(core.UsageError, match=r"not .*; use the original value to resume"):
                 reduce_on_cluster(Machines("a"), tmp_path / "job", job)
 
 
@@ -202,7 +204,7 @@ def test_files_that_are_named_twice_are_refused(tonnage: Tonnage, disk: Path) ->
         said = tonnage.run(
             "run", "reduce", "pca", disk, more, "--dtype", "3f8", "--components", "1"
         )
-        assert said.returncode == 2 and "give it once" in said.stderr, said.stderr
+        assert said.returncode == 2 and "pass it only once" in said.stderr, said.stderr
 
 
 def test_a_file_by_a_path_that_is_not_the_shortest_has_an_index(
@@ -254,7 +256,7 @@ def test_a_node_that_asks_for_more_memory_than_there_is(tonnage: Tonnage, disk: 
     assert (said.returncode, said.stdout) == (1, "")
     most = -(-50_000_001 * node_bytes(2) // (1 << 20))
     assert f"has node 50000000, and arrays of that length take {most} MiB" in said.stderr
-    assert f"give {2 * most}MiB of memory" in said.stderr and f"{disk}/edges" in said.stderr
+    assert f"use {2 * most}MiB of memory" in said.stderr and f"{disk}/edges" in said.stderr
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -320,7 +322,7 @@ def test_a_file_that_two_inputs_of_a_fleet_have_is_refused(tmp_path: Path) -> No
     rows_of(0, ROWS).tofile(tmp_path / "x" / "rows")
     (tmp_path / "y" / "same").symlink_to(tmp_path / "x" / "rows")
     job = asked(Checksum(), [str(tmp_path / "x"), str(tmp_path / "y")])
-    with pytest.raises(core.UsageError, match="give it once"):
+    with pytest.raises(core.UsageError, match="pass it only once"):
         reduce_on_cluster(Machines("a"), tmp_path / "job", job)
 
 
@@ -350,7 +352,7 @@ def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) 
     ):
         said = tonnage.run(*run, *flags)
         assert (said.returncode, said.stdout) == (2, "")
-        assert f"{place} says that rows are rows 3<f8, not rows" in said.stderr, said.stderr
+        assert f"{place} was made for rows 3<f8 rows, not rows" in said.stderr, said.stderr
         assert "or index again with them" in said.stderr
     # The same type, or chunks of another size alone, are no contradiction.
     for flags in (("--dtype", "3f8"), ("--chunk-size", str(8 * COLUMNS * 512))):
@@ -397,9 +399,9 @@ def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> No
     pq.write_table(pa.table({"x": draw}), disk / "a.parquet", compression="none")
     run = ("run", "reduce", "histogram", disk / "a.parquet", "--memory")
     said = tonnage.run(*run, "4MiB")
-    assert said.returncode == 2 and "do not hold two chunks of" in said.stderr
+    assert said.returncode == 2 and "are too little for two chunks of" in said.stderr
     assert "--chunk-size" not in said.stderr
-    found = re.search(r"give (\d+MiB), or write files with smaller row groups", said.stderr)
+    found = re.search(r"use (\d+MiB), or write files with smaller row groups", said.stderr)
     assert found, said.stderr
     tonnage.run(*run, found[1], check=True)
 
@@ -471,9 +473,7 @@ def test_the_line_of_ones_own_code_is_told(disk: Path) -> None:
     assert "tonnage.as_points makes numbers of them" in said
     assert f'(line {line} of {__file__}: return {{"sum"' in said
     pq.write_table(pa.table({"x": [1.0], "y": [None]}), disk / "b.parquet")
-    with pytest.raises(
-        tonnage.UsageError, match="columns: column y does not hold numbers"
-    ) as raised:
+    with pytest.raises(tonnage.UsageError, match="columns: column y is not numeric") as raised:
         tonnage.reduce(Scatter(), disk / "b.parquet")
     assert "(line" not in str(raised.value)  # It is Tonnage's own.
 
@@ -487,7 +487,7 @@ def test_local_and_merge_that_give_nothing_are_named(disk: Path) -> None:
     ):
         tonnage.reduce(Silent(), rows, dtype="3f8")
     with pytest.raises(
-        tonnage.RunError, match=r"SilentMerge.merge \(line .*\) returned None: return"
+        tonnage.RunError, match=r"SilentMerge.merge \(line .*\) returned None; return"
     ):
         tonnage.reduce(SilentMerge(), rows, dtype="3f8", workers=2)
 
@@ -519,25 +519,25 @@ def test_values_whose_squares_are_no_numbers(
     said = tonnage.run("run", "reduce", *job, disk / "rows", "--dtype", "2f8")
     assert said.returncode in (1, 2) and said.stdout == ""
     assert "Traceback" not in said.stderr and "Warning" not in said.stderr, said.stderr
-    assert "64-bit numbers" in said.stderr and "scale" in said.stderr
+    assert "64-bit floats" in said.stderr and "scale" in said.stderr
 
 
 def test_sums_of_points_that_are_no_numbers() -> None:
     rows = np.full((4, 1), 1e308)
     means = KMeans(rows[:1], 1)
-    with pytest.raises(ValueError, match="rows are so many, or so large, that"):
+    with pytest.raises(ValueError, match="too many rows, or too large values"):
         means.local(rows, means.begin(None))
     one, other = (means.local(rows[:1], means.begin(None)) for _ in range(2))
-    with pytest.raises(ValueError, match="rows are so many, or so large, that"):
+    with pytest.raises(ValueError, match="too many rows, or too large values"):
         means.merge(one, other)
     columns = Scatter()
     parts = [columns.local(np.full((2, 1), sign * 1e200), None) for sign in (-1, 1)]
-    with pytest.raises(ValueError, match="squares of these rows' deviations exceed"):
+    with pytest.raises(ValueError, match="squared deviations overflow 64-bit floats"):
         columns.merge(*parts)
 
 
 def test_sums_that_are_larger_than_numbers_are_told() -> None:
-    with pytest.raises(ValueError, match="sums of these rows exceed 64-bit numbers"):
+    with pytest.raises(ValueError, match="sums overflow 64-bit floats"):
         Scatter().local(np.full((4, 2), 1e308), None)
 
 

@@ -135,15 +135,13 @@ def test_a_row_that_is_no_point_is_told(disk: Path) -> None:
     rows = rows_of(7, 4000)
     rows[3999, 1] = np.nan
     rows.tofile(disk / "rows")
-    with pytest.raises(core.RunError, match=r"rows, .* bytes at offset .*is no point"):
+    with pytest.raises(core.RunError, match=r"rows, .* bytes at offset .*is not finite"):
         reduced(KMeans(rows[:5], rounds=1), found(str(disk)))
 
 
 def test_what_is_no_multiple_of_a_row_is_refused(disk: Path) -> None:
     (disk / "rows").write_bytes(bytes(ROW_BYTES + 1))
-    with pytest.raises(
-        core.UsageError, match="1 bytes are left after the last whole row, at offset 24"
-    ):
+    with pytest.raises(core.UsageError, match="1 extra bytes at offset 24"):
         reduced(Total(), found(str(disk)))
 
 

@@ -40,7 +40,7 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
         check=True,
     )
     other = tonnage.run(*run, "--capacities", disk / "d")
-    assert other.returncode == 2 and "no measurement of reading objects is there" in other.stderr, (
+    assert other.returncode == 2 and "no finished measurement of object reads" in other.stderr, (
         other.stderr
     )
     (disk / "rows").write_bytes(np.arange(300.0).tobytes())
@@ -48,5 +48,5 @@ def test_what_measure_object_kept_is_begun_with(tonnage: Tonnage, s3: Bucket, di
     refused = tonnage.run(*local, "--capacities", disk / "store")
     assert (
         refused.returncode == 2
-        and "works only with s3:// input, and there is none" in refused.stderr
+        and "applies only to s3:// input, but there is none" in refused.stderr
     )

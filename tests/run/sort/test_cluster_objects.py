@@ -102,7 +102,7 @@ def test_what_is_in_object_storage_is_sorted_by_all(disk: Path, s3: Bucket, coun
     assert not any(secret in kept for secret in KEYS.values())
     # Done is done; what is there is refused.
     assert run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3)) == record
-    with pytest.raises(core.UsageError, match=r"is not empty \(it holds _tonnage.json\)"):
+    with pytest.raises(core.UsageError, match=r"is not empty \(it contains _tonnage.json\)"):
         run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
     assert not (disk / "other").exists()
 
@@ -218,7 +218,7 @@ def test_a_driver_that_is_killed_goes_on(
     unfinished = [name for name in s3.content("out") if name.startswith(".tonnage-unfinished-")]
     if at != "release":
         assert len(unfinished) == 1
-        with pytest.raises(core.UsageError, match="holds an output that has not finished"):
+        with pytest.raises(core.UsageError, match="contains unfinished output"):
             validate([OUT], layout=LAYOUT, object_store=ObjectStoreOptions(endpoint=s3.endpoint))
     if wipes:
         cluster.sorters["b"].die(wipe=True)
@@ -331,7 +331,7 @@ def test_an_object_that_is_changed_ends_it_with_its_name(
     monkeypatch.setattr(sizing, "block_bytes", changing)
     named = r"s3://tests/in/0001 was changed while it was read"
     retry = "start again with another job directory"
-    with pytest.raises(core.RunError, match=f"{named}.*: {retry}"):
+    with pytest.raises(core.RunError, match=f"{named}.*; {retry}"):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, s3))
     assert "_tonnage.json" not in s3.content("out")
 
@@ -345,9 +345,9 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
         assert not (disk / "other").exists()
         assert not [name for name in s3.content("out") if name.startswith(".")]
 
-    refused("there is no object", inputs=[f"s3://{BUCKET}/nothing/"])
-    refused("there is no such bucket", inputs=["s3://nowhere/in/"])
-    refused("not a multiple of the record's 7", layout=Layout(7, 0, 1))
+    refused("no object has this name", inputs=[f"s3://{BUCKET}/nothing/"])
+    refused("the bucket does not exist", inputs=["s3://nowhere/in/"])
+    refused("not a multiple of the record size .7.", layout=Layout(7, 0, 1))
     refused(
         "endpoint_url: .*:9 cannot be reached",
         object_store=ObjectStoreOptions(endpoint="http://127.0.0.1:9"),
@@ -356,12 +356,12 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
         other.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         refused("AWS_ENDPOINT_URL: .*:9 cannot be reached", object_store=ObjectStoreOptions())
     s3.put("out/mine", b"x")
-    refused(r"is not empty \(it holds mine\)")
+    refused(r"is not empty \(it contains mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
-    with pytest.raises(core.UsageError, match="another job writes there, or was interrupted"):
+    with pytest.raises(core.UsageError, match="another job is writing there, or was interrupted"):
         run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-    with pytest.raises(core.UsageError, match="does not let these keys in"):
+    with pytest.raises(core.UsageError, match="denied access with these credentials"):
         run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
 
 
@@ -375,12 +375,12 @@ def test_flags_that_do_not_fit_are_refused_by_name(tonnage: Tonnage, disk: Path)
         ((IN, "--output", OUT, "--durability", "none"), "--durability: none: the output s3://"),
         (
             ("/in", "--output", "/o", "--durability", "volumes"),
-            "--durability: volumes: the output is",
+            "--durability: durability volumes requires output in object storage",
         ),
-        ((IN, "--output", OUT, "/o"), "--output: give directories, or one URL"),
+        ((IN, "--output", OUT, "/o"), "--output: use either directories or one URL"),
         (("s3://x-1/{node}/in", "--output", OUT), "a URL is the same for all nodes"),
         ((IN, "--output", f"{IN}x"), "is inside the input"),
-        ((IN, IN, "--output", OUT), "is given twice"),
+        ((IN, IN, "--output", OUT), "is specified twice"),
     ):
         done = tonnage.run("run", "sort", *more, *own, cwd=disk)
         assert done.returncode == 2 and said in done.stderr, done.stderr

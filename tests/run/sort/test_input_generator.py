@@ -30,7 +30,7 @@ def test_each_record_is_written_once_and_removed(
         found = validate(files, layout=Layout())
         assert (found["records"], found["duplicate_keys"]) == (1500, 0)
         assert set(generator.space([f"{disk}/{{node}}"])["b"]) == {f"{disk}/{{node}}"}
-        with pytest.raises(core.UsageError, match=r"^dir: .*: a: there is no such directory"):
+        with pytest.raises(core.UsageError, match=r"^dir: .*: a: the directory does not exist"):
             generator.space([f"{disk}/nowhere"])
         assert generator.remove([f"{disk}/{{node}}"]) == {}
     assert list(disk.iterdir()) == []

@@ -54,7 +54,7 @@ def test_what_goes_in_comes_out_in_order(s3: Bucket, tonnage: Tonnage, disk: Pat
     again = tonnage.run(*s3.sort_command(disk))
     assert again.returncode == 2
     assert re.fullmatch(
-        r"tonnage: --output: s3://tests/out is not empty \(it holds out/_tonnage.json\): .*\n",
+        r"tonnage: --output: s3://tests/out is not empty \(it contains out/_tonnage.json\); .*\n",
         again.stderr,
     )
 
@@ -103,7 +103,7 @@ def test_an_input_without_objects_is_refused(s3: Bucket, tonnage: Tonnage, disk:
     s3.put("elsewhere/x", b"x" * 100)
     said = tonnage.run(*s3.sort_command(disk))
     assert (said.returncode, said.stdout) == (2, "")
-    assert re.fullmatch(r"tonnage: input s3://tests/in: there is no object .*\n", said.stderr)
+    assert re.fullmatch(r"tonnage: input s3://tests/in: no object has this name, .*\n", said.stderr)
     assert s3.content("out") == {}
 
 
@@ -122,7 +122,7 @@ def test_an_object_that_is_written_meanwhile_ends_it_with_its_name(
             bucket.put("in/2", blob(9, 1000))
             _, told = sorting.process.communicate(timeout=60)
         assert sorting.process.returncode == 1
-        assert "s3://tests/in/2 was changed while it was read: begin again" in told
+        assert "s3://tests/in/2 was changed while it was read; run the job again" in told
         assert bucket.content("out") == {}
         assert bucket.uploads() == []
 
@@ -133,19 +133,19 @@ def test_who_has_no_keys_is_told(
     s3.put("in/x", b"x" * 100)
     said = tonnage.run(*s3.sort_command(disk), env={"AWS_SECRET_ACCESS_KEY": "another"})
     assert said.returncode == 2
-    assert "does not let these keys in" in said.stderr and "AWS_PROFILE" in said.stderr
+    assert "denied access with these credentials" in said.stderr and "AWS_PROFILE" in said.stderr
 
 
 REFUSALS = {
-    "no url": ("s3://x", [], "s3://x: write s3://BUCKET or"),
+    "no url": ("s3://x", [], "s3://x: not an object store URL; write s3://BUCKET or"),
     "inside": (f"s3://{BUCKET}/", [], "--output: s3://tests/out is inside the input s3://tests/"),
-    "no such bucket": ("s3://nowhere/in", [], "s3://nowhere: there is no such bucket"),
+    "no such bucket": ("s3://nowhere/in", [], "s3://nowhere: the bucket does not exist"),
     "no address": (
         f"s3://{BUCKET}/in",
         ["--endpoint-url=x"],
-        "--endpoint-url x: write it like http://",
+        "--endpoint-url x: use a URL like http://",
     ),
-    "two outputs": (f"s3://{BUCKET}/in", ["--output=s3://tests/b"], "--output: give directories"),
+    "two outputs": (f"s3://{BUCKET}/in", ["--output=s3://tests/b"], "--output: "),
 }
 
 
@@ -168,7 +168,7 @@ def test_an_object_given_twice_is_refused(s3: Bucket, tonnage: Tonnage, disk: Pa
     args = s3.sort_command(disk)
     args.insert(2, f"s3://{BUCKET}/in/x")
     said = tonnage.run(*args)
-    assert said.returncode == 2 and "is given twice" in said.stderr
+    assert said.returncode == 2 and "is specified twice" in said.stderr
 
 
 def test_an_output_that_is_no_longer_whole_is_refused(

@@ -76,7 +76,7 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
     with started([tonnage.path, *command], env=cluster.env) as run:
         run.wait_until(lambda: any((disk / "beta" / "scratch").glob("tonnage-*/round-*.device")))
         code, _, stderr = run.end(signal.SIGINT)
-    assert code == 130 and f"the same command with --job-dir {disk / 'job'} resumes it" in stderr
+    assert code == 130 and f"run the same command with --job-dir {disk / 'job'}" in stderr
     assert s3.uploads() == []
 
     done = tonnage.run(*command, env=cluster.env, check=True)

@@ -104,15 +104,18 @@ def test_a_plan_is_done_as_it_says_and_stands_beside_what_came(
     said = capsys.readouterr()
     assert "As planned: 3 x n (local), 3.00 MB in 42.0 s (40.0 – 51.0 s)." in said.err
     assert (
-        "A, b and c are not labelled with a machine type, so whether they are n as planned is "
-        "unknown."
+        "A, b and c have no machine-type label, so it is unknown whether they are n, as planned."
     ) in said.err
     one, whole = (
         next(line for line in said.out.splitlines() if line.startswith(begin))
         for begin in ("pass one: ", "all phases: ")
     )
-    assert "; limit 0." in one and "; planned 25.0 s by network, " in one and "limited by " in one
-    assert "with start and end" in whole
+    assert (
+        "; limit 0." in one
+        and "; planned 25.0 s, limited by network " in one
+        and "limited by " in one
+    )
+    assert "including start and end" in whole
     assert "planned: 42.0 s (40.0 – 51.0 s) on 3 x n; " in said.out
     # The same command once the job is done: nothing runs again, and the record is printed again.
     assert sort(disk, plan=plan, capacities=[of_disks.parent, of_links.parent]) == record
@@ -132,7 +135,7 @@ def test_a_planned_sort_goes_on_with_fewer_machines(disk: Path, attach: Attach) 
     plan = kept(disk, plan_of(3, SIZE))
     troubles = {node: [Trouble("pass_two", "dies", wipes=node == "b")] for node in NODES}
     attach(SortMachines(*NODES, troubles=troubles))
-    with pytest.raises(core.RunError, match="no node is left"):
+    with pytest.raises(core.RunError, match="no remaining node can store data"):
         sort(disk, plan=plan)
     attach(SortMachines("a", "c"))
     record = sort(disk, plan=plan)
@@ -146,24 +149,32 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
         with pytest.raises(core.UsageError, match=said):
             selected(path, *given)
 
-    refused("--nodes 3: --plan .*the-plan.json has 4 nodes", plan, None, 3)
-    refused("--durability replicated: --plan .* has none", plan, None, None, "replicated")
-    refused("--candidate 2: --plan .* has 1 candidate", plan, 2)
+    refused("--nodes 3 conflicts with --plan .*the-plan.json, which uses 4 nodes", plan, None, 3)
+    refused(
+        "--durability replicated conflicts with --plan .* uses none", plan, None, None, "replicated"
+    )
+    refused("--candidate 2 does not exist; --plan .* has 1 candidate", plan, 2)
     refused("No such file", disk / "nowhere.json")
     (disk / "other.json").write_text("{}")
-    refused("give the output of tonnage plan sort --json", disk / "other.json")
+    refused("use the output of tonnage plan sort --json", disk / "other.json")
     other = replace(plan_of(4), job=mapreduce_job())
     refused(
-        "it is a plan for mapreduce: give the output of tonnage plan sort --json",
+        "is a plan for mapreduce; use the output of tonnage plan sort --json",
         other.write(disk / "mapreduce.json"),
     )
     empty = replace(plan_of(4), candidates=[])
-    refused("it has no candidate", empty.write(disk / "empty.json"))
+    refused("has no candidate", empty.write(disk / "empty.json"))
     assert selected(plan, 1, 4, "none").nodes == 4
     on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
     assert selected(on_volumes).durability == "none"
     assert selected(on_volumes, None, None, "volumes")
-    refused("--durability replicated: --plan .* has volumes", on_volumes, None, None, "replicated")
+    refused(
+        "--durability replicated conflicts with --plan .* uses volumes",
+        on_volumes,
+        None,
+        None,
+        "replicated",
+    )
 
 
 def test_another_cluster_than_planned_is_refused(disk: Path) -> None:
@@ -171,11 +182,11 @@ def test_another_cluster_than_planned_is_refused(disk: Path) -> None:
     labels = {PROVIDER: "lab", MACHINE_TYPE: "n"}
     cluster = [(node, labels) for node in NODES]
     assert refuse_other_cluster(plan, cluster) is None
-    with pytest.raises(core.UsageError, match="needs 3 nodes, and the cluster has 2: start more"):
+    with pytest.raises(core.UsageError, match="needs 3 nodes, but the cluster has 2; start more"):
         refuse_other_cluster(plan, cluster[:2])
     for wrong, said in (
-        (labels | {MACHINE_TYPE: "m"}, "lab/n, and b is labelled machine-type=m"),
-        ({PROVIDER: "aws"}, "lab/n, and b is labelled provider=aws"),
+        (labels | {MACHINE_TYPE: "m"}, "lab/n, but b is labelled machine-type=m"),
+        ({PROVIDER: "aws"}, "lab/n, but b is labelled provider=aws"),
     ):
         with pytest.raises(core.UsageError, match=said):
             refuse_other_cluster(plan, [cluster[0], ("b", wrong), cluster[2]])
@@ -183,19 +194,19 @@ def test_another_cluster_than_planned_is_refused(disk: Path) -> None:
     assert refuse_other_cluster(plan, [*cluster, ("d", {PROVIDER: "aws"})]) is None
     silent = [cluster[0], ("b", {}), cluster[2]]
     told = refuse_other_cluster(plan, silent)
-    assert told and "b is not labelled with a machine type" in told
+    assert told and "b has no machine-type label" in told
 
 
 def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
     own = ("/in", "--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("--plan", "x"), "--plan needs --cluster: give --cluster too"),
-        (("--candidate", "2"), "--candidate needs --cluster: give --cluster too"),
+        (("--plan", "x"), "--plan needs --cluster; add --cluster"),
+        (("--candidate", "2"), "--candidate needs --cluster; add --cluster"),
         (("--candidate", "2", "--cluster", "auto"), "--candidate 2 needs --plan"),
         (("--plan", "x", "--cluster", "auto"), "--plan x: No such file"),
         (
             ("--capacities", "x", "y", "--cluster", "auto"),
-            "--capacities x and y: no measurement of a node's",
+            "--capacities x and y contain no finished measurement of nodes'",
         ),
     ):
         done = tonnage.run("run", "sort", *own, *more, cwd=disk)

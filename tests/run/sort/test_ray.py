@@ -92,7 +92,7 @@ def test_nodes_sort_as_planned_or_not_at_all(
         return tonnage.run(*sort(cluster, shared, disk, *more), env=cluster.env)
 
     for nodes, said in (
-        (4, "needs 4 nodes, and the cluster has 3: start more"),
+        (4, "needs 4 nodes, but the cluster has 3; start more"),
         (3, "is for lab/small, and head is labelled machine-type=large"),
     ):
         refused = done(nodes)
@@ -203,9 +203,9 @@ def test_an_interrupted_sort_goes_on(
         run.wait_until(gathering(disk, "beta"))
         code, stdout, stderr = run.end(number)
     assert (code, stdout) == (128 + number, "")
-    stays = "finished rounds are kept, the current one may be repeated"
-    told = f"{stays}; the same command with --job-dir {disk / 'job'} resumes it"
-    assert stderr.endswith(f"tonnage: interrupted: {told}\n")
+    stays = "finished rounds are kept, but the current round may be repeated"
+    told = f"{stays}; to resume the job, run the same command with --job-dir {disk / 'job'}"
+    assert stderr.endswith(f"tonnage: interrupted; {told}\n")
     done = tonnage.run(*command, env=cluster.env, check=True)
     record = judged(shared, disk, done.stdout)
     assert record["commands"] == 2

@@ -79,6 +79,6 @@ def test_capacities_are_each_nodes_slowest_disk_rate(disk: Path) -> None:
         disk / "none" / "fleet.json"
     )
     with pytest.raises(
-        core.UsageError, match="no measurement of a node's disks, network or object"
+        core.UsageError, match="no finished measurement of nodes' disks, network or"
     ):
         load_capacities([disk / "none" / "fleet.json"])

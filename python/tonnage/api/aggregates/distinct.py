@@ -46,7 +46,7 @@ class Distinct(Aggregate):
         """
         # Repeated values are often close: adding each once saves calls of Python.
         if not isinstance(values, ARROW) and (values := array_of(values)).ndim > 1:
-            raise ValueError("Distinct: rows have several values: add one column of them")
+            raise ValueError("Distinct: rows have several columns; pass a single column")
         try:
             column = values if isinstance(values, ARROW) else pa.array(values)
             unique: Any = column.unique().drop_null()
@@ -57,7 +57,7 @@ class Distinct(Aggregate):
                 plain = [each or EMPTY for each in plain]
             deque(map(self._union.update, plain), maxlen=0)
         except (TypeError, pa.ArrowException) as why:
-            raise ValueError(f"Distinct: values are neither numbers nor texts: {why}") from why
+            raise ValueError(f"Distinct: values are neither numbers nor strings: {why}") from why
 
     def merge(self, other: Distinct) -> None:
         """Take the larger value of each register."""

@@ -35,7 +35,9 @@ class Histogram(Aggregate):
     def __init__(self, edges: Sequence[float] | Array) -> None:
         self._edges = np.array(edges, np.float64)
         if self._edges.ndim != 1 or len(self._edges) < 2 or not (np.diff(self._edges) > 0).all():
-            raise ValueError("Histogram: give at least two edges, each above the one before")
+            raise ValueError(
+                "Histogram: there must be at least two edges, each above the previous one"
+            )
         self._counts = np.zeros(len(self._edges) - 1, np.int64)
 
     def empty(self) -> Histogram:

@@ -150,7 +150,7 @@ def _footer(file: InputFile, sources: Sources) -> Footer:
             tail = opened.read(file.bytes - begin)
             length, magic = TAIL.unpack(tail[-TAIL.size :])
             if magic != MAGIC or not 0 < length <= file.bytes - HEAD_BYTES - TAIL.size:
-                raise ValueError("it does not end with a footer")
+                raise ValueError("the file has no footer at its end")
             end = file.bytes - TAIL.size
             if length + TAIL.size > len(tail):
                 opened.seek(end - length)
@@ -159,7 +159,7 @@ def _footer(file: InputFile, sources: Sources) -> Footer:
             dictionaries, batches = _blocks(footer, DICTIONARIES), _blocks(footer, BATCHES)
             first = min([end - length, *(each.offset for each in [*dictionaries, *batches])])
             if any(each.offset < HEAD_BYTES or each.end > end for each in batches):
-                raise ValueError("its footer lists batches beyond its end")
+                raise ValueError("the footer lists batches past the end of the file")
             opened.seek(HEAD_BYTES)
             head = opened.read(first - HEAD_BYTES)
             schema = pa.ipc.read_schema(pa.py_buffer(head))

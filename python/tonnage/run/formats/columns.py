@@ -43,8 +43,8 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
     if isinstance(rows, np.ndarray) and rows.dtype.names is None:
         if columns is not None:
             raise ColumnError(
-                "the rows' columns have no names: name none, or give the rows' type with names, "
-                "like x:f8,y:f8"
+                "the rows' columns have no names; omit columns, or specify the rows' type with "
+                "names, like x:f8,y:f8"
             )
         points = rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return points if points.dtype == np.float64 else points.astype(np.float64)
@@ -53,7 +53,7 @@ def as_points(rows: Rows, columns: Sequence[str] | None = None) -> np.ndarray[An
     for place, name in enumerate(names):
         column = column_of(rows, name)
         if column.dtype.kind not in "biuf":
-            raise ColumnError(f"column {name} does not hold numbers: name those to use")
+            raise ColumnError(f"column {name} is not numeric; select numeric columns")
         points[:, place] = column
     return points
 
@@ -66,7 +66,7 @@ def names_of(rows: Rows) -> Sequence[str]:
 def column_of(rows: Rows, name: str) -> np.ndarray[Any, Any]:
     """The column of this name; `ColumnError` if there is none."""
     if name not in names_of(rows):
-        raise ColumnError(f"there is no column {name}, only {', '.join(names_of(rows))}")
+        raise ColumnError(f"there is no column {name}; the columns are {', '.join(names_of(rows))}")
     if isinstance(rows, np.ndarray):
         return rows[name]
     found: np.ndarray[Any, Any] = rows.column(name).to_numpy(zero_copy_only=False)

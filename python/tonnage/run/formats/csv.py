@@ -50,8 +50,8 @@ class Csv(LineChunks, LineSplits, OutputFormat):
             if "conversion error" not in str(why):
                 raise
             raise ValueError(
-                f"{printable(str(why))}: types come from the first MiB of a file: write data whose "
-                "types show later as Parquet"
+                f"{printable(str(why))}; column types are inferred from the first MiB of each "
+                "file; if later rows differ, use Parquet"
             ) from why
 
     def splits(
@@ -82,7 +82,7 @@ def _header(file: InputFile, sources: Sources) -> bytes:
         line = opened.readline()
     if any(each < ord(" ") and each not in b"\t\r\n" for each in line):
         raise core.UsageError(
-            f"input {file.name}: its first line is not text, so it is not CSV: give its format",
+            f"input {file.name}: its first line is not text, so it is not CSV; specify its format",
             setting="input_format",
         )
     return line
@@ -114,7 +114,7 @@ def _parse(text: bytes, schema: pa.Schema) -> pa.Table:
     if b'"' in text:
         last = text.rstrip(b"\r\n").rpartition(b"\n")[2]
         if rows.num_rows < _lines(text, rows.num_rows) or not LINE_OF_WHOLE_VALUES.fullmatch(last):
-            raise pa.ArrowInvalid("a quoted value contains a line end: write such data as Parquet")
+            raise pa.ArrowInvalid("a quoted value contains a line break; use Parquet for such data")
     return rows
 
 

@@ -28,7 +28,8 @@ class FixedWidth(ChunkFormat):
     def __init__(self, row: str | None) -> None:
         if row is None:
             raise core.UsageError(
-                "give the type of a row, like 8f8 for eight numbers of 64 bits", setting="dtype"
+                "specify the type of a row, for example 8f8 for eight 64-bit floats",
+                setting="dtype",
             )
         self.dtype = parse_dtype(row)
         super().__init__(dtype_text(self.dtype))
@@ -115,9 +116,8 @@ class Records(SplitFormat):
 def refuse_partial_row(file: InputFile, begin: int, row_bytes: int) -> None:
     if rest := (file.bytes - begin) % row_bytes:
         raise core.UsageError(
-            f"input {file.name}: its {file.bytes} bytes are not a multiple of the row's "
-            f"{row_bytes}: {rest} bytes are left after the last whole row, at offset "
-            f"{file.bytes - rest}"
+            f"input {file.name}: its size ({file.bytes} bytes) is not a multiple of the row "
+            f"size ({row_bytes}): {rest} extra bytes at offset {file.bytes - rest}"
         )
 
 
@@ -129,12 +129,12 @@ def parse_dtype(text: str) -> np.dtype[Any]:
         dtype = np.dtype([(name.strip(), of) for name, of in named] if named else text)
     except (TypeError, ValueError, SyntaxError) as why:
         raise core.UsageError(
-            f"{text} is not a NumPy type ({why}): write it like 8f8, i4,i4 or seconds:f8,user:i8",
+            f"{text} is not a NumPy type ({why}); write it like 8f8, i4,i4 or seconds:f8,user:i8",
             setting="dtype",
         ) from why
     if dtype.hasobject or not dtype.itemsize:
         raise core.UsageError(
-            f"{text}: its rows have no fixed width: write it like 8f8 or i4,i4", setting="dtype"
+            f"{text}: its rows have no fixed width; write it like 8f8 or i4,i4", setting="dtype"
         )
     return dtype
 
@@ -165,15 +165,15 @@ def npy_header(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
         raise invalid_file(file, Npy.NAME, why) from why
     if dtype.hasobject or (fortran and len(shape) > 1) or not shape:
         raise core.UsageError(
-            f"input {file.name}: its rows are not contiguous: save it in C order, as numbers"
+            f"input {file.name}: its rows are not contiguous; save it in C order, as numbers"
         )
     row = np.dtype((dtype, shape[1:])) if len(shape) > 1 else dtype
     if parse_dtype(dtype_text(row)) != row:
         raise core.UsageError(
-            f"input {file.name}: its fields are padded or nested: save it with packed fields of "
+            f"input {file.name}: its fields are padded or nested; save it with packed fields of "
             "numbers"
         )
     if head.tell() + shape[0] * row.itemsize != file.bytes:
         told = head.tell() + shape[0] * row.itemsize
-        raise invalid_file(file, Npy.NAME, f"{file.bytes} bytes, but its header tells {told}")
+        raise invalid_file(file, Npy.NAME, f"it has {file.bytes} bytes, but its header says {told}")
     return row, head.tell()

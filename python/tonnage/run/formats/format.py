@@ -91,7 +91,7 @@ class ChunkFormat(Format):
             while at < end:
                 piece = opened.read(min(COPY_BYTES, end - at))
                 if not piece:
-                    raise core.RunError("the file ended early", "read", file.name, at)
+                    raise core.RunError("the file is truncated", "read", file.name, at)
                 output.write(piece)
                 at += len(piece)
                 on_progress(len(piece))
@@ -103,8 +103,8 @@ class ChunkFormat(Format):
     def check_row_type(self, file: InputFile, row: str | None) -> None:
         if row != self.row:
             raise core.UsageError(
-                f"input {file.name}: its rows are {row}, and others are {self.row}: give files of "
-                "one kind"
+                f"input {file.name}: its rows are {row}, but those of other files are "
+                f"{self.row}; use files of one type"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -198,7 +198,8 @@ def to_batch(table: pa.Table, stage: str = "rows") -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in table.columns]
     if any(isinstance(column, pa.ChunkedArray) for column in columns):
         raise core.RunError(
-            "a column of strings has more than 2 GiB in one batch: make it large_string", stage
+            "a column of strings has more than 2 GiB in one batch; convert it to large_string",
+            stage,
         )
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 

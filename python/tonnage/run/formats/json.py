@@ -37,8 +37,8 @@ class Json(LineChunks, LineSplits, OutputFormat):
         rows = _parse(bytes(data), _told_schema(file, sources))
         if other := {*rows.schema.names} ^ {*self._names}:
             raise ValueError(
-                f"some objects have {sorted(other)} and some do not: let each file begin with an "
-                "object that has all keys, null where there is no value"
+                f"only some objects have {sorted(other)}; begin each file with an object that "
+                "has all keys, with null for missing values"
             )
         return to_batch(rows.select(self._names))
 

@@ -134,7 +134,7 @@ def beginning_schema(
 
 def beginning_error(file: InputFile, why: Exception) -> core.RunError:
     """What to tell of a file whose beginning cannot be read, whichever split is read."""
-    return core.RunError(f"reading {file.name}: {why}", "read", file.name, 0)
+    return core.RunError(f"cannot read {file.name}: {why}", "read", file.name, 0)
 
 
 def add_line(error: str, text: bytes, before: int, first_row: int) -> str:

@@ -164,7 +164,7 @@ class _Window(io.RawIOBase):
         begin = self._at - self._begin
         end = len(self._data) if size is None or size < 0 else begin + size
         if begin < 0 or end > len(self._data):
-            raise OSError(f"bytes {self._at} to {self._begin + end} are outside of the row group")
+            raise OSError(f"bytes {self._at} to {self._begin + end} are outside the row group")
         self._at += end - begin
         return bytes(self._data[begin:end])
 

@@ -36,7 +36,8 @@ def detect_chunk_format(
     names = {_by_suffix(file.name, CHUNKS) or FixedWidth.NAME for file in files}
     if name is None and len(names) > 1:
         raise core.UsageError(
-            f"the inputs are {', '.join(sorted(names))}: give those of one format, or say which",
+            f"the inputs are of several formats ({', '.join(sorted(names))}); use inputs of one "
+            "format, or specify it",
             setting="input_format",
         )
     chosen = name or next(iter(names), FixedWidth.NAME)
@@ -53,7 +54,8 @@ def split_format(name: str, file_name: str) -> SplitFormat:
         by_suffix = _by_suffix(file_name, SPLITS)
         if by_suffix is None:
             raise core.UsageError(
-                f"the name of {file_name} says nothing about its format: give one of {choices}",
+                f"the format of {file_name} cannot be inferred from its name; specify one of "
+                f"{choices}",
                 setting="input_format",
             )
         name = by_suffix

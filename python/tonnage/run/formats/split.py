@@ -45,7 +45,7 @@ def parts_for(workers: int, total: int) -> int:
 def group_chunks(chunks: Sequence[Chunk], parts: int) -> list[Sequence[Chunk]]:
     """Group adjacent chunks into parts of about the same size, each of one chunk at least."""
     if not 0 < parts <= len(chunks):
-        raise ValueError(f"{len(chunks)} chunks cannot make {parts} parts")
+        raise ValueError(f"{len(chunks)} chunks cannot be divided into {parts} parts")
     total, moved, begin = sum(chunk.bytes for chunk in chunks), 0, 0
     groups = []
     for number in range(1, parts + 1):
@@ -79,19 +79,17 @@ def split(
     chunks = list(of.chunks(0, file, max(file.bytes // (parts * PIECES), 1), sources))
     if len(chunks) < parts:
         raise core.UsageError(
-            f"{file.name} can be cut into {len(chunks)} at most, where its rows, row groups or "
-            "batches begin: give fewer",
+            f"{file.name} can be split into at most {len(chunks)} parts, at row, row-group or "
+            "batch boundaries; use fewer parts",
             setting="parts",
         )
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise core.UsageError(
-                f"{output} exists already: give a new directory", setting="output"
-            )
+            raise core.UsageError(f"{output} already exists; use a new directory", setting="output")
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as why:
         raise core.UsageError(
-            f"{output}: {why.strerror}: give another directory", setting="output"
+            f"{output}: {why.strerror}; use another directory", setting="output"
         ) from why
     with core.workspace("output", output.absolute().parent, UNFINISHED) as room:
         core.require_free_space([(room, file.bytes)], "the output")
@@ -133,4 +131,4 @@ def _written(
 def _refuse_changed(file: InputFile, sources: Sources) -> None:
     """Refuse a file that has changed; requests for an object demand its etag."""
     if not is_url(file.name) and list(sources.find(file.name)) != [file]:
-        raise core.RunError("it was changed while it was read", "read", file.name)
+        raise core.RunError("the file was changed while it was read", "read", file.name)

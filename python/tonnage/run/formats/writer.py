@@ -29,8 +29,8 @@ class OutputSchema:
             return rows.select(self._schema.names).cast(self._schema)
         except (pa.ArrowException, KeyError) as why:
             raise core.RunError(
-                f"what reduce returned for {where} has other columns than before ({why}): cast the "
-                "columns in reduce",
+                f"what reduce returned for {where} has different columns from earlier results "
+                f"({why}); cast the columns in reduce",
                 "reduce",
             ) from why
 

@@ -14,7 +14,7 @@ from tonnage.base import core
 from tonnage.run.formats.format import to_batch
 from tonnage.run.mapreduce import keys
 
-CORRUPT = "a device or its memory corrupts data; the output was discarded"
+CORRUPT = "a device or memory is corrupting data; the output was discarded"
 
 
 class ObservedSchemas:
@@ -75,8 +75,8 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], max_bytes: int) -> Iterator
         return
     if rows.num_rows == 1:
         raise core.RunError(
-            f"the row of key {keys.format_key(rows, key, 0)} takes {block.size} bytes, a block "
-            f"holds {max_bytes}: make it shorter in map, or give more memory",
+            f"the row of key {keys.format_key(rows, key, 0)} has {block.size} bytes, but a "
+            f"block has room for {max_bytes}; shorten the row in map, or use more memory",
             "map",
         )
     middle = rows.num_rows // 2
@@ -93,14 +93,14 @@ def decode(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         if table.num_columns > len(schema):
             extra = sorted({*table.column_names} - {*schema.names})
             raise core.RunError(
-                f"map returned the column {extra[0]} only once of the two times that it was called "
-                "with the same rows: let it return the same columns for the same input",
+                f"map was called twice with the same rows and returned column {extra[0]} only "
+                "once; make it deterministic",
                 "map",
             )
         return to_batch(table.select(schema.names), "map")
     except (pa.ArrowException, OSError) as why:
         raise core.RunError(
-            f"data read from scratch differ from what was written ({why}): {CORRUPT}", "taken"
+            f"data read from scratch differ from what was written ({why}): {CORRUPT}", "to_host"
         ) from why
 
 

@@ -179,8 +179,8 @@ class MapReduceJob(TwoPassJob):
                 )
                 if sums != came:
                     raise core.RunError(
-                        f"{owner} received {came.bytes} bytes of partition {place}, which are not "
-                        f"those sent: {blocks.CORRUPT}"
+                        f"{owner} received {came.bytes} bytes of partition {place} that differ "
+                        f"from those sent: {blocks.CORRUPT}"
                     )
         return {
             "rows": sum(result.rows for result in results.values()),
@@ -218,8 +218,8 @@ class MapReduceJob(TwoPassJob):
         """Check that all splits were read: nodes report the bytes of splits, not of reads."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(
-                f"{schedule.read.bytes} bytes of {schedule.input_bytes} were read, so the output "
-                "is not published: start again with another job directory"
+                f"only {schedule.read.bytes} of {schedule.input_bytes} bytes were read, so the "
+                "output is not published; start again with another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class SplitReader:
         except (pa.ArrowException, OSError) as why:
             error = format.locate(str(why), file, *span, self._sources)
             raise core.RunError(
-                f"reading {split}: {error}", "read", file.name, split.begin
+                f"cannot read {split}: {error}", "read", file.name, split.begin
             ) from why
 
     def _schema(self, split: Split) -> Any:

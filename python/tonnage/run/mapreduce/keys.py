@@ -42,8 +42,8 @@ def check_key_types(rows: pa.RecordBatch, key: Sequence[str]) -> None:
         nested = types.is_nested(kind) or types.is_interval(kind) or types.is_float16(kind)
         if nested or not (types.is_primitive(kind) or _is_bytes(kind) or types.is_null(kind)):
             raise core.RunError(
-                f"the key's column {name} has type {kind}, which cannot be sorted: make it "
-                "numbers, strings, bytes or timestamps in map",
+                f"the key's column {name} has type {kind}, which cannot be sorted; convert it "
+                "to numbers, strings, bytes or timestamps in map",
                 "map",
             )
 

@@ -246,18 +246,18 @@ def check_settings(
     """Refuse settings that no input could be used with."""
     output_suffix(format)
     if not scratch:
-        raise core.UsageError("give at least one directory", setting="scratch")
+        raise core.UsageError("specify at least one directory", setting="scratch")
     check_memory(budget)
     if not functions.keys:
-        raise core.UsageError("give at least one column", setting="key")
+        raise core.UsageError("specify at least one column", setting="key")
     if functions.partitions is not None and not 0 < functions.partitions <= MAX_PARTITIONS:
-        raise core.UsageError(f"give 1 to {MAX_PARTITIONS}", setting="partitions")
+        raise core.UsageError(f"must be from 1 to {MAX_PARTITIONS}", setting="partitions")
 
 
 def check_memory(budget: MemoryBudget, uploads: bool = False) -> None:
     """Refuse memory that is too small for the threads, each of which may upload a part."""
     if budget.workers < 1:
-        raise core.UsageError(f"give at least 1, not {budget.workers}", setting="workers")
+        raise core.UsageError(f"must be at least 1, not {budget.workers}", setting="workers")
     least, why = MIN_MEMORY_BYTES * max(budget.workers // 2, 1), ""
     if uploads and budget.upload_bytes < MIN_UPLOAD_BYTES:
         for_uploads = -(-budget.memory_bytes * MIN_UPLOAD_BYTES // budget.upload_bytes)
@@ -265,7 +265,7 @@ def check_memory(budget: MemoryBudget, uploads: bool = False) -> None:
     if budget.memory_bytes < least:
         workers = formatting.several(budget.workers, "worker")
         raise core.UsageError(
-            f"{budget.memory_bytes} bytes are not enough for {workers}{why}: give at least "
+            f"{budget.memory_bytes} bytes are not enough for {workers}{why}; use at least "
             f"{least >> 20}MiB, or fewer workers",
             setting="memory",
         )

@@ -76,7 +76,7 @@ def wrap_function(
             result = to_batch(result, name)
         if not isinstance(result, pa.RecordBatch):
             message = f"{name} returned {type(result).__name__} for {where}"
-            raise core.RunError(f"{message}: return a pyarrow.RecordBatch", name)
+            raise core.RunError(f"{message}; return a pyarrow.RecordBatch", name)
         if result.num_rows and key:
             _refuse_keyless(name, result, key)
         return keys.normalize(blocks.decode_dictionaries(result), key)
@@ -89,10 +89,9 @@ def _refuse_keyless(source: str, rows: pa.RecordBatch, key: tuple[str, ...]) -> 
     missing = [name for name in key if name not in names]
     if missing:
         raise core.RunError(
-            f"{source} has no column {missing[0]}, which is part of the key, "
-            f"only {', '.join(names)}",
+            f"{source} has no column {missing[0]}, which the key needs; it has {', '.join(names)}",
             "map",
         )
     if len(set(names)) < len(names):
         message = f"{source} has two columns of the same name ({', '.join(names)})"
-        raise core.RunError(f"{message}: use each name once", "map")
+        raise core.RunError(f"{message}; use each name once", "map")

@@ -104,8 +104,8 @@ class PassTwo:
         self._reduce_all(leaves)
         if self.rows != written:
             raise core.RunError(
-                f"pass two read {self.rows} rows, pass one wrote {written}: {blocks.CORRUPT}",
-                "taken",
+                f"pass two read {self.rows} rows, but pass one wrote {written}: {blocks.CORRUPT}",
+                "to_host",
             )
         return [part for _, part in sorted(self._parts.items()) if part.rows]
 
@@ -160,9 +160,9 @@ class PassTwo:
             too_large = max(divided.spans) > self.budget.portion_bytes
             if too_large and ((divided.single_key is not None and not shrunk) or depth > MAX_DEPTH):
                 raise core.RunError(
-                    f"the rows of key {divided.single_key} take {divided.bytes} bytes, a thread "
-                    f"has memory for {self.budget.portion_bytes}: give a combine that makes fewer "
-                    "of them, more memory or fewer workers",
+                    f"the rows of key {divided.single_key} take {divided.bytes} bytes, but a "
+                    f"thread has memory for only {self.budget.portion_bytes}; add a combine "
+                    "function that reduces them, or use more memory or fewer workers",
                     "reduce",
                 )
             below, given = self._leaves(divided, place, range(len(divided.spans)), given)
@@ -335,10 +335,9 @@ class _PartitionReader:
         read = self._read.get(number, BlockStats())
         if read != self._shuffled.blocks[number]:
             raise core.RunError(
-                f"pass two read {read.bytes} bytes of a partition, pass one wrote "
-                f"{self._shuffled.blocks[number].bytes}, or their checksums differ: "
-                f"{blocks.CORRUPT}",
-                "taken",
+                f"pass two read {read.bytes} bytes of a partition, but pass one wrote "
+                f"{self._shuffled.blocks[number].bytes}, or the checksums differ: {blocks.CORRUPT}",
+                "to_host",
             )
 
     def __exit__(self, *why: Any) -> None:

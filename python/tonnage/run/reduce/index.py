@@ -162,12 +162,12 @@ def from_bytes(content: bytes, where: str) -> Index:
         row_type = decode(metadata[KEY], _RowType, where)
     except (pa.ArrowException, KeyError, OSError, RecordError) as why:
         raise core.UsageError(
-            f"{where} is not an index, or of another version: remove it, and index again"
+            f"{where} is not an index, or has a different version; remove it and index again"
         ) from why
     if not table.schema.equals(SCHEMA):
         raise _damaged(where, f"expected columns {', '.join(SCHEMA.names)} of their types")
     if metadata.get(DIGEST, digest := index_checks.digest(table)) != digest:
-        raise _damaged(where, "it was changed after it was written")
+        raise _damaged(where, "the file was changed after it was written")
     format = chunk_format(row_type.name, row_type.dtype)
     places: dict[InputFile, int] = {}
     chunks = []
@@ -177,7 +177,7 @@ def from_bytes(content: bytes, where: str) -> Index:
         place = places.setdefault(InputFile(name, size, version), len(places))
         if chunk[0] is not None:
             if None in (name, size, chunk[1], chunk[3]):
-                raise _damaged(where, f"{name}: a chunk lacks a value")
+                raise _damaged(where, f"{name}: a value of a chunk is missing")
             chunks.append(Chunk(place, *chunk))
     if mistake := index_checks.first_mistake(format.NAME, list(places), chunks):
         raise _damaged(where, mistake)
@@ -185,4 +185,4 @@ def from_bytes(content: bytes, where: str) -> Index:
 
 
 def _damaged(where: str, why: str) -> core.UsageError:
-    return core.UsageError(f"{where}: {why}: remove it, and index again")
+    return core.UsageError(f"{where}: {why}; remove it and index again")

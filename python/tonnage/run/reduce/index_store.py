@@ -56,7 +56,7 @@ def write_index(place: str, index: Index, object_store: ObjectStoreOptions) -> N
         try:
             write_atomically(Path(place), to_bytes(replace(index, files=files)))
         except OSError as why:
-            raise core.RunError(f"writing {place}: {why.strerror}", None, None, None) from why
+            raise core.RunError(f"cannot write {place}: {why.strerror}", None, None, None) from why
         return
     folder, _, name = place.rpartition("/")
     with tempfile.TemporaryDirectory(prefix="tonnage-") as directory:
@@ -129,8 +129,8 @@ def _refuse_otherwise(
         " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
     )
     raise core.UsageError(
-        f"{place} says that rows are {indexed}, not {given}: leave the format and the rows' type "
-        "out, or index again with them",
+        f"{place} was made for {indexed} rows, not {given}; omit the format and the rows' type, "
+        "or index again with them",
         setting="input_format",
     )
 
@@ -142,4 +142,6 @@ def _refuse_twice(found: Mapping[str, Sequence[InputFile]]) -> None:
         for file in files:
             name = file.name if is_url(file.name) else os.path.realpath(file.name)
             if (other := of.setdefault(name, place)) != place:
-                raise core.UsageError(f"{file.name} is in {other} and in {place}: give it once")
+                raise core.UsageError(
+                    f"{file.name} is in both {other} and {place}; pass it only once"
+                )

@@ -2,7 +2,7 @@
 
 ::
 
-    supply ..> [ retrieve -chunks-> hand over ] ..> local, local, ... -> merge
+    supply ..> [ retrieve -chunks-> lend ] ..> local, local, ... -> merge
 
 Each worker is a thread. It takes any chunk that has arrived and reduces it into an object of its
 own. The supply decides the order of chunks while the round runs: a pool here (`local`), or a
@@ -350,8 +350,8 @@ class LocalRound:
             if len(self._viewed) < self._reducer.settings.max_ahead:
                 return
         raise core.RunError(
-            f"local has kept rows of {len(self._viewed)} chunks, which fill the memory: copy what "
-            "it keeps of rows",
+            f"local() keeps references to rows of {len(self._viewed)} chunks, which fill the "
+            "memory; copy the rows that it needs to keep",
             "local",
         )
 
@@ -380,8 +380,8 @@ def _refuse_large_chunks(settings: ReduceSettings, allowed: int, format: ChunkFo
     if allowed < (least := 2 * settings.buffer_bytes):
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
         raise core.UsageError(
-            f"{settings.memory_bytes} bytes do not hold two chunks of {settings.chunk_bytes} "
-            f"bytes: give {most}MiB, or {format.SMALLER_CHUNKS}",
+            f"{settings.memory_bytes} bytes are too little for two chunks of "
+            f"{settings.chunk_bytes} bytes; use {most}MiB, or {format.SMALLER_CHUNKS}",
             setting="memory",
         )
 

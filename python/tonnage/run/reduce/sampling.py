@@ -32,7 +32,7 @@ def sample_rows(
     """
     sources, chunks = Sources(object_store, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
-        raise core.UsageError("the inputs hold no rows")
+        raise core.UsageError("the inputs contain no rows")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
     samples: list[Any] = []

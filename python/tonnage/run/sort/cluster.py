@@ -139,9 +139,9 @@ class SortJob(TwoPassJob):
         read, written = schedule.read, schedule.written
         if read != written or read.bytes != schedule.input_bytes:
             raise FatalJobError(
-                f"what was written ({_in_words(written)}) is not what was read "
-                f"({_in_words(read)}) of {schedule.input_bytes} bytes: the output is not valid; "
-                "start again with another job directory"
+                f"the records written ({_in_words(written)}) do not match the records read "
+                f"({_in_words(read)}) from {schedule.input_bytes} bytes of input: the output is "
+                "not valid; start again with another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:
@@ -217,9 +217,9 @@ class SortWorker(TwoPassWorker):
         record = self._config.layout["record_bytes"]
         if rest := file.bytes % record:
             raise core.UsageError(
-                f"input {file.path}: its {file.bytes} bytes are not a multiple of the record's "
-                f"{record}; after the last whole record, at offset {file.bytes - rest}, {rest} "
-                "bytes are left; cut the file there or give the size of a record",
+                f"input {file.path}: its size ({file.bytes} bytes) is not a multiple of the "
+                f"record size ({record}): {rest} extra bytes at offset {file.bytes - rest}. "
+                "Truncate the file there, or set another record size",
                 setting="record_bytes",
             )
 

@@ -192,9 +192,9 @@ def data_generator(cluster: Cluster, machines: Sequence[Machine]) -> Iterator[Da
 
 def _free(directory: Path) -> int | str:
     if not directory.is_dir():
-        return "there is no such directory: make it first"
+        return "the directory does not exist; create it first"
     if not os.access(directory, os.W_OK | os.X_OK):
-        return "it may not be written to: give another one"
+        return "the directory is not writable; use another one"
     about = os.statvfs(directory)
     return about.f_bavail * about.f_frsize
 

@@ -149,7 +149,9 @@ def parse_url(text: str) -> tuple[str, str]:
     found = re.fullmatch(rf"{SCHEME}([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])(?:/(.*))?", text)
     prefix = (found[2] or "").strip("/") if found else ""
     if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
-        raise core.UsageError(f"{text}: write s3://BUCKET or s3://BUCKET/PREFIX")
+        raise core.UsageError(
+            f"{text}: not an object store URL; write s3://BUCKET or s3://BUCKET/PREFIX"
+        )
     return found[1], prefix
 
 
@@ -168,7 +170,9 @@ def refuse_overlapping_inputs(urls: list[str]) -> None:
     for place, url in enumerate(urls):
         for other in urls[:place]:
             if _is_read_with(url, other) or _is_read_with(other, url):
-                raise core.UsageError(f"input {url} is given twice, also as {other}: give it once")
+                raise core.UsageError(
+                    f"input {url} is specified twice, also as {other}; specify it once"
+                )
 
 
 def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
@@ -177,7 +181,7 @@ def refuse_output_in_input(outputs: list[str], inputs: list[str]) -> None:
         for folder in inputs:
             if _parts_below(output, folder):
                 raise core.UsageError(
-                    f"{output} is inside the input {folder}: give a URL outside of it",
+                    f"{output} is inside the input {folder}; use a URL outside the input",
                     setting="output",
                 )
 

@@ -61,7 +61,8 @@ class Sources:
         for path in _files(Path(place)):
             if not path.is_file():
                 raise core.UsageError(
-                    f"input {path} is not a regular file: give files, or directories of them"
+                    f"input {path} is not a regular file; use regular files, or directories of "
+                    "regular files"
                 )
             status = path.stat()
             yield InputFile(str(path), status.st_size, str(status.st_mtime_ns))
@@ -191,11 +192,11 @@ def _contains(place: str, name: str) -> bool:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.exists():
-        raise core.UsageError(f"input {path} does not exist: name a file or a directory")
+        raise core.UsageError(f"input {path} does not exist; use the path of a file or a directory")
     if path.is_dir():
         files = sorted(each for each in path.iterdir() if not each.name.startswith(HIDDEN))
         if not files and not (path / "_tonnage.json").is_file():
-            raise core.UsageError(f"input {path}: the directory holds no files to read")
+            raise core.UsageError(f"input {path}: the directory contains no input files")
         yield from files
     else:
         yield path

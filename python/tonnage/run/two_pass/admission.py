@@ -21,7 +21,8 @@ def machines(
     else:
         if instances is not None and len(chosen) < instances:
             raise core.UsageError(
-                f"{instances}: the cluster has {len(chosen)} nodes: add some, or ask for fewer",
+                f"{instances} nodes requested, but the cluster has {len(chosen)}; add nodes or "
+                "request fewer",
                 setting="nodes",
             )
     return chosen[:instances]
@@ -33,7 +34,8 @@ def weights(nodes: Sequence[str], measured: Mapping[str, float] | None) -> dict[
         return dict.fromkeys(nodes, 1.0)
     if missing := [node for node in nodes if node not in measured]:
         raise core.UsageError(
-            f"{missing[0]} was not measured there: measure all nodes, or leave capacities out",
+            f"the capacities have no measurement of node {missing[0]}; measure all nodes, or "
+            "omit capacities",
             setting="capacities",
         )
     return {node: measured[node] for node in nodes}
@@ -44,7 +46,7 @@ def refuse_absent(inputs: Sequence[str], absent: Mapping[str, Collection[str]]) 
     for path in inputs:
         lacking = [node for node in absent if path.replace("{node}", node) in absent[node]]
         if len(lacking) == len(absent):
-            raise core.UsageError(f"input {path} does not exist on any node: name one that does")
+            raise core.UsageError(f"input {path} does not exist on any node; check the path")
 
 
 def refuse_parts(nodes: Mapping[str, NodeInventory]) -> None:
@@ -53,8 +55,8 @@ def refuse_parts(nodes: Mapping[str, NodeInventory]) -> None:
         for part in inventory.parts:
             if part not in names:
                 raise core.UsageError(
-                    f"the input on {node} is only a part of an output: {part} is missing; give all "
-                    "directories that it was written to"
+                    f"the input on {node} is an incomplete output: {part} is missing; specify "
+                    "all directories that the output was written to"
                 )
 
 
@@ -71,6 +73,7 @@ def refuse_full(
             needs = int(share * (outputs * device.output / output + device.scratch / scratch))
             if device.free_bytes < needs:
                 raise core.UsageError(
-                    f"{node} has {device.free_bytes} bytes free on a device for output or "
-                    f"scratch, its share needs {needs} there: free some space, or add nodes"
+                    f"{node} has only {device.free_bytes} bytes free on a device for output or "
+                    f"scratch, but its share of the job needs {needs} there; free some space, "
+                    "or add nodes"
                 )

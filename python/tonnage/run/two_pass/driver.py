@@ -198,8 +198,8 @@ def _run_pass_two(job: JobRun, left: Mapping[str, Sequence[int]]) -> None:
         ]
         if result.failure is None and missing:
             raise core.RunError(
-                f"{node}: {schedule.received[missing[0]]} bytes of partition {missing[0]} were "
-                "received, and others were written: the output is not valid"
+                f"{node}: the bytes written for partition {missing[0]} differ from the "
+                f"{schedule.received[missing[0]]} bytes received: the output is not valid"
             )
 
 

@@ -35,12 +35,14 @@ def check_node_paths(setting: str, paths: Iterable[str]) -> None:
     for path in paths:
         if not path.startswith("/"):
             raise core.UsageError(
-                f"{path}: give an absolute path: it is each machine's own", setting=setting
+                f"{path} must be an absolute path, because it is resolved on each node",
+                setting=setting,
             )
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", path) if each != NODE_PLACEHOLDER]
         if unknown:
             raise core.UsageError(
-                f"{path}: there is no {unknown[0]}, only {NODE_PLACEHOLDER}, the node's name",
+                f"{path}: unknown placeholder {unknown[0]}; only {NODE_PLACEHOLDER} (the node's "
+                "name) is supported",
                 setting=setting,
             )
 
@@ -49,19 +51,20 @@ def durability_of(durability: str | None, output: Iterable[str]) -> Durability:
     """The durability of an output there; `UsageError` if it cannot have the requested one."""
     if durability is not None and durability not in DURABILITIES:
         raise core.UsageError(
-            f"{durability}: there are {', '.join(DURABILITIES[:-1])} and {DURABILITIES[-1]}",
+            f"unknown durability {durability}; choose {', '.join(DURABILITIES[:-1])} or "
+            f"{DURABILITIES[-1]}",
             setting="durability",
         )
     url = next(filter(is_url, output), None)
     if url is not None and durability not in (None, "volumes"):
         raise core.UsageError(
-            f"{durability}: the output {url} is in object storage, which keeps it whatever node is "
-            "lost: leave durability out, or give directories for the output",
+            f"{durability}: the output {url} is in object storage, which survives the loss of "
+            "any node; omit durability, or use directories for the output",
             setting="durability",
         )
     if durability == "volumes" and url is None:
         raise core.UsageError(
-            "volumes: the output is on machines' own disks: give s3://BUCKET/PREFIX for it",
+            "durability volumes requires output in object storage; use s3://BUCKET/PREFIX",
             setting="durability",
         )
     if url is not None:

@@ -423,4 +423,4 @@ class JobRun:
     def refuse_changed(self, node: str, result: StepResult[Any]) -> None:
         """Ends the job if a node has found that the input was changed."""
         if result.failure == Failure.CHANGED:
-            raise FatalJobError(f"{node}: {result.reason}: start again with another job directory")
+            raise FatalJobError(f"{node}: {result.reason}; start again with another job directory")

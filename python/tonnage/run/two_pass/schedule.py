@@ -175,7 +175,7 @@ class Schedule:
         owner.
         """
         if not all(self.owner):
-            raise NoNodeLeft("no node is left that could hold data")
+            raise NoNodeLeft("no remaining node can store data")
         alike: dict[int, int] = {}
         same = [alike.setdefault(mask, number) for number, mask in enumerate(self._masks)]
         groups: dict[tuple[int, bool], list[int]] = {}
@@ -221,7 +221,7 @@ class Schedule:
         for place in places:
             own = [heapq.heappop(turns)] if turns and turns[0][1] == self.owner[place] else []
             if not turns:
-                raise NoNodeLeft("no second node is left that could keep a copy of the output")
+                raise NoNodeLeft("no second node remains that could store a copy of the output")
             has, node = turns[0]
             found[place] = node
             heapq.heapreplace(turns, (has + self.bytes_of[place] / self.weights[node], node))
@@ -445,7 +445,7 @@ def assign_splits(
     for holders, of_them in together.items():
         turns[holders] = sorted((0, node) for node in holders if node in readers)
         if not turns[holders]:
-            raise InputLost(f"nobody can read {splits[of_them[0]]} any more")
+            raise InputLost(f"no remaining node can read {splits[of_them[0]]}")
     order = sorted(
         (len(turns[holders]), place, number)
         for holders, of_them in together.items()

@@ -53,8 +53,8 @@ def _look_at_nodes(job: JobRun) -> dict[str, messages.NodeInventory]:
         if others := {each: where for each, where in inventory.others.items() if each != node}:
             other, where = next(iter(others.items()))
             raise core.UsageError(
-                f"{where} is one directory on {node} and {other}: write {NODE_PLACEHOLDER} in its "
-                "path"
+                f"{where} is the same (shared) directory on {node} and {other}; include "
+                f"{NODE_PLACEHOLDER} in the path"
             )
     job.workers = {node: inventory.workers for node, inventory in nodes.items()}
     return nodes
@@ -69,8 +69,8 @@ def _run_on_all(job: JobRun, step: Step[Q, R], request: Q) -> dict[str, StepResu
     if is_new and (first := first_failure(results, *failures)):
         node, result = first
         raise core.UsageError(
-            f"{node} {result.reason}: fix it, or take it out of the cluster, before its input is "
-            "missed"
+            f"{node} {result.reason}; repair the node or remove it from the cluster; otherwise "
+            "its input would be missing"
         )
     for node, result in results.items():
         if result.failure is not None:
@@ -105,7 +105,7 @@ def _plan(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
     splits = spec.splits(job.holders)
     if spec.durability == "replicated" and len(nodes) < 2:
         raise core.UsageError(
-            "replicated: a copy needs a second node, and there is only one: add nodes",
+            "replicated: a copy needs a second node, but there is only one; add nodes",
             setting="durability",
         )
     spec.check_space(nodes, weights, sum(split.bytes for split in splits))
@@ -160,7 +160,7 @@ def _resume(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
             replay(schedule, event)
         except (LookupError, AssertionError, ValueError) as why:
             raise core.UsageError(
-                "rounds.json and plan.json are of different jobs: give another directory",
+                "rounds.json and plan.json are of different jobs; use another directory",
                 setting="job_dir",
             ) from why
         if event["event"] == "lost":
@@ -195,7 +195,7 @@ def _resume(job: JobRun, nodes: Mapping[str, messages.NodeInventory]) -> None:
         rounds = {*schedule.scratch.get(node, ())}  # A node that is new has none.
         has_all = rounds <= {*nodes[node].rounds} and len(intact) == len(job.files_of(node))
         if node not in schedule.keepers or not has_all:
-            job.lose(node, "had lost what it held", joins=True, intact=intact)
+            job.lose(node, "had lost its data", joins=True, intact=intact)
     for node in sorted(job.lost):
         job.find_surviving_reader(node)
 
@@ -206,8 +206,8 @@ def _note_finished(job: JobRun, node: str, inventory: messages.NodeInventory) ->
     for each, holders in job.holders.items():
         if node in holders and each not in files and not is_url(each.path):
             raise FatalJobError(
-                f"input {each.path} on {node} is not what it was when the job began: "
-                "start again with another job directory"
+                f"input {each.path} on {node} has changed since the job began; start again with "
+                "another job directory"
             )
     for file in inventory.finished:
         # A part without rows has no object.

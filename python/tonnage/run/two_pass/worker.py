@@ -88,7 +88,9 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 except OSError as why:
                     raise core.UsageError(f"{directory}: {why.strerror}", setting=setting) from why
             if len({os.path.realpath(each) for each in directories}) < len(directories):
-                raise core.UsageError("names a directory twice: give each once", setting=setting)
+                raise core.UsageError(
+                    "the same directory is listed twice; list each once", setting=setting
+                )
         for directory in config.output:
             self._refuse_filled(directory)
         for setting, home in self._homes:
@@ -97,7 +99,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 (home / f"{OWNER}{config.node}").touch()
             except OSError as why:
                 raise core.UsageError(
-                    f"{home.parent}: {why.strerror}: give a directory that can be written to",
+                    f"{home.parent}: {why.strerror}; use a directory that can be written to",
                     setting=setting,
                 ) from why
 
@@ -114,7 +116,9 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             for number, each in enumerate(paths):
                 about = self._readable(each)
                 if (real := os.path.realpath(each)) in files:
-                    raise core.UsageError(f"input {each} is given twice: give each file once")
+                    raise core.UsageError(
+                        f"input {each} is specified twice; specify each file once"
+                    )
                 files[real] = about
                 on_progress(number)
         others = {
@@ -310,8 +314,8 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         names = sorted(os.listdir(path))
         if unfinished := [name for name in names if name.startswith(UNFINISHED_PREFIX)]:
             raise core.UsageError(
-                f"input {path} holds the output of a job that has not finished ({unfinished[0]}): "
-                "wait for it, or run it again"
+                f"input {path} contains unfinished output ({unfinished[0]}); wait for its job, "
+                "or run the job again"
             )
         yield from (os.path.join(path, name) for name in names if not name.startswith(HIDDEN))
 
@@ -319,7 +323,8 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         try:
             if not os.path.isfile(path):
                 raise core.UsageError(
-                    f"input {path} is not a regular file: give files, or directories of files"
+                    f"input {path} is not a regular file; use regular files, or directories of "
+                    "regular files"
                 )
             about = file_id(path)
             with open(path, "rb"):
@@ -338,7 +343,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             except OSError as why:
                 raise InputUnreadable(f"input {each.path}: {why.strerror}") from why
             if now != each:
-                raise InputChanged(f"input {each.path} was changed since the job began")
+                raise InputChanged(f"input {each.path} has changed since the job began")
 
     def _refuse_inside(self, setting: str, directory: str) -> None:
         inside = Path(os.path.realpath(directory))
@@ -349,8 +354,8 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
                 and not inside.relative_to(holder).parts[0].startswith(HIDDEN)
             ):
                 raise core.UsageError(
-                    f"{directory} lies in {path} and would be read as input there: give a "
-                    "directory elsewhere",
+                    f"{directory} is inside input {path} and would itself be read as input; use "
+                    "a directory elsewhere",
                     setting=setting,
                 )
 
@@ -366,7 +371,7 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
             has_copies = name == COPIES and any(Path(directory, name).iterdir())
             if has_copies or name == MANIFEST or not name.startswith(HIDDEN):
                 raise core.UsageError(
-                    f"{directory} is not empty (it holds {name}): give an empty or new directory",
+                    f"{directory} is not empty (it contains {name}); use an empty or new directory",
                     setting="output",
                 )
 

@@ -36,8 +36,8 @@ def tonnage(arguments: Sequence[str], held: int, *, is_kept: bool) -> str:
             raise
     if running.returncode:
         raise core.RunError(
-            f"tonnage {shlex.join(arguments)} ended with {running.returncode}: fix what it says "
-            "above"
+            f"tonnage {shlex.join(arguments)} exited with code {running.returncode}; see its "
+            "message above"
         )
     return output or ""
 

@@ -69,7 +69,7 @@ class _Loop:
             found = ClusterStudy.read(place)
         except RecordError as why:
             raise core.UsageError(
-                f"{self._out} holds something else ({why}): give another directory",
+                f"{self._out} contains other files ({why}); use another directory",
                 setting="output",
             ) from None
         kept = self._settings.recorded
@@ -78,8 +78,8 @@ class _Loop:
             is_free = name == "deadline_seconds" and not is_planned
             if not is_free and (earlier := found.settings.get(name)) != value:
                 raise core.UsageError(
-                    f"{self._out} holds a study with other settings ({name} was {earlier}, now "
-                    f"{value}): give the same settings, or another directory",
+                    f"{self._out} contains a study with other settings ({name} was {earlier}, now "
+                    f"{value}); use the same settings, or another directory",
                     setting="output",
                 )
         return structs.replace(found, settings=found.settings | kept)
@@ -151,8 +151,8 @@ class _Loop:
         number, chosen = next(fits, (0, None))
         if chosen is None:
             raise core.RunError(
-                f"no candidate of {self._out / PLAN} fits these machines: give a longer deadline; "
-                "or less data, and another output directory"
+                f"no candidate of {self._out / PLAN} fits these machines; use a longer "
+                "deadline, or less data with a new output directory"
             )
         seconds = chosen.seconds
         between = formatting.seconds_between(seconds.low, seconds.high)
@@ -214,8 +214,8 @@ class _Loop:
             if sorted_bytes != size // RECORD_BYTES * RECORD_BYTES:
                 record.unlink()
                 raise core.RunError(
-                    f"{formatting.size(sorted_bytes)} were sorted of {formatting.size(size)}: "
-                    "machines took part that have none of the input"
+                    f"only {formatting.size(sorted_bytes)} of {formatting.size(size)} were "
+                    "sorted: some participating nodes contain none of the input"
                 )
         finally:
             if not record.exists():
@@ -236,9 +236,9 @@ class _Loop:
             if [each.name for each in first] != names:
                 there = formatting.listing(each.name for each in first)
                 raise core.RunError(
-                    f"the first {nodes} machines of {kind} are {there}, and the survey had "
-                    f"{formatting.listing(names)}: bring these back, or give another output "
-                    "directory"
+                    f"the first {nodes} nodes of type {kind} are now {there}, but the survey "
+                    f"used {formatting.listing(names)}; restore those nodes, or use another "
+                    "output directory"
                 )
             with (
                 data_generator(cluster, first) as generator,

@@ -44,7 +44,7 @@ def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
     counts = Counter(each.type for each in machines)
     for each in machines:
         if lacks := missing_space(settings, each, size // counts[each.type]):
-            raise core.UsageError(f"{lacks}: free some, or give less data")
+            raise core.UsageError(f"{lacks}; free some space, or use less data")
     for (provider, name), number in sorted(Counter(kinds.values()).items()):
         say(f"{formatting.several(number, 'machine')}: {provider}/{name}")
     return machines, size
@@ -59,7 +59,7 @@ def missing_space(settings: ClusterStudySettings, machine: SurveyedMachine, shar
         needed += share // len(scratch) if directory in scratch else 0
         if free < needed:
             return (
-                f"{machine.node} has {formatting.size(free)} free in {directory}, and needs "
+                f"{machine.node} has {formatting.size(free)} free in {directory}, but needs "
                 f"{formatting.size(needed)}"
             )
     return ""
@@ -78,7 +78,7 @@ def _offers_of(
         kind, provider = machine.labels.get(MACHINE_TYPE), machine.labels.get(PROVIDER)
         if kind is None or provider is None:
             raise core.UsageError(
-                f"{settings.cluster}: {machine.name} has no labels for its provider and type: "
+                f"{settings.cluster}: {machine.name} has no labels for its provider and type; "
                 f"start Ray there with --labels {PROVIDER}=NAME,{MACHINE_TYPE}=TYPE, or study one "
                 f"type: TYPE{TYPE_SEPARATOR}{settings.cluster.rpartition(TYPE_SEPARATOR)[2]}",
                 setting="cluster",
@@ -96,8 +96,7 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
     for (one, kind), (other, same) in itertools.combinations(sorted({*kinds.values()}), 2):
         if kind == same:
             raise core.UsageError(
-                f"{settings.cluster}: {one} and {other} both have a {kind}: study one of them at a "
-                "time",
+                f"{settings.cluster}: {one} and {other} both have a {kind}; study one at a time",
                 setting="cluster",
             )
     counts = Counter(kinds.values())
@@ -107,8 +106,8 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
             del kinds[node]
     if not kinds:
         raise core.UsageError(
-            f"{settings.cluster}: no type has two machines: add some, or study one "
-            "machine without a cluster",
+            f"{settings.cluster}: a cluster study needs two machines of the same type; add "
+            "machines, or study one machine without a cluster",
             setting="cluster",
         )
 
@@ -116,7 +115,7 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
 def _refuse_small(share: int) -> None:
     if share < MIN_SHARE:
         raise core.UsageError(
-            f"a machine would sort {formatting.size(share)}: give at least "
-            f"{formatting.size(MIN_SHARE)} for each",
+            f"each node would sort only {formatting.size(share)}; use at least "
+            f"{formatting.size(MIN_SHARE)} per node",
             setting="data",
         )

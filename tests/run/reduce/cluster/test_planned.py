@@ -44,7 +44,7 @@ def test_rounds_stand_beside_their_plan() -> None:
     (phase,) = found.phases
     assert (phase.name, phase.planned_bottleneck, phase.as_planned) == (ROUNDS, "network", False)
     assert phase.bottleneck == "object get" and phase.median_seconds == 36.0
-    assert found.notes == ["it was planned for 4.00 GB: planned seconds are scaled to 8.00 GB"]
+    assert found.notes == ["the plan was for 4.00 GB; its seconds are scaled to 8.00 GB"]
 
 
 def test_what_was_planned_otherwise_is_told() -> None:
@@ -53,13 +53,13 @@ def test_what_was_planned_otherwise_is_told() -> None:
     plan = replace(planned(2, 4_000_000_000), job=job)
     notes = compare_reduction(made, plan, plan.candidates[0]).compared
     assert notes and [each.split(":")[0] for each in notes.notes] == [
-        "it was planned as pca {}, and was kmeans {}",
-        "it was planned with object storage, and its input is on the machines",
+        "the plan was for pca {}, but the run used kmeans {}",
+        "the plan assumed object storage, but the input was on the nodes' disks",
     ]
     plan = planned(2, 4_000_000_000, rounds=2)
     compared = compare_reduction(made, plan, plan.candidates[0]).compared
     assert compared and compared.planned and compared.planned.seconds.median == 21.0
-    assert "planned with 2 rounds" in compared.notes[0]
+    assert "the plan was for 2 rounds" in compared.notes[0]
 
 
 def test_the_page_has_the_plan_beside_the_reduction() -> None:
@@ -124,11 +124,11 @@ def test_what_contradicts_the_plan_is_refused(
 ) -> None:
     machines = Machines(*NODES)
     plan = planned(5, 1000)
-    with pytest.raises(core.UsageError, match="needs 5 nodes, and the cluster has 3"):
+    with pytest.raises(core.UsageError, match="needs 5 nodes, but the cluster has 3"):
         run(tmp_path, points, plan, machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--nodes 2"):
         run(tmp_path, points, plan, machines, monkeypatch, nodes=2)
-    with pytest.raises(core.UsageError, match="it is a plan for sort"):
+    with pytest.raises(core.UsageError, match="is a plan for sort"):
         run(tmp_path, points, plan_of(2), machines, monkeypatch)
     with pytest.raises(core.UsageError, match="--plan"):
         run(tmp_path, points, plan, machines, monkeypatch, cluster=None, job_dir=None, timeout=None)

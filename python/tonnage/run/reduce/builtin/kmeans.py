@@ -19,7 +19,7 @@ from tonnage.run.reduce.reduction import Reduction
 Points = npt.NDArray[np.float64]
 ROUNDS = 20
 """The maximum of rounds over a sample before centres are compared."""
-LARGE = "squared distances exceed 64-bit numbers: scale columns, for example to between 0 and 1"
+LARGE = "squared distances overflow 64-bit floats; scale the columns, for example to [0, 1]"
 """That is, from differences of about 1e154 on."""
 
 
@@ -84,14 +84,16 @@ class KMeans(Reduction[CentreSums]):
         for first, points in blocks_of_points(rows, self._columns):
             if points.shape[1] != centres.shape[1]:
                 raise ValueError(
-                    f"rows have {points.shape[1]} columns, and centres {centres.shape[1]}"
+                    f"rows have {points.shape[1]} columns, but centres have {centres.shape[1]}"
                 )
             sums, bad = nearest.sums(np.ascontiguousarray(points))
             if sums is None:
                 assert bad is not None
                 is_far = np.isfinite(points[bad]).all()
-                what = f"so far away that {LARGE}" if is_far else "no point"
-                raise ValueError(f"row {first + bad} of these is {what}: {points[bad].tolist()}")
+                what = f"so far away that {LARGE}" if is_far else "not finite"
+                raise ValueError(
+                    f"row {first + bad} of this chunk, {points[bad].tolist()}, is {what}"
+                )
             of_centres, counts, inertia = sums
             into["rows"] += np.frombuffer(counts, np.uint64)
             _add(into, np.frombuffer(of_centres).reshape(into["sums"].shape), inertia)
@@ -118,7 +120,7 @@ def _add(into: CentreSums, sums: Points, inertia: float) -> None:
         into["sums"] += sums
     into["inertia"] += inertia
     if not (math.isfinite(into["inertia"]) and np.isfinite(into["sums"]).all()):
-        raise ValueError(f"rows are so many, or so large, that {LARGE}")
+        raise ValueError(f"too many rows, or too large values: {LARGE}")
 
 
 def first_centres(points: Points, k: int, seed: int = 0) -> Points:
@@ -140,8 +142,8 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
             raise core.UsageError(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
             raise core.UsageError(
-                f"only {len(found)} of {len(points)} sampled points are distinct: "
-                f"give fewer than {k}",
+                f"only {len(found)} of {len(points)} sampled points are distinct; use fewer "
+                f"than {k}",
                 setting="k",
             )
         found.append(points[draw.choice(len(points), p=apart / whole)])

@@ -136,16 +136,16 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         if isinstance(into, RankSums):
             bad = core.assign_rank(pairs, into.share, into.rank)
             if bad is not None:
-                row = f"row {bad} of these is {pairs[bad].tolist()}"
-                raise ValueError(f"{row}: there was no such node before")
+                row = f"row {bad} of this chunk is {pairs[bad].tolist()}"
+                raise ValueError(f"{row}: this node was not in earlier rounds")
             return into
         if not len(pairs):
             return into
         count = int(pairs.max()) + 1
         if pairs.min() < 0 or count > MAX_NODES:
             bad = int(((pairs < 0) | (pairs >= MAX_NODES)).any(axis=1).argmax())
-            row = f"row {bad} of these is {pairs[bad].tolist()}"
-            raise ValueError(f"{row}: nodes are numbers from 0 to {MAX_NODES - 1}")
+            row = f"row {bad} of this chunk is {pairs[bad].tolist()}"
+            raise ValueError(f"{row}: nodes must be numbers from 0 to {MAX_NODES - 1}")
         if count > len(into.out):
             self._refuse_large(count)
             into.grow(count)
@@ -158,8 +158,8 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
             most = -(-wanted // (1 << 20))
             raise ValueError(
                 f"an edge has node {count - 1}, and arrays of that length take {most} MiB with "
-                f"{self._workers} workers, more than half of the memory: number nodes from 0 on "
-                f"without gaps, or give {2 * most}MiB of memory"
+                f"{self._workers} workers, which is more than half of the memory; number nodes "
+                f"from 0 without gaps, or use {2 * most}MiB of memory"
             )
 
     def merge(
@@ -221,7 +221,7 @@ def edges(rows: Rows, columns: Sequence[str] | None = None) -> npt.NDArray[Any]:
     else:
         pairs = _pairs(rows, columns or names_of(rows)[:2])
     if pairs is None or pairs.dtype.kind not in "iu":
-        raise ValueError("an edge is two whole numbers: from a node, to a node")
+        raise ValueError("an edge must be two whole numbers: the source node and the target node")
     kind = np.int32 if np.can_cast(pairs.dtype, np.int32) else np.int64
     return np.require(pairs, kind, ["C", "A"])
 

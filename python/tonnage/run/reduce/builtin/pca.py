@@ -44,7 +44,7 @@ class PCA(Scatter):
         columns = len(whole["mean"])
         if self._components > columns:
             raise core.UsageError(
-                f"{self._components} are too many: rows have only {columns} columns",
+                f"{self._components} components requested, but rows have only {columns} columns",
                 setting="components",
             )
         variances, vectors = np.linalg.eigh(whole["scatter"] / (whole["rows"] - 1))

@@ -44,7 +44,8 @@ class Regression(Scatter):
         columns = len(whole["mean"])
         if not -columns <= self._target < columns or columns < 2:
             raise core.UsageError(
-                f"there is no column {self._target} to predict: rows have only {columns} columns",
+                f"there is no column {self._target} to predict; rows have only {columns} "
+                "columns, numbered from 0",
                 setting="target",
             )
         target = self._target % columns

@@ -64,8 +64,10 @@ def _sums_of(points: Array, first: int) -> ScatterSums:
         mean = points.mean(axis=0)
     if not np.isfinite(mean).all():
         for bad in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
-            raise ValueError(f"row {first + bad} of these is not finite: {points[bad].tolist()}")
-        raise ValueError("sums of these rows exceed 64-bit numbers: scale the columns")
+            raise ValueError(
+                f"row {first + bad} of this chunk is not finite: {points[bad].tolist()}"
+            )
+        raise ValueError("sums overflow 64-bit floats; scale the columns")
     scatter = np.zeros((len(mean), len(mean)))
     step = max(BLOCK_BYTES // (points.itemsize * len(mean)), 1)
     with np.errstate(over="ignore", invalid="ignore"):  # `_finite` tells.
@@ -78,7 +80,7 @@ def _sums_of(points: Array, first: int) -> ScatterSums:
 def _finite(sums: ScatterSums) -> ScatterSums:
     if not np.isfinite(sums["scatter"]).all():
         raise ValueError(
-            "squares of these rows' deviations exceed 64-bit numbers: scale the columns, for "
-            "example to between 0 and 1"
+            "squared deviations overflow 64-bit floats; scale the columns, for example to "
+            "between 0 and 1"
         )
     return sums

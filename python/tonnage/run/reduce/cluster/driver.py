@@ -145,7 +145,7 @@ class _Driver:
         known = {*before.files}
         if missing := [each for each in found.files if each not in known]:
             raise FatalJobError(
-                f"input {missing[0].path} has changed since the job began: start again with "
+                f"input {missing[0].path} has changed since the job began; start again with "
                 "another job directory"
             )
         return replace(before, workers=found.workers)
@@ -224,7 +224,7 @@ class _Driver:
             if end.value is not None:
                 if {*end.value.chunks} != assignment.numbers(node):
                     raise core.RunError(
-                        f"{node} has reduced other chunks than it was assigned: the result is "
+                        f"{node} reduced chunks other than those assigned to it; the result is "
                         "discarded"
                     )
                 self._reports.note_step(node, end, assignment.ended_at.get(node))
@@ -267,7 +267,7 @@ class _Driver:
         `FatalJobError` if other nodes would fail in the same way.
         """
         if end.failure == Failure.CHANGED:
-            raise FatalJobError(f"{node}: {end.reason}: start again with another job directory")
+            raise FatalJobError(f"{node}: {end.reason}; start again with another job directory")
         if end.failure == Failure.DETERMINISTIC:
             raise FatalJobError(f"{node}: {end.reason}")
         if end.failure == Failure.REFUSED:
@@ -308,8 +308,9 @@ class _Driver:
             return f"no node is left{because}"
         first = unread[0]
         return (
-            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any more: "
-            f"first {first.bytes} bytes of {self._input.index.files[first.file].name} at offset "
+            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any "
+            f"more; the first is {first.bytes} bytes of "
+            f"{self._input.index.files[first.file].name} at offset "
             f"{first.offset}{because}"
         )
 

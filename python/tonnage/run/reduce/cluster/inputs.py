@@ -73,7 +73,7 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     if not nodes:
         first = next(iter(crew.workers.values()))
         raise core.UsageError(
-            f"{first.node} {first.lost}: repair it, or remove it from the cluster"
+            f"{first.node} {first.lost}; repair the node or remove it from the cluster"
         )
     config = {
         node: FindChunks(asked.urls if node == nodes[0] else [], len(nodes)) for node in nodes
@@ -83,8 +83,8 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     if found := first_failure(ended, Failure.LOST, Failure.DISK, Failure.FAILED):
         node, why = found
         raise core.UsageError(
-            f"{node} {why.reason}: repair it, or remove it from the cluster, since its input would "
-            "be missing"
+            f"{node} {why.reason}; repair the node or remove it from the cluster; otherwise its "
+            "input would be missing"
         )
     chunks = {node: end.value for node, end in ended.items() if end.value}
     absent = {node: each.absent for node, each in chunks.items()}
@@ -118,7 +118,9 @@ def _merge_indexes(answers: Mapping[str, ChunksFound]) -> ClusterInput:
                 chunks[own[chunk.file]].append(chunk)
     if len(formats) > 1:
         told = ", ".join(f"{format.to_json()} on {node}" for format, node in formats.items())
-        raise core.UsageError(f"the inputs are {told}: give one", setting="input_format")
+        raise core.UsageError(
+            f"the inputs are of several formats ({told}); use one", setting="input_format"
+        )
     order = sorted(files, key=lambda each: not chunks[each])  # As an index is read again.
     cut = [chunk._replace(file=place) for place, each in enumerate(order) for chunk in chunks[each]]
     if not formats:

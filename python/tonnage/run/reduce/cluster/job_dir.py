@@ -55,10 +55,10 @@ class ReduceJobDir(LockedDir):
             if name == ROUND:
                 rounds, _, over = value
                 if type(rounds) is not int or rounds < 1 or type(over) is not bool:
-                    raise ValueError("it is not of a round")
+                    raise ValueError("the file contains no valid round state")
         except (ValueError, TypeError) as why:
             raise core.UsageError(
-                f"{self._out / name}: {why}: give another directory", setting="job_dir"
+                f"{self._out / name}: {why}; use another directory", setting="job_dir"
             ) from why
         return value
 

@@ -73,7 +73,7 @@ class RoundStateCodec:
         if kind in _BY_ARROW:
             batch = pa.record_batch({"": pa.array([value])})
             if batch.column(0)[0].as_py() != value:
-                raise NotStorable(f"Arrow rounds {value!r}")
+                raise NotStorable(f"Arrow would round {value!r}")
             return Ext(SINGLE, _arrow_to_bytes(batch))
         if isinstance(value, tuple) and self._find_class(*_name_of(kind)) is kind:
             return self._extension(NAMED_TUPLE, [*_name_of(kind), list(value)])
@@ -88,7 +88,7 @@ class RoundStateCodec:
             raise NotStorable(f"{kind.__module__}.{kind.__qualname__} is not of the job's modules")
         attributes = value.__getstate__()
         if attributes is not None and type(attributes) is not dict:
-            raise NotStorable(f"{kind.__qualname__} has a state of its own, or slots")
+            raise NotStorable(f"{kind.__qualname__} has its own __getstate__ or __slots__")
         return attributes or {}
 
     def _from_tree(self, tree: Any) -> Any:
@@ -97,7 +97,7 @@ class RoundStateCodec:
         if not isinstance(tree, Ext):
             if type(tree) in (*_PLAIN, int):
                 return tree
-            raise ValueError(f"a {type(tree).__name__} stands alone")
+            raise ValueError(f"unexpected {type(tree).__name__} in the saved state")
         content = bytes(tree.data)
         if (read := _READERS.get(tree.code)) is not None:
             return read(content)
@@ -111,7 +111,7 @@ class RoundStateCodec:
         if tree.code == NAMED_TUPLE and issubclass(kind, tuple):
             return tuple.__new__(kind, state)
         if tree.code != INSTANCE or issubclass(kind, tuple):
-            raise ValueError(f"no extension {tree.code}")
+            raise ValueError(f"unknown extension {tree.code} in the saved state")
         made: Any = SimpleNamespace() if kind is SimpleNamespace else object.__new__(kind)
         made.__dict__.update(state)
         return made

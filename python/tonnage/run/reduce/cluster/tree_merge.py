@@ -77,8 +77,9 @@ class MergeAttempts:
             return
         done = formatting.several(self.number - 1, "round")
         raise core.RunError(
-            f"{len(self.failed)} attempts to merge the objects of round {self.number} have lost a "
-            f"node, the last one {lost}; the results of {done} are saved. Two objects have to fit "
-            "into a node's memory next to the chunks: use nodes with more memory, less memory for "
+            f"{len(self.failed)} attempts to merge the objects of round {self.number} have each "
+            f"lost a node (last: {lost}); the results of {done} are saved. Two objects must fit "
+            "into a node's memory in addition to the chunks; use nodes with more memory, less "
+            "memory for "
             "chunks, fewer workers or smaller objects"
         )

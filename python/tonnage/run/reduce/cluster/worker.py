@@ -351,5 +351,5 @@ def _identify(file: InputFile) -> FileId:
         return object_id(file.name, file.bytes, file.version)
     found = file_id(file.name)
     if (str(found.mtime_ns), found.bytes) != (file.version, file.bytes):
-        raise core.UsageError(f"input {file.name} was changed while it was indexed: try again")
+        raise core.UsageError(f"input {file.name} was changed while it was indexed; try again")
     return found

@@ -146,8 +146,8 @@ def locked_job_dir(
                 if was != given:
                     words = IN_WORDS.get(name, name)
                     raise core.UsageError(
-                        f"{out} was begun with {words} {was}, not {given}: give the same to resume "
-                        "it, or another directory",
+                        f"{out} was started with {words} {was}, not {given}; use the original "
+                        "value to resume, or another directory",
                         setting="job_dir",
                     )
         else:
@@ -165,7 +165,7 @@ def _read(path: Path, kind: Any) -> Any:
     try:
         return read_values(path, kind)
     except RecordError as why:
-        raise core.UsageError(f"{why}: give another directory", setting="job_dir") from why
+        raise core.UsageError(f"{why}; use another directory", setting="job_dir") from why
 
 
 def holders_to_json(held: Mapping[FileId, tuple[str, ...]]) -> dict[str, Any]:

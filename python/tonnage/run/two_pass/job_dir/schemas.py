@@ -39,7 +39,7 @@ class InputFiles(StoredFile, frozen=True):
 
     def __post_init__(self) -> None:
         if any(each[-1] >= len(self.holders) for each in self.files):
-            raise ValueError("a file has a holder that is not listed")
+            raise ValueError("a file is on a node that is not listed")
 
 
 class Bound(Struct, frozen=True):

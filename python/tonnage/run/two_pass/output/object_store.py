@@ -36,8 +36,8 @@ from tonnage.run.two_pass.splits import FileId, object_id
 OnProgress = core.OnProgress
 
 OTHER_JOB = (
-    "another job writes there, or was interrupted: wait for it, resume it (the same command with "
-    "its job directory)"
+    "another job is writing there, or was interrupted; wait for it, resume it by running its "
+    "command again with its job directory"
 )
 
 
@@ -170,7 +170,7 @@ class ObjectStoreSteps(WorkerSteps):
                 f"{url}: {OTHER_JOB}, or remove {name} and the parts", setting="output"
             )
         raise core.UsageError(
-            f"{url} is not empty (it holds {name}): give an unused URL",
+            f"{url} is not empty (it contains {name}); use an unused URL",
             setting="output",
         )
 

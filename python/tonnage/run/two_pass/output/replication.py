@@ -48,7 +48,7 @@ class ReplicationSteps(ABC):
                 copy.rename(own)
                 fsync_directory(own.parent)
             if os.stat(own).st_size != file.sum.bytes:
-                raise OSError(errno.EIO, "it is not whole", file.path)
+                raise OSError(errno.EIO, "the file is incomplete", file.path)
             about = {"records": file.sum.records, "bytes": file.sum.bytes}
             self._add_lines([{"path": file.path, **about, "checksum": file.sum.checksum}])
             on_progress(number)
