@@ -122,13 +122,15 @@ def test_measure_disk_tries_each_mode_in_turn(tonnage: Tonnage, disk: Path, tmp_
     short = [rule for rule in done["scorecard"] if rule["verdict"] != "pass"]
     assert scorecard[0] == f"Meets {6 - len(short)} of the 6 rules of Cloud Truth."
     brief = scorecard[1 + len(short) :]
-    assert [line.startswith("Less than a second of a trial counted") for line in brief] == [True]
+    assert [line.startswith("Less than a second of a trial was counted") for line in brief] == [
+        True
+    ]
     assert any(line.startswith("Less than a second") for line in done["warnings"])
     assert figure.startswith("ro: ") and figure.endswith(
-        ", 2 trials; the median's 95 % interval needs 4 trials more)"
+        ", 2 trials; the 95 % interval of the median needs 4 more trials)"
     )
     assert done["page_cache"] in rule and done["stopping_rule"] in rule
-    assert kept_in == f"Results: {tmp_path}/ro. For a page: tonnage report {tmp_path}/ro"
+    assert kept_in == f"Results: {tmp_path}/ro. For an HTML report: tonnage report {tmp_path}/ro"
     (kept,) = [each for each in done["figures"] if each["name"] == "ro"]
     rates = [each["bytes_per_second"] for each in done["trials"] if each["name"] == "ro"]
     assert (kept["low_bytes_per_second"], kept["high_bytes_per_second"]) == (min(rates), max(rates))
@@ -155,7 +157,7 @@ def test_measure_disk_goes_on_where_it_was_killed(call: Call, disk: Path, kept: 
     (disk / "other").mkdir()
     code, _, err = call(*args[:3], str(disk / "other"), *args[4:])
     assert code == 2
-    assert re.search(rf"--dir: .* \['{disk}'\].*\['{disk}/other'\]", err), err
+    assert re.search(rf"--dir: .*\['{disk}'\].*\['{disk}/other'\]", err), err
 
 
 def test_measure_disk_ends_when_the_median_is_known_well_enough(call: Call, disk: Path) -> None:
@@ -216,7 +218,7 @@ def test_several_directories_follow_one_flag_or_several(
 
 @pytest.mark.parametrize(
     ("size", "told"),
-    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is not a size: write it")],
+    [("1.5GiB", r"--out \S+ holds earlier"), ("4XB", "'4XB' is not a size; use")],
 )
 def test_the_io_bench_takes_sizes_as_commands_do(tmp_path: Path, size: str, told: str) -> None:
     bench = ROOT / "benches" / "io_peers" / "bench.py"
@@ -241,7 +243,7 @@ def _json(tonnage: Tonnage, *args: str | Path, code: int = 0) -> dict[str, Any]:
         (("over-time", "--queue-depth", "257"), "--queue-depth"),
         (
             ("stream", "--transfer", "16MiB", "--processes", "65", "--block", "16MiB"),
-            "--transfer 16 MiB for each of --processes",
+            "--transfer 16 MiB for all --processes",
         ),
     ],
     ids=lambda value: value[0],
@@ -255,7 +257,7 @@ def test_buffers_beyond_memory_are_refused(
     code, _, err = call("measure", *args)
     assert code == 2
     assert re.fullmatch(
-        rf"tonnage: {told} needs \S+ MiB(?: of buffers)?, more than the 1 GiB .*: give .*\n", err
+        rf"tonnage: {told} needs \S+ MiB(?: of buffers)?, more than the 1 GiB .*; lower .*\n", err
     )
     assert list(disk.iterdir()) == []
 
@@ -264,7 +266,7 @@ def test_buffers_beyond_memory_are_refused(
     ("physical", "limit", "told"),
     [
         (2 << 30, None, "2 GiB that this machine has"),
-        (2 << 30, 1 << 30, "1 GiB that this control group may use"),
+        (2 << 30, 1 << 30, "1 GiB that this process's control group allows"),
         (2 << 30, 64 << 30, "2 GiB that this machine has"),
     ],
 )
@@ -277,7 +279,7 @@ def test_memory_is_what_this_process_may_have(
     assert parse_memory(str(most)) == most
     with pytest.raises(core.UsageError) as refused:
         parse_memory("3GiB")
-    assert str(refused.value) == f"--memory 3GiB is more than the {told}: give less"
+    assert str(refused.value) == f"--memory 3GiB is more than the {told}; lower --memory"
 
 
 @pytest.mark.parametrize(
@@ -303,4 +305,4 @@ def test_how_to_resume_is_printed_where_that_is_possible(
         raise error
     # For an interrupt the entry point prints it, in its one line.
     said = capsys.readouterr().err + str(raised.value)
-    assert ("resumes it" in said) == can_resume
+    assert ("to resume the job" in said) == can_resume

@@ -38,7 +38,7 @@ def test_who_needs_an_extra_says_so_first(
 ) -> None:
     done = without(EXTRAS[extra][0], *arguments, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"tonnage: {what}: pip install 'tonnage[{extra}]'\n"
+    assert done.stderr == f"tonnage: {what}; install it with pip install 'tonnage[{extra}]'\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -99,7 +99,7 @@ def test_a_family_lists_its_commands(call: Call, family: str) -> None:
 
 def test_help_has_the_exit_codes_and_the_required_options(tonnage: Tonnage) -> None:
     text = " ".join(tonnage.run("--help", check=True).stdout.split())
-    for code in ("0 done", "1 failed", "2 unusable", "130 on Ctrl-C", "143 on SIGTERM"):
+    for code in ("0 on success", "1 if", "2 for invalid", "130 after Ctrl-C", "143 after SIGTERM"):
         assert code in text
     usage = tonnage.run("run", "sort", "--help", check=True).stdout.splitlines()[0]
     assert usage == "Usage: tonnage run sort INPUT... --output DIR... --scratch DIR... [OPTIONS]"

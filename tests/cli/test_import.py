@@ -56,7 +56,7 @@ def test_the_same_file_is_the_same_measurement(tonnage: Tonnage, disk: Path) -> 
     )
     assert first == second != other
     said = tonnage.run("report", disk / "first", disk / "second", cwd=disk)
-    assert said.returncode == 2 and "give only one of them" in said.stderr
+    assert said.returncode == 2 and "pass only one" in said.stderr
 
 
 def test_how_many_rules_are_kept_is_told_of_each_file(tonnage: Tonnage) -> None:

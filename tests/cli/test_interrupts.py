@@ -107,7 +107,7 @@ def test_an_interrupted_sort_cleans_up(sort: Sort, where: str, number: signal.Si
     assert (code, out) == (CODES[number], "")
     *progress, last = err.splitlines()
     assert all(line.startswith("sorting: ") for line in progress)
-    assert re.fullmatch(r"tonnage: interrupted: .*removed", last)
+    assert re.fullmatch(r"tonnage: interrupted; .*removed", last)
     sort.assert_nothing_is_kept()
 
 
@@ -135,7 +135,9 @@ def test_a_killed_sort_looks_unfinished_until_the_next(
     assert [path.name.rstrip("0123456789") for path in sort.output.iterdir()] == [UNFINISHED[:-1]]
     said = tonnage.run("valsort", sort.output)
     assert said.returncode == 2
-    assert re.fullmatch(r"tonnage: \S+ holds an output that .*run it again\n", said.stderr)
+    assert re.fullmatch(
+        r"tonnage: \S+ contains unfinished output.*run the job again\n", said.stderr
+    )
     sort.assert_it_succeeds_now()
 
 
@@ -186,7 +188,7 @@ FAILURES = {
     "output not durable": (fail("sync", "/part-00003", errno.EIO), r"/out/\S+/part-00003: Input/"),
     "scratch corrupt": (
         {"operation": "read", "path_contains": "(scratch)", "effect": "corrupt"},
-        r"what came out is not what went in",
+        r"the sorted output does not match the input",
     ),
 }
 
@@ -243,7 +245,8 @@ def test_a_device_that_is_too_small_is_foreseen(tonnage: Tonnage, disk: Path) ->
     said = tonnage.run("run", "sort", disk / "in", *where)
     assert said.returncode == 2
     assert re.fullmatch(
-        rf"tonnage: {disk}/\S+ has \d+ bytes free, .* needs \d+ .*free some.*\n", said.stderr
+        rf"tonnage: {disk}/\S+ has only \d+ bytes free, but .* needs \d+ .*free some.*\n",
+        said.stderr,
     )
     assert not list(disk.glob("out/*")) and not list(disk.glob("scratch/*"))
 
@@ -261,7 +264,7 @@ def test_gensort_leaves_no_part_of_a_file(
     assert (code, out) == (CODES[number], "")
     assert (disk / "in").read_bytes() == b"old"
     if number != signal.SIGKILL:
-        assert re.search(r"(^|\n)tonnage: interrupted: .*removed\n$", err)
+        assert re.search(r"(^|\n)tonnage: interrupted; .*removed\n$", err)
         assert not unfinished.exists()
     tonnage.run("gensort", "10", disk / "in", check=True)
     assert [path.name for path in disk.iterdir()] == ["in"]
@@ -301,7 +304,7 @@ def test_a_command_that_has_hardly_begun_ends_in_one_line(number: signal.Signals
     command = [sys.executable, "-c", EARLY, "study", str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (CODES[number], "")
-    assert re.fullmatch(r"tonnage: interrupted: .*removed\n", done.stderr)
+    assert re.fullmatch(r"tonnage: interrupted; .*removed\n", done.stderr)
 
 
 def test_python_runs_the_command_as_a_module(tonnage: Tonnage) -> None:

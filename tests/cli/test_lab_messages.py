@@ -34,9 +34,9 @@ def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         partial(faults.inject_fault, None, "a-0", "kill", None, tmp_path),
         partial(faults.heal_node, None, "a-0", told, tmp_path),
     ):
-        with pytest.raises(core.UsageError, match="only root may change a lab: use sudo"):
+        with pytest.raises(core.UsageError, match="changing a lab requires root; use sudo"):
             change()
-    with pytest.raises(core.UsageError, match="only root may look at a lab: use sudo"):
+    with pytest.raises(core.UsageError, match="inspecting a lab requires root; use sudo"):
         lifecycle.status(None, tmp_path)
 
 
@@ -44,7 +44,7 @@ def test_a_node_or_a_command_that_is_not_there_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     there = record.LabRecord(FILE, 0, record.this_boot())
-    known = r"lab whole has no node a0 \(did you mean a-0\?\): there are a-0"
+    known = r"lab whole has no node a0 \(did you mean a-0\?\); its nodes are a-0"
     with pytest.raises(core.UsageError, match=known):
         lifecycle.find_node(there, "a0", tmp_path)
     monkeypatch.setenv("PATH", "/here:/there")

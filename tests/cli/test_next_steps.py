@@ -32,7 +32,7 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
     assert (plan["profiles"] == ["themis-2014"]) != told
     assert len(more) == (0 if told else 1)
     if more:  # With the machine type, its own measurements are used.
-        words = more[0].partition("If you know it: ")[2].partition(", then")[0]
+        words = more[0].partition("If you know it, run ")[2].partition(", then")[0]
         command = words.replace("PROVIDER/TYPE", "aws/m5d.large")
         command = command.replace("mine.json", str(tmp_path / "mine.json"))
         tonnage.run(*shlex.split(command)[1:], check=True)

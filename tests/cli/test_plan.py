@@ -157,9 +157,11 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
     for durability in ("none", "replicated"):
         done = tonnage.run("plan", "sort", *asked, "--durability", durability)
-        assert done.returncode == 2 and "--objects keeps the output in a store" in done.stderr
+        assert (
+            done.returncode == 2 and "--objects stores the output in an object store" in done.stderr
+        )
     done = tonnage.run("plan", "reduce", *asked)
-    assert done.returncode == 2 and "--objects is an option of sort and mapreduce" in done.stderr
+    assert done.returncode == 2 and "--objects applies only to sort and mapreduce" in done.stderr
 
 
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
@@ -194,7 +196,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--budget", "1USD"), "no offer meets --budget with --max-nodes 1000"),
         (
             ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014"),
-            "more than the 10,000 nodes of the largest plan: give less --data",
+            "the maximum is 10,000 nodes; reduce --data",
         ),
         (
             ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
@@ -202,16 +204,19 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"),
-            "too small: storing the job needs 47",
+            "too small: at least 47 nodes are needed",
         ),
         (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
         (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
-        (("sort", "--data", "1TB", "--provider", "gcp"), "--survey shows what to measure first"),
-        (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: no catalog aws-2014"),
-        (("sort", "--data", "1TB", "--profile", "nobody"), "--profile: no profiles nobody"),
-        (("sort", "--data", "1TB", "--durability", "some"), "--durability some: give one of none"),
-        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp: give one of aws"),
-        (("shuffle", "--data", "1TB"), "JOB shuffle: give sort"),
+        (("sort", "--data", "1TB", "--provider", "gcp"), "--survey shows which offers to measure"),
+        (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: unknown catalog aws-2014"),
+        (("sort", "--data", "1TB", "--profile", "nobody"), "--profile: no profile nobody"),
+        (
+            ("sort", "--data", "1TB", "--durability", "some"),
+            "--durability some is not valid; use one of none",
+        ),
+        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp is not valid; use aws"),
+        (("shuffle", "--data", "1TB"), "JOB shuffle is not valid; use sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
         (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 has no volumes"),
         (
@@ -220,13 +225,13 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", *STUDY, "--passes", "2"),
-            "--passes is an option of reduce, not of sort: leave it out",
+            "--passes applies only to reduce, not to sort; remove it",
         ),
         (
             ("reduce", *STUDY, "--durability", "volumes"),
-            "--durability is an option of sort and mapreduce",
+            "--durability applies only to sort and mapreduce",
         ),
-        (("sort", "--data", "100TB", "--all"), "candidates are too many"),
+        (("sort", "--data", "100TB", "--all"), "candidates exceed the limit"),
     ],
 )
 def test_refuses_and_says_how_to_fix_it(
@@ -242,4 +247,4 @@ def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) 
     profile({"my-laptop": [distribution("local both", 1e9)]}).write(tmp_path / "p.json")
     done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
-    assert "it has my-laptop, which is in none of the catalogs used" in done.stderr
+    assert "covers my-laptop, not the offers of the catalogs used" in done.stderr

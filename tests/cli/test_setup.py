@@ -39,7 +39,7 @@ def test_a_missing_directory_is_essential(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "found"), [(errno.ENOSYS, "the kernel does not have it"), (errno.EPERM, "refused")]
+    ("number", "found"), [(errno.ENOSYS, "not supported by the kernel"), (errno.EPERM, "blocked")]
 )
 def test_without_io_uring(monkeypatch: pytest.MonkeyPatch, number: int, found: str) -> None:
     monkeypatch.setattr(checks, "io_uring_errno", lambda: number)

@@ -72,7 +72,7 @@ def test_an_offer_that_its_catalog_lacks_is_named(tonnage: Tonnage, tmp_path: Pa
     document = json.loads(file.read_bytes())
     document["candidates"][0]["catalog"] = "aws-us-east-1-2026"
     file.write_text(json.dumps(document))
-    assert "has no offer m9.none: plan again" in refused(tonnage, LAUNCH, file)
+    assert "has no offer m9.none; plan again" in refused(tonnage, LAUNCH, file)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_index_that_is_not_of_its_file_is_refused(
     wrong = table.set_column(at, table.schema.field(at), [[value]])
     run = ("run", "reduce", "histogram", str(data))
     pq.write_table(wrong, place)
-    assert f"{place}: it was changed after it was written" in refused(tonnage, run, data)
+    assert f"{place}: the file was changed after it was written" in refused(tonnage, run, data)
     metadata = {name: each for name, each in table.schema.metadata.items() if b"digest" not in name}
     pq.write_table(wrong.replace_schema_metadata(metadata), place)
     assert expected in (said := refused(tonnage, run, data)) and str(place) in said

@@ -21,11 +21,11 @@ HELP = """Measure what disks and networks deliver, predict a data job's time and
 job, and check the prediction.
 
 Write sizes as 20TB, 4GiB or 4k, and times as 90s, 2h, 1h30m or 2:00:00. An option shown with
-dots (--dir DIR...) takes several values. Each command's --help has examples.
+dots (--dir DIR...) accepts several values. Each command's --help has examples.
 
-Exit codes: 0 done; 1 failed (even on one node only), or not sorted; 2 unusable arguments or
-input; 130 on Ctrl-C, 143 on SIGTERM or SIGHUP. A command that is interrupted removes its
-unfinished output.
+The exit code is 0 on success; 1 if the command failed (even on only one node) or valsort found
+the records unsorted; 2 for invalid arguments or input; 130 after Ctrl-C; and 143 after SIGTERM
+or SIGHUP. A command that is interrupted removes its unfinished output.
 """
 
 
@@ -46,19 +46,33 @@ MEASURE = Family(
     "Measure disks, networks and object stores.",
     {
         "disk": Entry(
-            "measure.disk", "measure_disk", "Disks, read and written the way a sort does."
+            "measure.disk", "measure_disk", "Measure disks with a sort's access pattern."
         ),
-        "ops": Entry("measure.ops", "measure_ops", "Random I/O: rate, CPU time, every latency."),
-        "net": Entry("measure.net", "measure_net", "The network, all-to-all as in a shuffle."),
-        "object": Entry("measure.object", "measure_object", "An object store."),
-        "stream": Entry("measure.stream", "measure_stream", "Sequential file I/O, like IOR."),
+        "ops": Entry(
+            "measure.ops",
+            "measure_ops",
+            "Measure random I/O: rate, CPU time, per-operation latency.",
+        ),
+        "net": Entry(
+            "measure.net",
+            "measure_net",
+            "Measure the network with all-to-all traffic, as in a shuffle.",
+        ),
+        "object": Entry("measure.object", "measure_object", "Measure an object store."),
+        "stream": Entry(
+            "measure.stream", "measure_stream", "Measure sequential file I/O, like IOR."
+        ),
         "layouts": Entry(
-            "measure.layouts", "measure_layouts", "Layouts of several disks: JBOD, RAID 0."
+            "measure.layouts",
+            "measure_layouts",
+            "Compare layouts of several disks, such as JBOD and RAID 0.",
         ),
         "over-time": Entry(
-            "measure.over_time", "measure_over_time", "The same trials at intervals, for days."
+            "measure.over_time",
+            "measure_over_time",
+            "Repeat trials at intervals over hours or days.",
         ),
-        "screen": Entry("measure.screen", "measure_screen", "A cluster, to find its slow nodes."),
+        "screen": Entry("measure.screen", "measure_screen", "Test a cluster to find slow nodes."),
     },
 )
 CATALOG = Family(
@@ -74,7 +88,7 @@ RUN = Family(
     "Run a job on this machine or on a cluster.",
     {
         "sort": Entry("run.sort", "run_sort", "Sort fixed-length records."),
-        "mapreduce": Entry("run.mapreduce", "run_mapreduce", "Map, shuffle and reduce."),
+        "mapreduce": Entry("run.mapreduce", "run_mapreduce", "Run your map and reduce functions."),
         "reduce": Entry("run.reduce", "run_reduce", "Reduce rows to a small result."),
     },
 )
@@ -97,8 +111,8 @@ LAB = Family(
         "exec": Entry("provision.lab", "execute", "Run a command on a node."),
         "ray": Entry("provision.lab", "ray", "Start Ray on all nodes."),
         "fault": Entry("provision.lab", "fault", "Inject a fault into a node."),
-        "heal": Entry("provision.lab", "heal", "Repair a node."),
-        "down": Entry("provision.lab", "down", "Stop a lab and remove everything it made."),
+        "heal": Entry("provision.lab", "heal", "Clear a node's faults."),
+        "down": Entry("provision.lab", "down", "Stop a lab and remove all its resources."),
     },
 )
 SECTIONS: dict[str, dict[str, Family | Entry]] = {
@@ -110,17 +124,25 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
         ),
     },
     "Model": {
-        "profile": Entry("plan.profile", "profile", "Make a profile of offers from measurements."),
+        "profile": Entry("plan.profile", "profile", "Build a capacity profile from measurements."),
     },
     "Plan": {
         "catalog": CATALOG,
-        "plan": Entry("plan.plan", "plan", "Find machines for a job: the cheapest, or in time."),
+        "plan": Entry(
+            "plan.plan",
+            "plan",
+            "Find the cheapest machines for a job, with an optional deadline.",
+        ),
         "explore": Entry("plan.explore", "explore", "Write an interactive planning page."),
     },
     "Run": {"run": RUN, "simulate": SIMULATE},
     "Report": {
-        "report": Entry("report", "report", "Analyse measurements or jobs, and write a page."),
-        "study": Entry("study.local", "study", "Measure, predict, sort and report in one go."),
+        "report": Entry(
+            "report", "report", "Analyse measurements or jobs, and write an HTML report."
+        ),
+        "study": Entry(
+            "study.local", "study", "Measure, predict, sort and report with one command."
+        ),
     },
     "Clusters": {
         "launch": Entry("provision.launch", "launch", "Rent a planned cluster."),
@@ -130,7 +152,7 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
     "Data": {
         "gensort": Entry("data.gensort", "gensort", "Generate sort benchmark records."),
         "valsort": Entry("data.valsort", "valsort", "Check that records are sorted."),
-        "index": Entry("data.index", "index", "Index data in chunks, for run reduce."),
+        "index": Entry("data.index", "index", "Index data into chunks for tonnage run reduce."),
         "split": Entry("data.split", "split", "Split a file into parts of whole rows."),
     },
     "Setup": {
@@ -260,7 +282,8 @@ def _usage_error(error: Any) -> str:
     kind, message = type(error).__name__, str(error.format_message())
     command: Any = error.ctx.command if error.ctx else None
     if kind == "NoArgsIsHelpError":
-        return f"give a command: {', '.join(command.list_commands(error.ctx))} (see --help)"
+        commands = ", ".join(command.list_commands(error.ctx))
+        return f"missing command; use one of {commands} (see --help)"
     if kind == "NoSuchOption":
         return f"{_unknown_option(error, command)} (see --help)"
     if unknown := re.match(r"No such command '(.*)'", message):
@@ -268,13 +291,13 @@ def _usage_error(error: Any) -> str:
         new = RENAMED_COMMANDS.get(unknown[1])
         if new in names:
             return f"tonnage {unknown[1]} is now tonnage {new} (see --help)"
-        others = did_you_mean(unknown[1], names) or f": there are {', '.join(names)}"
+        others = did_you_mean(unknown[1], names) or f"; use one of {', '.join(names)}"
         return f"{unknown[0]}{others} (see --help)"
     if kind == "MissingParameter" and error.param and error.param.name == "inputs":
         required = [each.opts[0] for each in command.params if each.required and each.opts]
         after = [flag for flag in required if flag.startswith("-")]
-        where = f": it comes before {' and '.join(after)}" if after else ": give files or folders"
-        return f"{error.param.metavar or 'INPUT...'} is missing{where} (see --help)"
+        remedy = f"put it before {' and '.join(after)}" if after else "add files or directories"
+        return f"{error.param.metavar or 'INPUT...'} is missing; {remedy} (see --help)"
     return f"{message} (see --help)"
 
 

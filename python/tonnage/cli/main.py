@@ -1,9 +1,9 @@
 """The ``tonnage`` command: reads arguments, calls one function, prints what it returns.
 
 With ``--json`` one document goes to standard output and nothing else; progress goes to standard
-error. Exit codes: 0 done, 1 failed (if only on one node) or not sorted, 2 unusable arguments or
-input, 130 on Ctrl-C, 143 on SIGTERM or SIGHUP. A command that ends early says why in one line and
-cleans up.
+error. Exit codes: 0 done, 1 failed (even on only one node) or unsorted, 2 invalid arguments or
+input, 130 on Ctrl-C, 143 on SIGTERM or SIGHUP. A command that ends early prints the reason in one
+line and cleans up.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main() -> None:
         code, message = commands.call(sys.argv[1:])
     except KeyboardInterrupt as signalled:
         code = 143 if isinstance(signalled, Terminated) else 130
-        message = "interrupted: unfinished output is removed"
+        message = "interrupted; unfinished output was removed"
         message = str(signalled.args[0]) if signalled.args else message
     if message:
         print(f"tonnage: {' '.join(message.split())}", file=sys.stderr)

@@ -40,29 +40,29 @@ def report(
         list[str] | None,
         Option(
             "HOST_OR_TYPE=USD_PER_HOUR...",
-            "Price of a host or of a machine type; or HOST=TYPE, for the catalog's price of that "
-            "type.",
+            "Price of a host or of a machine type. HOST=TYPE uses the --catalog's price of TYPE "
+            "for HOST.",
         ),
     ] = None,
     catalog: Annotated[
-        str | None, Option("NAME", "Catalog with prices of machine types: its name, or a CSV file.")
+        str | None, Option("NAME", "Catalog with prices of machine types: a name, or a CSV file.")
     ] = None,
     out: Annotated[
         Path,
         Option(
             "FILE.html",
-            "File for the page; its figures are written next to it, to FILE.json.",
+            "File for the report; its figures are written to FILE.json, next to it.",
             flag="--output",
         ),
     ] = Path("report.html"),
     seed: Annotated[int | None, Count("Random seed. Default: 0.", 0, 1 << 62)] = None,
     as_json: Json = False,
 ) -> None:
-    """Analyse measurements of one machine or of a cluster, and write a page.
+    """Analyse measurements, jobs or plans, and write an HTML report.
 
-    For a sort or MapReduce on a cluster, the page compares phases with their limits and the plan,
-    node by node; for reductions, it shows the effect of chunk size and requests; for plans, it
-    compares machine types by cost and time.
+    For a sort or MapReduce on a cluster, the report compares each phase, node by node, with the
+    predicted limit and with the plan. For reductions, it shows the effect of the chunk size and of
+    the number of concurrent requests; for plans, it compares machine types by cost and time.
 
     Examples:
         tonnage report results --price i4i.large=0.172 --output report.html
@@ -73,8 +73,8 @@ def report(
     for path in paths:
         if not path.exists():
             raise core.UsageError(
-                f"{path}: there is no such file or directory: give the --output of a "
-                "measurement, or the --job-dir of a job"
+                f"{path}: no such file or directory; use the --output of a measurement, or the "
+                "--job-dir of a job"
             )
     flags = {"--price": price, "--catalog": catalog, "--seed": seed}
     if plans := [path for path in paths if path.is_file() and has_schema(path, Plan)]:
@@ -86,9 +86,7 @@ def report(
     elif runs := [place for path in paths if (place := _run_at(path))]:
         _refuse_flags(flags, f"{paths[0]} is a job")
         if len(paths) > 1:
-            raise core.UsageError(
-                f"{runs[0].parent} is a job on a cluster: give it without other paths"
-            )
+            raise core.UsageError(f"{runs[0].parent} is a cluster job; it must be the only path")
         page, record, lines = _report_run(runs[0], out)
     else:
         page, record, lines = _report_measurements(paths, price, catalog, seed, out)
@@ -98,7 +96,7 @@ def report(
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     for flag, given in flags.items():
         if given is not None:
-            raise core.UsageError(f"{flag} is for measurements, but {what}: leave it out")
+            raise core.UsageError(f"{flag} applies only to measurements, but {what}; remove it")
 
 
 def _report_measurements(
@@ -132,20 +130,21 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
     from tonnage.report.plans import MAX_PLANS, best_in_words, write_plans
 
     if others := [path for path in paths if path not in plans]:
-        raise core.UsageError(f"{plans[0]} is a plan, and {others[0]} is not: give only plans")
+        raise core.UsageError(f"{plans[0]} is a plan, but {others[0]} is not; pass only plans")
     figures = out.with_suffix(".json")
     if figures.resolve() in {path.resolve() for path in plans}:
         raise core.UsageError(
-            f"--output {out}: {figures} is a plan and would be overwritten: give another file"
+            f"--output {out}: writing it would overwrite {figures}, which is a plan; use another "
+            "file name"
         )
     if len(plans) > MAX_PLANS:
         raise core.UsageError(
-            f"{len(plans)} plans are too many to compare: give at most {MAX_PLANS}"
+            f"{len(plans)} plans are too many to compare; pass at most {MAX_PLANS}"
         )
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
-        raise core.UsageError("a plan is given twice: give each once")
+        raise core.UsageError("a plan is passed twice; pass each plan only once")
     named = [
         NamedPlan(name=name, plan=Plan.read(path)) for name, path in zip(names, plans, strict=True)
     ]
@@ -175,8 +174,8 @@ def _run_at(path: Path) -> Path | None:
     place = path / RUN if (path / JOB).is_file() else path
     if place != path and not place.is_file():
         raise core.UsageError(
-            f"{path}: the job has not finished: run its command again with --job-dir {path} to "
-            "resume it"
+            f"{path}: the job has not finished; to resume it, run its command again with --job-dir "
+            f"{path}"
         )
     return place if place.is_file() and has_schema(place, RunRecord) else None
 
@@ -187,8 +186,8 @@ def _report_run(place: Path, out: Path) -> Report:
     record = RunRecord.read(place)
     if not record.nodes:
         raise core.UsageError(
-            f"{place} is a {record.job} on one machine: give a job on a cluster, or use tonnage "
-            "study for sorts on one machine"
+            f"{place} is a {record.job} on one machine, but reports are made of jobs on a cluster; "
+            "for a report of a sort on one machine, use tonnage study"
         )
     compared = comparison_lines(record.compared, record.seconds) if record.compared else ()
     return Report(write_run(record, out), record, [*compared, *lost_lines(record)])

@@ -51,7 +51,7 @@ def parse_slow(text: str) -> SlowNodes:
     match = re.fullmatch(r"([0-9]{1,5}):(0?\.[0-9]{1,6}|1)", text)
     if match is None or not int(match[1]) or not float(match[2]):
         raise typer.BadParameter(
-            f"{text!r}: write NODES:FACTOR with a factor of at most 1, like 3:0.5"
+            f"{text!r}: use NODES:FACTOR with a factor of at most 1, like 3:0.5"
         )
     return SlowNodes(int(match[1]), float(match[2]))
 
@@ -64,20 +64,20 @@ class NodeOptions:
         str | None,
         Option(
             "NAME_OR_DIR",
-            "Measured capacities: a profile, or measurements. Without --offer, they must be of "
-            f"one machine type only. Default: {BUILT_IN}.",
+            "Measured capacities: a profile, or measurements. Without --offer, they must cover "
+            f"exactly one machine type. Default: {BUILT_IN}.",
         ),
     ] = None
     placement: Annotated[
         bool | None,
         Switch(
             "--placement/--no-placement",
-            "Nodes in a placement group, or outside one. Default: as measured; in one, if both "
-            "were.",
+            "Nodes in a placement group, or outside one. Default: whichever was measured; if both "
+            "were, in a placement group.",
         ),
     ] = None
     memory: Annotated[
-        int | None, Size("Memory of the sort on each node. Default: half of the node's memory.")
+        int | None, Size("Memory for the sort on each node. Default: half of the node's memory.")
     ] = None
     cores: Annotated[
         int | None, Count("Cores of each node. Default: the offer's vCPUs.", 1, 4096)
@@ -99,19 +99,19 @@ class FaultOptions:
     input_copies: Annotated[
         int | None,
         Count(
-            "Number of nodes that hold each part of the input. Default: one more than --lose.",
+            "Number of nodes with a copy of each part of the input. Default: one more than --lose.",
             1,
             MAX_NODES,
         ),
     ] = None
-    lose: Annotated[int, Count("Number of nodes to lose, at random times.", 0, MAX_NODES)] = (
+    lose: Annotated[int, Count("Number of nodes that fail, at random times.", 0, MAX_NODES)] = (
         default("0")
     )
     slow: Annotated[
         SlowNodes | None,
         Option(
             "NODES:FACTOR",
-            "Slow nodes, and their speed: 3:0.5 means three nodes at half speed.",
+            "Number of slow nodes, and their speed: 3:0.5 means three nodes at half speed.",
             parse_slow,
         ),
     ] = None
@@ -128,7 +128,9 @@ def simulate_sort(
     faults: FaultOptions,
     even: Annotated[
         bool,
-        Switch("--even", "Make all partitions equally large, as a perfect sample of keys would."),
+        Switch(
+            "--even", "Make all partitions the same size, as if keys had been sampled perfectly."
+        ),
     ] = False,
     descriptors: Annotated[
         int, Count("Maximum open files and sockets of a process (ulimit -n).", 1, 1 << 30)
@@ -137,7 +139,7 @@ def simulate_sort(
         bool,
         Switch(
             "--per-node",
-            "In the table of cluster sizes, keep the data per node constant, not the total data.",
+            "In the table of cluster sizes, keep the data per node constant instead of the total.",
         ),
     ] = False,
     seed: Annotated[int, Count("Random seed.", 0, 1 << 31)] = default("0"),
@@ -145,10 +147,11 @@ def simulate_sort(
     key: Key = "0:10",
     as_json: Json = False,
 ) -> None:
-    """Simulate a sort on a cluster that you do not have, and show what breaks first as it grows.
+    """Simulate a sort on a cluster of any size, and show which limit is reached first as the
+    cluster grows.
 
-    Schedule and memory use are those of a real sort; the capacities of nodes are drawn from
-    measurements.
+    The schedule and memory use are those of a real sort; the capacities of nodes are drawn at
+    random from measurements.
 
     Examples:
         tonnage simulate sort --nodes 1000 --data 100TB --offer i2.8xlarge
@@ -162,9 +165,9 @@ def simulate_sort(
     measured = _capacity(node)
     offer = measured.offer
     if node.memory is None and (offer is None or offer.memory_bytes is None):
-        raise core.UsageError("the node's memory is unknown: give --memory")
+        raise core.UsageError("the node's memory is unknown; add --memory")
     if node.cores is None and (offer is None or not offer.vcpus):
-        raise core.UsageError("the node's number of cores is unknown: give --cores")
+        raise core.UsageError("the node's number of cores is unknown; add --cores")
     cores = node.cores or int((offer.vcpus or 1) if offer else 1)
     machine = Machine(
         memory_bytes=node.memory or int((offer.memory_bytes or 0) if offer else 0) // MEMORY_SHARE,
@@ -211,7 +214,9 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
     from tonnage.plan.machines import advertised_rates
 
     if node.offer is None and node.profile is None:
-        raise core.UsageError("give --offer OFFER, or a --profile of one machine type")
+        raise core.UsageError(
+            "no machine type; add --offer OFFER, or a --profile that covers only one type"
+        )
     catalogs = load_catalogs(node.catalog)
     with usage_errors(ProfileError, prefix="--profile: "):
         index = index_profiles(
@@ -225,7 +230,7 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
         (key,) = index.offers
     else:
         types = ", ".join(sorted(kind for _, kind in index.offers)) or "no machine type"
-        raise core.UsageError(f"--profile {node.profile}: it has {types}: choose one with --offer")
+        raise core.UsageError(f"--profile {node.profile} covers {types}; select one with --offer")
     by_placement = index.offers.get(key, {})
     placed = node.placement if node.placement is not None else max(by_placement, default=False)
     if placed in by_placement:
@@ -233,7 +238,7 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
     capacity = index.apart_from_placement(*key)
     if capacity is NO_CAPACITY:
         raise core.UsageError(
-            f"{key[1]} was not measured in this profile: give a --profile that has it"
+            f"this profile has no measurements of {key[1]}; use a --profile that does"
         )
     return NodeCapacity(capacity, index.shares, offer)
 

@@ -31,7 +31,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "4XB", "1 2", "-1", "TB", "1e3", "4kk", "0x10"])
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is not a size: write it like 20TB"):
+    with pytest.raises(typer.BadParameter, match="is not a size; use a value like 20TB"):
         parse_size(text)
 
 
@@ -61,7 +61,7 @@ def test_times(text: str, seconds: float) -> None:
     "text", ["", "0", "0s", "soon", "-5", "1h30", "2:00", "1:60:00", "5 6", "1e3", "inf", "²s"]
 )
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is not a time: write it like 90s, 2h, 1h30m"):
+    with pytest.raises(typer.BadParameter, match="is not a time; use a value like 90s, 2h, 1h30m"):
         parse_duration(text)
 
 
@@ -69,7 +69,7 @@ def test_times_have_bounds() -> None:
     parse = duration(0.1, 60)
     assert parse("1m") == 60
     for text in ("0.01", "61", "soon"):
-        with pytest.raises(typer.BadParameter, match=r"give a time from 0\.1s to 60s"):
+        with pytest.raises(typer.BadParameter, match=r"is not a time from 0\.1s to 60s"):
             parse(text)
 
 

@@ -49,9 +49,7 @@ def parse_capacity(text: str) -> int:
     """A machine's memory or disks, in bytes; refuses a number without its unit."""
     size = parse_size(text)
     if size < MIN_CAPACITY:
-        raise typer.BadParameter(
-            f"{text!r} is less than any machine has: write it with a unit, like 64GiB"
-        )
+        raise typer.BadParameter(f"{text!r} is less than any machine has; add a unit, like 64GiB")
     return size
 
 
@@ -60,8 +58,8 @@ def ls(
         list[str] | None,
         Argument(
             "[CATALOG...]",
-            "Catalogs by name or as CSV files. Default: each provider's newest, if a filter "
-            "is given; otherwise the catalogs themselves are listed.",
+            "Catalogs: names, or CSV files. Default: with a filter, each provider's newest "
+            "catalog; without filters, the catalogs themselves are listed.",
         ),
     ] = None,
     provider: Annotated[str | None, Option("NAME", "aws, azure, gcp or lab.")] = None,
@@ -77,7 +75,7 @@ def ls(
         int | None,
         Option(
             "RATE",
-            "Minimum sustained network bandwidth, like 10Gbit; bursts do not count.",
+            "Minimum sustained network bandwidth, like 10Gbit; burst bandwidth is ignored.",
             parse_rate,
         ),
     ] = None,
@@ -87,9 +85,10 @@ def ls(
     sort: Annotated[str | None, Option("BY", f"Order: {', '.join(SORTS)}. Default: price.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List catalogs, or the offers that pass all filters.
+    """List catalogs, or the offers that match all filters.
 
-    Offers are left out if a figure that a filter needs is unknown; the last line counts them.
+    Offers are left out if a figure that a filter needs is unknown; the last line gives the number
+    of these offers.
 
     Examples:
         tonnage catalog ls
@@ -130,12 +129,12 @@ def show(
         str | None,
         Option(
             "NAME",
-            "The offer's catalog, by name or as a CSV file. Default: each provider's newest.",
+            "The offer's catalog: a name, or a CSV file. Default: each provider's newest.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show everything that is known about an offer, with sources, and what is unknown.
+    """Show all known figures of an offer with their sources, and list the unknown ones.
 
     Examples:
         tonnage catalog show aws/i4i.4xlarge
@@ -173,14 +172,13 @@ def diff(
 
 
 def refresh(
-    provider: Annotated[str, Argument("PROVIDER", f"{', '.join(REFRESHABLE)}.")],
+    provider: Annotated[str, Argument("PROVIDER", f"Provider: {', '.join(REFRESHABLE)}.")],
     region: Annotated[str, Option("NAME", "Region of the provider.")] = "us-east-1",
     out: Annotated[
         Path | None,
         Option(
             "FILE.csv",
-            "File for the catalog. Default: in the current directory, named after provider, "
-            "region and day.",
+            "File for the catalog. Default: PROVIDER-REGION-DATE.csv in the current directory.",
             flag="--output",
         ),
     ] = None,
@@ -191,8 +189,8 @@ def refresh(
 ) -> None:
     """Fetch a provider's current offers, volumes and prices, and write a catalog.
 
-    The credentials are those that the AWS tools use. They must allow DescribeInstanceTypes,
-    DescribeSpotPriceHistory and GetProducts. Figures that AWS does not state stay unknown.
+    The command uses the same credentials as the AWS CLI. They must allow DescribeInstanceTypes,
+    DescribeSpotPriceHistory and GetProducts. Values that AWS does not publish are left unknown.
 
     Examples:
         tonnage catalog refresh aws --region us-east-1
@@ -201,9 +199,11 @@ def refresh(
     from tonnage.catalog.providers.aws_fetch import RefreshError, connect, refresh_aws
 
     if provider not in REFRESHABLE:
-        raise core.UsageError(f"{provider}: only {', '.join(REFRESHABLE)} can be refreshed")
+        raise core.UsageError(
+            f"{provider}: this catalog cannot be refreshed; use {', '.join(REFRESHABLE)}"
+        )
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d+", region):
-        raise core.UsageError(f"--region {region}: write it like us-east-1")
+        raise core.UsageError(f"--region {region} is not valid; use a region like us-east-1")
     now = datetime.now(UTC)
     path = out or Path(f"{provider}-{region}-{now.date().isoformat()}.csv")
     refuse_suffix(path, ".csv")
@@ -215,7 +215,7 @@ def refresh(
     line = (
         f"{formatting.several(done.types, 'instance type')}, {formatting.count(done.priced)} with "
         f"an on-demand price, {formatting.count(done.spot_priced)} with a spot price. Of "
-        f"{done.volumes} kinds of volumes {done.volumes_priced} have a price; S3 {stored}. Other "
+        f"{done.volumes} kinds of volumes, {done.volumes_priced} have a price; S3 {stored}. Other "
         f"prices are unknown; limits of volumes come from {done.limits_from}. Catalog: {done.path}"
     )
     print_result(asdict(done) | {"path": str(done.path)}, [line], as_json)
@@ -228,7 +228,7 @@ def _reporter() -> Callable[[str, int], None]:
         nonlocal due
         if time.monotonic() >= due:
             due = time.monotonic() + EVERY_SECONDS
-            print(f"asking AWS: {formatting.count(count)} {what} so far", file=sys.stderr)
+            print(f"fetching from AWS: {formatting.count(count)} {what} so far", file=sys.stderr)
 
     return report
 

@@ -13,15 +13,19 @@ def gensort(
     records: Annotated[
         int, Argument("RECORDS", "Number of records.", whole_number(0, LARGEST // 100))
     ],
-    files: Annotated[list[Path], Argument("FILE...", "Files among which the records are divided.")],
+    files: Annotated[
+        list[Path], Argument("FILE...", "Files to write; the records are divided among them.")
+    ],
     ascii_records: Annotated[
-        bool, Switch("--ascii", "ASCII records instead of binary ones.")
+        bool, Switch("--ascii", "Generate ASCII records instead of binary ones.")
     ] = False,
-    start: Annotated[int, Count("Number of the first record.", 0, (1 << 128) - 1)] = default("0"),
-    skew: Annotated[bool, Switch("--skew", "Skewed keys instead of uniform ones.")] = False,
+    start: Annotated[int, Count("Record number to start at.", 0, (1 << 128) - 1)] = default("0"),
+    skew: Annotated[
+        bool, Switch("--skew", "Generate skewed keys instead of uniform ones.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Generate records of the sort benchmark, byte for byte as its gensort 1.5 does.
+    """Generate Sort Benchmark records, byte for byte the same as those of gensort 1.5.
 
     Examples:
         tonnage gensort 10000000 in/a in/b

@@ -22,9 +22,10 @@ def index(
     endpoint: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Divide files and objects into chunks of whole rows; keep the index next to the data.
+    """Divide files and objects into chunks of whole rows, and store the index next to the data.
 
-    tonnage run reduce finds the index there. Only data that changed since is read again.
+    tonnage run reduce finds the index there. Only data that has changed since the last index is
+    read again.
 
     Examples:
         tonnage index s3://bucket/points/ --dtype 8f8 --chunk-size 16MiB

@@ -22,8 +22,8 @@ def split(
     workers: Annotated[
         int | None,
         Count(
-            "Instead of --parts: choose a number of parts, of at most 256 MiB each, that this "
-            "many workers can share evenly.",
+            "Instead of --parts: choose the number of parts so that this many workers get equal "
+            "shares, each part at most 256 MiB.",
             1,
             MOST,
         ),
@@ -33,9 +33,9 @@ def split(
     endpoint: EndpointUrl = None,
     as_json: Json = False,
 ) -> None:
-    """Split a large file into parts of whole rows, for workers to share evenly.
+    """Split a large file into parts of whole rows, so that workers get equal shares.
 
-    The file is not changed. At the end the directory has all parts, or it does not exist.
+    The file is not changed. The directory is created only once all parts are complete.
 
     Examples:
         tonnage split points.bin --output points --workers 16 --dtype 8f8
@@ -46,22 +46,24 @@ def split(
     from tonnage.run.storage.sources import Sources
 
     if (parts is None) == (workers is None):
-        raise core.UsageError("give either --parts or --workers")
+        raise core.UsageError("use either --parts or --workers")
     if is_url(output):
         raise core.UsageError(
-            f"--output {output}: parts are written to a local directory: give one, and copy it to "
-            "the store"
+            f"--output {output}: parts are written to a local directory; use a directory, and copy "
+            "it to the store afterwards"
         )
     refuse_endpoint(endpoint)
     locations([source])
     sources = Sources(ObjectStoreOptions(endpoint=endpoint), 1)
     files = list(sources.find(source))
     if len(files) != 1 or Path(source).is_dir() or source.endswith("/"):
-        raise core.UsageError(f"input {source}: give one file or object")
+        raise core.UsageError(
+            f"input {source} is not a single file or object; pass one file or object"
+        )
     (file,) = files
     count = parts or parts_for(workers or 1, file.bytes)
     if count > MOST:
-        raise core.UsageError(f"{count} parts are too many: give at most {MOST}")
+        raise core.UsageError(f"{count} parts are too many; the maximum is {MOST}")
     done = 0
     with core.Progress("splitting", file.bytes) as progress:
 
@@ -80,7 +82,7 @@ def split(
     }
     sizes = [each.bytes for each in written]
     line = (
-        f"{output}: {formatting.several(len(written), 'part')}, of {formatting.size(min(sizes))} "
+        f"{output}: {formatting.several(len(written), 'part')} of {formatting.size(min(sizes))} "
         f"to {formatting.size(max(sizes))}"
     )
     print_result(values, [line], as_json)

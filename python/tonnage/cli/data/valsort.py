@@ -18,7 +18,7 @@ def valsort(
         Argument(
             "FILE_OR_DIR...",
             "Files in key order, directories, or objects: s3://BUCKET/KEY or "
-            "s3://BUCKET/PREFIX/. They come before the options.",
+            "s3://BUCKET/PREFIX/. Put them before the options.",
         ),
     ],
     record_bytes: RecordBytes = default("100"),
@@ -26,11 +26,11 @@ def valsort(
     store: StoreOptions,
     as_json: Json = False,
 ) -> None:
-    """Check that records are sorted, as the sort benchmark's valsort 1.5 does; the exit code is 1
-    if they are not.
+    """Check that records are sorted, like valsort 1.5 from the Sort Benchmark. The exit code is 1
+    if they are unsorted.
 
-    Several files count as one sequence, in the order given; files of a directory are read in the
-    order of their names.
+    Several files are checked as one sequence, in the order of the command line; files of a
+    directory, in the order of their names.
 
     Examples:
         tonnage valsort out

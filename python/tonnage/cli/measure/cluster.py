@@ -60,7 +60,10 @@ def fail_if_missing(*measurements: ClusterMeasurement) -> None:
     """Fails if a node lacks results in any measurement, so that a script notices."""
     rows = [row for each in measurements for row in each.nodes]
     if not any(row.ok for row in rows):
-        reasons = formatting.listing(f"{row.node} {row.why}" for row in rows) or "it has no nodes"
+        reasons = (
+            formatting.listing(f"{row.node} {row.why}" for row in rows)
+            or "the cluster has no nodes"
+        )
         raise core.RunError(f"no node returned results: {reasons}")
     # The reason of each is printed already.
     if missing := sorted({row.node for row in rows if not row.ok}):

@@ -33,8 +33,9 @@ def measure_disk(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device. With several, the first half is read and the rest is "
-            "written; a single one is used for both. Default: the current directory.",
+            "A directory on each device. With several directories, the first half of them are read "
+            "and the others written; a single one is used for both. Default: the current "
+            "directory.",
             flag="--dir",
         ),
     ] = None,
@@ -42,7 +43,8 @@ def measure_disk(
         list[str] | None,
         Option(
             "MODE...",
-            "rw (read and write), ro (read), wo (write), headroom (without disks). Default: all.",
+            "rw (read and write), ro (read), wo (write), headroom (the pipeline alone, with no "
+            "disk I/O). Default: all.",
         ),
     ] = None,
     size: TrialSize = default("2GB"),
@@ -51,11 +53,10 @@ def measure_disk(
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure disks with the sort's own read and write stages; the page cache is bypassed.
+    """Measure disks with a sort's read and write stages, bypassing the page cache.
 
-    A trial stops starting I/O after --seconds or --size, and ends when all data in memory is
-    written. Before each repetition, --size bytes are written for the trials to read; this takes
-    extra time.
+    A trial starts no more I/O after --seconds or --size, and ends once all buffered data has been
+    written. Each repetition first writes --size bytes of test data, which takes extra time.
 
     Examples:
         tonnage measure disk --dir /mnt/nvme0 /mnt/nvme1 --output disks

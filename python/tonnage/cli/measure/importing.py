@@ -30,8 +30,8 @@ def import_files(
     """Import results of fio, IOR, mdtest, bonnie++, iozone, hdparm, iperf3, sysstat, elbencho or
     warp.
 
-    The tool is recognized by the file's content. All files are read before anything is written: a
-    truncated or unknown file is refused.
+    The tool is recognized by the file's content. All files are checked before anything is written;
+    if one is truncated or unrecognized, nothing is imported.
 
     Examples:
         tonnage import fio.json ior.txt --output imported

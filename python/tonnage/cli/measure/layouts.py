@@ -25,16 +25,17 @@ def measure_layouts(
         list[Path] | None,
         Argument(
             "[DEVICE...]",
-            "Block devices, or files to use as loop devices; nothing else is touched. Without "
-            "any, only clean up after a killed command.",
+            "Block devices, or files to use as loop devices. With no devices, only cleans up after "
+            "a killed command.",
         ),
     ] = None,
     layout: Annotated[
         list[str] | None,
         Option(
             "LAYOUT...",
-            "single (the first device), separate (a file system on each), jbod, raid0 (one "
-            "file system over all). Default: all, or single with one device.",
+            "single (the first device), separate (a file system on each device), jbod or raid0 "
+            "(one file system over all devices, concatenated or striped). Default: all; with one "
+            "device, single.",
         ),
     ] = None,
     mode: Annotated[
@@ -45,15 +46,15 @@ def measure_layouts(
         str | None,
         Option(
             "NAME",
-            "xfs or ext4 on LVM, or btrfs over its own devices. Default: the first that can make "
-            "all layouts on this machine.",
+            "xfs or ext4 (on LVM), or btrfs (directly on the devices). Default: the first of these "
+            "that supports all the layouts on this machine.",
         ),
     ] = None,
     stripe: Annotated[int | None, Size("Stripe size of a raid0 on LVM. Default: 512KiB.")] = None,
     size: TrialSize = default("2GB"),
     seconds: TrialSeconds = default("5"),
     repetitions: Annotated[
-        int, Count("How many times each layout is made and measured.", 1, 10_000)
+        int, Count("Number of times each layout is created and measured.", 1, 10_000)
     ] = default("3"),
     memory: Memory = default("1GiB"),
     seed: Seed = default("1"),
@@ -61,17 +62,18 @@ def measure_layouts(
         bool,
         Switch(
             "--destroy",
-            "Also use devices that hold data; the data is lost. Devices that are in use are "
+            "Also use devices that contain data; the data is lost. Devices that are in use are "
             "still refused.",
         ),
     ] = False,
     results: ResultOptions,
 ) -> None:
-    """Make layouts on the same devices, and measure each as a sort would use it. Needs root.
+    """Create each layout in turn on the same devices, and measure it with a sort's access pattern.
+    Needs root.
 
-    Data on the devices is lost; they are empty at the end. Layouts take turns, and each is measured
-    as measure disk does. After a kill or a reboot, the next measure layouts cleans up; with the
-    same --output it also resumes.
+    All data on the devices is destroyed, and they are left empty. Layouts alternate between
+    repetitions; each is measured as by tonnage measure disk. After a kill or a reboot, the next
+    tonnage measure layouts cleans up, and resumes if --output is the same.
 
     Examples:
         sudo tonnage measure layouts /dev/nvme1n1 /dev/nvme2n1 --output layouts
@@ -115,7 +117,7 @@ def measure_layouts(
     elif done:
         print("\n".join([*_lines(done), results_line(out)]))
     else:
-        print("No device was given; leftovers of a killed command are removed.")
+        print("No devices were passed; any remains of a killed command were removed.")
 
 
 def _as_json(done: Sequence[Measurement]) -> dict[str, object]:
@@ -150,17 +152,17 @@ def _lines(done: Sequence[Measurement]) -> list[str]:
 def _costs(measurement: Measurement) -> list[str]:
     return [
         f"{formatting.trial(mode)}: {formatting.significant(cost.own * 1000000000.0, 2)} core "
-        f"seconds per GB, {formatting.significant(cost.machine * 1000000000.0, 2)} of the whole "
-        "machine, with the kernel"
+        f"seconds per GB; {formatting.significant(cost.machine * 1000000000.0, 2)} on the whole "
+        "machine, including the kernel"
         for mode, cost in layout_costs(measurement).items()
     ]
 
 
 def _ratio(each: Comparison) -> str:
     found = each.ratio
-    interval = f"no interval yet: {formatting.several(found.lacking, 'trial')} more needed"
+    interval = f"an interval needs {formatting.several(found.lacking, 'more trial')}"
     if found.low is not None and found.high is not None:
         low, high = formatting.significant(found.low), formatting.significant(found.high)
         interval = f"{low} to {high} with {formatting.percent(found.confidence or 0)} confidence"
     ratio = formatting.significant(found.value)
-    return f"{each.way} over {each.than}, {each.subject}: {ratio} ({interval})"
+    return f"{each.way} / {each.than}, {each.subject}: ratio {ratio} ({interval})"

@@ -43,7 +43,7 @@ STARTING_SECONDS = 1.0
 def parse_block(text: str) -> int:
     size = parse_size(text)
     if not MIN_BLOCK_BYTES <= size <= MAX_BLOCK_BYTES:
-        raise typer.BadParameter(f"{text!r}: give a size from 1KiB to 1GiB")
+        raise typer.BadParameter(f"{text!r} is not a size from 1KiB to 1GiB")
     return size
 
 
@@ -52,7 +52,9 @@ def parse_rate(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?)bit\s*", text.lower())
     rate = float(match[1]) * RATE_UNITS[match[2]] if match else 0.0
     if not 1e6 <= rate <= 1e12:
-        raise typer.BadParameter(f"{text!r}: write it like 200Mbit or 1Gbit, at least 1Mbit")
+        raise typer.BadParameter(
+            f"{text!r} is not a bandwidth; use at least 1Mbit, like 200Mbit or 1Gbit"
+        )
     return int(rate)
 
 
@@ -74,15 +76,15 @@ def measure_net(
     block: Annotated[
         int | None,
         Size(
-            "Bytes that a connection sends at a time. Default: 512KiB, as in a sort. Only whole "
-            "blocks count: on a slow link, give a smaller block or more --seconds.",
+            "Bytes that a connection sends at a time. Default: 512KiB, as in a sort. Only complete "
+            "blocks are counted, so on a slow link use a smaller block or a longer --seconds.",
             parse_block,
         ),
     ] = None,
     seconds: Annotated[
         float | None,
         Time(
-            f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, which has many trials, "
+            f"Duration of a trial. Default: {SECONDS:g}s; with --cluster, which runs many trials, "
             f"{CLUSTER_SECONDS:g}s.",
             duration(0.1, 1_000_000),
         ),
@@ -94,7 +96,7 @@ def measure_net(
         bool,
         Switch(
             "--namespaces",
-            "Give each endpoint its own network namespace on a bridge, instead of using "
+            "Run each endpoint in its own network namespace on a bridge, instead of using "
             "loopback. Needs root.",
         ),
     ] = False,
@@ -110,8 +112,8 @@ def measure_net(
         list[int] | None,
         Option(
             "N...",
-            "With --cluster: numbers of nodes for the all-to-all trials. Default: 2, 4, 8 ... "
-            "and all.",
+            "With --cluster: cluster sizes for the all-to-all trials. Default: 2, 4, 8, ..., and "
+            "all nodes.",
             whole_number(2, 10_000),
         ),
     ] = None,
@@ -119,14 +121,14 @@ def measure_net(
     repetition: RepetitionOptions,
     options: ClusterOptions,
 ) -> None:
-    """Measure the network as a shuffle uses it: every endpoint sends to all others, from memory.
+    """Measure the network as a shuffle uses it: every endpoint sends data in memory to all others.
 
-    Endpoints are processes on this machine. The result is the rate of the slowest endpoint, which a
-    shuffle has to wait for, and the rate of all endpoints together.
+    Endpoints are processes on this machine. The results are the rate of the slowest endpoint, for
+    which a shuffle has to wait, and the total rate of all endpoints.
 
-    With --cluster, endpoints are nodes. Trials are all pairs, each node with all others, and
-    all-to-all on growing numbers of nodes; the last are shown as a share of the slowest pair's
-    rate.
+    With --cluster, endpoints are nodes. The trials are: every pair of nodes; one node with all
+    others; and all-to-all on increasing numbers of nodes. All-to-all rates are shown as a fraction
+    of the slowest pair's rate.
 
     Examples:
         tonnage measure net --endpoints 4
@@ -141,7 +143,7 @@ def measure_net(
             "--until-confidence": repetition.until_confidence,
         }
         for flag in [flag for flag, value in here_only.items() if value]:
-            raise core.UsageError(f"{flag} is for one machine: leave out --cluster, or {flag}")
+            raise core.UsageError(f"{flag} applies only to one machine; remove {flag} or --cluster")
         refuse_without_ray()
         from tonnage.measure.net.cluster import ClusterNetSettings, measure_cluster_net
 
@@ -164,7 +166,7 @@ def measure_net(
     refuse_without("--cluster", {"--sizes": sizes})
     if connections and len(connections) > 1:
         raise core.UsageError(
-            "--connections: several numbers need --cluster: give one number, or --cluster too"
+            "--connections: several numbers need --cluster; use one number, or add --cluster"
         )
     if not namespaces:
         refuse_without("--namespaces", {"--rate": rate})
@@ -180,10 +182,10 @@ def measure_net(
         rate_bits_per_second=rate,
     )
     refuse_memory(
-        f"--block {formatting.memory(settings.block_bytes)} for that many connections needs "
+        f"--block {formatting.memory(settings.block_bytes)} for all connections needs "
         f"{formatting.memory(settings.memory_bytes)},",
         settings.memory_bytes,
-        "give a smaller block, or fewer --endpoints or --connections",
+        "lower --block, --endpoints or --connections",
     )
     suite = Suite(
         kind="net",

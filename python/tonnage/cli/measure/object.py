@@ -40,8 +40,8 @@ def measure_object(
         str,
         Argument(
             "s3://BUCKET/PREFIX",
-            "Where to put test objects: a prefix that holds nothing else, removed at the end. "
-            "Credentials and region come from AWS_ variables or ~/.aws.",
+            "Where to put test objects: an unused prefix; everything under it is deleted at the "
+            "end. Credentials and region come from the AWS_ environment variables, or ~/.aws.",
         ),
     ],
     endpoint: EndpointUrl = None,
@@ -49,7 +49,7 @@ def measure_object(
         list[str] | None,
         Option(
             "OPERATION...",
-            "get (ranges), put (objects of one chunk), multipart (parts of one upload, at "
+            "get (range reads), put (one-chunk objects), multipart (parts of one upload, each at "
             "least 5 MiB). Default: get and put.",
         ),
     ] = None,
@@ -57,7 +57,7 @@ def measure_object(
         list[int] | None,
         Option(
             "SIZE...",
-            "Bytes that one request moves. Default: 1MiB, 4MiB and 16MiB.",
+            "Bytes per request. Default: 1MiB, 4MiB and 16MiB.",
             parse_size,
             flag="--chunk-size",
         ),
@@ -79,8 +79,8 @@ def measure_object(
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure an object store: bandwidth, time to first byte and errors, by chunk size and number
-    of requests.
+    """Measure an object store: bandwidth, time to first byte and errors, for each chunk size and
+    number of concurrent requests.
 
     Examples:
         tonnage measure object s3://bucket/test --requests 1 4 16 --output store
@@ -113,7 +113,7 @@ def measure_object(
             f"--requests {max(settings.threads)} with chunks of {largest} needs "
             f"{formatting.memory(needed)},",
             needed,
-            "give fewer requests, or a smaller --chunk-size",
+            "lower --requests or --chunk-size",
         )
 
     def work(node: str | None) -> Measure:
@@ -137,16 +137,16 @@ def _refuse_sizes(settings: ObjectSettings) -> None:
 
     smallest, largest = min(settings.chunk_bytes), max(settings.chunk_bytes)
     if smallest < 1:
-        raise core.UsageError("--chunk-size 0: give at least 1 byte")
+        raise core.UsageError("--chunk-size 0: use at least 1 byte")
     if "multipart" in settings.operations and smallest < MIN_PART_BYTES:
         raise core.UsageError(
-            f"--chunk-size {smallest}: a part has at least 5MiB: give a larger chunk, or leave "
-            "out --operation multipart"
+            f"--chunk-size {smallest}: a part of a multipart upload has at least 5MiB; raise "
+            "--chunk-size, or remove multipart from --operation"
         )
     if "get" in settings.operations and settings.object_bytes < largest:
         raise core.UsageError(
-            f"--object-size {settings.object_bytes} is less than a chunk of {largest}: give "
-            "larger objects, or a smaller --chunk-size"
+            f"--object-size {settings.object_bytes} is less than --chunk-size {largest}; raise "
+            "--object-size, or lower --chunk-size"
         )
 
 
@@ -172,4 +172,5 @@ def _trial_line(metric: Metric) -> str:
 def _knee(knee: Knee) -> str:
     size, rate = formatting.memory(knee.chunk_bytes), formatting.rate(knee.bytes_per_second)
     requests = formatting.several(knee.threads, "request")
-    return f"{knee.operation} of {size}: {requests} suffice, {rate}, within 5 % of the best"
+    suffice = "suffices" if knee.threads == 1 else "suffice"
+    return f"{knee.operation} of {size}: {requests} {suffice}: {rate}, within 5 % of the best"

@@ -26,27 +26,27 @@ from tonnage.cli.output.observation import observation_lines
 
 def observe(
     command: Annotated[
-        list[str] | None, Argument("-- COMMAND...", "The command to run and watch, after --.")
+        list[str] | None, Argument("-- COMMAND...", "The command to run and observe, after --.")
     ] = None,
     pid: Annotated[
         list[int] | None,
         Option(
             "PID...",
-            "Watch running processes and their children, until they end or you press Ctrl-C.",
+            "Observe running processes and their children, until they end or you press Ctrl-C.",
             whole_number(1, 1 << 22),
         ),
     ] = None,
     interval: Annotated[
         float,
         Time(
-            "Interval between samples; it grows as the observation gets longer.",
+            "Interval between samples, lengthened automatically during long observations.",
             duration(0.01, 3600),
         ),
     ] = default("0.05"),
     data: Annotated[
         int | None,
         Size(
-            "Size of the command's input. Default: the bytes that the first phase reads.",
+            "Size of the command's input. Default: the number of bytes that its first phase reads.",
             parse_measurable,
         ),
     ] = None,
@@ -62,15 +62,16 @@ def observe(
         bool,
         Switch(
             "--json",
-            "Print the observation as one JSON document; the command's standard output goes "
-            "to standard error.",
+            "Print the observation as one JSON document; the command's standard output is "
+            "redirected to standard error.",
         ),
     ] = False,
 ) -> None:
-    """Run a command, record its use of this machine, and find its phases and bottlenecks.
+    """Run a command, record its resource use, and find its phases and bottlenecks.
 
-    The command keeps its input, output and exit code; a summary goes to standard error. The results
-    are observation.json, job.json (the demand of each phase, for tonnage plan) and time series.
+    The command's stdin, stdout and exit code pass through unchanged; a summary goes to standard
+    error. The results are observation.json, job.json (the resources that each phase needs, for
+    tonnage plan) and time series in Parquet files.
 
     Examples:
         tonnage observe --output tar -- sh -c 'tar c data | zstd > data.tar.zst'
@@ -81,7 +82,7 @@ def observe(
     from tonnage.measure.trial import environment
 
     if bool(command) == bool(pid):
-        raise core.UsageError("give either -- COMMAND or --pid PID...")
+        raise core.UsageError("use either -- COMMAND or --pid PID...")
     if out:
         refuse_files("--output", [out])
         refuse_non_empty("--output", [out])
@@ -123,7 +124,7 @@ def observe(
         files = (
             "observation.json, job.json"
             if written.job
-            else "observation.json (no job.json, since the input size is unknown: give --data)"
+            else "observation.json (no job.json, since the input size is unknown; add --data)"
         )
         print(f"Results in {out}: {files}", file=sys.stderr)
     if observed.exit_code:

@@ -36,8 +36,8 @@ def measure_ops(
         str,
         Option(
             "SUITE",
-            "explore: short trials at several queue depths; steady: the same, then long "
-            "trials at the smallest queue depth within 5 % of the best.",
+            "explore: short trials at several queue depths; steady: the same, then long trials at "
+            "the smallest queue depth whose rate is within 5 % of the best.",
         ),
     ] = "explore",
     queue_depth: Annotated[
@@ -61,17 +61,17 @@ def measure_ops(
         str,
         Option(
             "HOW",
-            "single: submit each operation at once; batched: replace all finished operations "
-            "with one system call (less CPU time, slightly higher latency).",
+            "single: submit each operation by itself; batched: resubmit all completed operations "
+            "in one system call (less CPU time, slightly higher latency).",
         ),
     ] = "single",
     seed: Seed = default("1"),
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure random I/O on a file: rate, CPU and the latency of every operation.
+    """Measure random I/O on a file: rate, CPU time and latency distribution.
 
-    Writes go to a file made for the test; nothing else is touched.
+    Writes go only to a test file that the command creates.
 
     Examples:
         tonnage measure ops --dir /mnt/nvme0 --operation read4k --until-confidence 2%

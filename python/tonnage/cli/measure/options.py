@@ -40,15 +40,15 @@ Operations = Annotated[
     list[str] | None,
     Option(
         "OPERATION...",
-        "read4k, read4m, write4k, write4m (each write durable), write4k-64 (one write in 64 "
-        "durable). Default: all.",
+        "read4k, read4m, write4k, write4m (each write is flushed), write4k-64 (one write in 64, "
+        "chosen at random, is flushed). Default: all.",
     ),
 ]
 Directory = Annotated[Path, Option("DIR", "Directory on the device to measure.", flag="--dir")]
 FileSize = Annotated[
     int,
     Size(
-        "Size of the test file; make it larger than any cache of the device or host.",
+        "Size of the test file; it must be larger than any cache of the device or machine.",
         parse_measurable,
     ),
 ]
@@ -56,12 +56,12 @@ EngineName = Annotated[
     str,
     Option(
         "ENGINE",
-        "ring: one io_uring for all operations; sync: a blocking thread for each.",
+        "ring: one io_uring for all operations; sync: one blocking thread per operation.",
         flag="--engine",
     ),
 ]
 TrialSize = Annotated[
-    int, Size("Maximum that a trial reads, and that it writes.", parse_measurable)
+    int, Size("Maximum amount of data that a trial reads, and that it writes.", parse_measurable)
 ]
 TrialSeconds = Annotated[float, Time("Maximum duration of a trial.", duration(0.1, 1_000_000))]
 Seed = Annotated[int, Count("Random seed.", 0, 1 << 62)]
@@ -69,8 +69,8 @@ Labels = Annotated[
     list[str] | None,
     Option(
         "NAME=VALUE...",
-        "Labels to store with the results, like region=us-east-1. The labels machine-type and "
-        "provider state what was rented.",
+        "Labels to store with the results, like region=us-east-1. Use machine-type=... and "
+        "provider=... to record which offer was measured.",
     ),
 ]
 Measure = Callable[..., Iterator[Trial | Measurement]]
@@ -84,7 +84,7 @@ class RepetitionOptions:
     repetitions: Annotated[
         int | None,
         Count(
-            f"How many times each trial is run. Default: {REPETITIONS}; with --until-confidence, "
+            f"Number of times each trial is run. Default: {REPETITIONS}; with --until-confidence, "
             f"at most {MAX_REPETITIONS}.",
             1,
             10_000,
@@ -94,8 +94,8 @@ class RepetitionOptions:
         float | None,
         Option(
             "PERCENT",
-            "Repeat until the 95 % confidence interval lies within this share of the median, "
-            "like 2%.",
+            "Repeat until the 95 % confidence interval of the median lies within this percentage "
+            "of the median, like 2%.",
             parse_share,
         ),
     ] = None
@@ -113,7 +113,7 @@ class ResultOptions:
         Option(
             "DIR",
             "Directory for the results. An unfinished measurement there is resumed. Default: a "
-            "new one in the current directory.",
+            "new directory in the current one.",
         ),
     ] = None
     as_json: Json = False
@@ -124,7 +124,7 @@ class ResultOptions:
         for each in self.label or []:
             name, separator, value = each.partition("=")
             if not separator or not name or not value:
-                raise core.UsageError(f"--label {each}: write NAME=VALUE, like region=us-east-1")
+                raise core.UsageError(f"--label {each}: use NAME=VALUE, like region=us-east-1")
             labels[name] = value
         return labels
 
@@ -150,7 +150,8 @@ class NodeOrderOptions(NodeOptions):
     one_at_a_time: Annotated[
         bool,
         Switch(
-            "--one-at-a-time", "With --cluster: measure one node after another, not all at once."
+            "--one-at-a-time",
+            "With --cluster: measure nodes one at a time instead of all at once.",
         ),
     ] = False
 
@@ -208,10 +209,13 @@ def refuse_directories(options: ClusterOptions, directories: Sequence[Path]) -> 
         unknown = [each for each in re.findall(r"\{[^{}/]*\}", str(directory)) if each != NODE]
         if options.cluster is not None and unknown:
             raise core.UsageError(
-                f"--dir {directory}: only {NODE}, the node's name, is replaced, not {unknown[0]}"
+                f"--dir {directory}: {unknown[0]} is not replaced; use {NODE} for the node's name"
             )
         if options.cluster is None and NODE in str(directory) and not directory.is_dir():
-            raise core.UsageError(f"--dir {directory}: {NODE} needs --cluster: give --cluster too")
+            raise core.UsageError(
+                f"--dir {directory}: {NODE} needs --cluster; add --cluster, or use a path without "
+                "it"
+            )
     if options.cluster is None:
         refuse_missing("--dir", directories)
     else:
@@ -222,5 +226,5 @@ def refuse_queue_depth(memory_bytes: int) -> None:
     refuse_memory(
         f"--queue-depth needs {formatting.memory(memory_bytes)} of buffers,",
         memory_bytes,
-        "give a lower one, or smaller operations (--operation)",
+        "lower --queue-depth, or use only --operation read4k write4k write4k-64",
     )

@@ -28,7 +28,9 @@ def measure_over_time(
     directory: Directory = Path(),
     operation: Operations = None,
     queue_depth: Annotated[int, Count("Operations in flight.", 1, 4096)] = default("8"),
-    every: Annotated[float, Time("Interval between measurements.")] = default("10min"),
+    every: Annotated[
+        float, Time("Interval from the start of one set of trials to the next.")
+    ] = default("10min"),
     lasting: Annotated[float, Time("Total duration.", flag="--for")] = default("24h"),
     seconds: Annotated[
         float, Time("Duration of each operation's trial.", duration(0.2, 1_000_000))
@@ -38,10 +40,11 @@ def measure_over_time(
     seed: Seed = default("1"),
     options: MeasureOptions,
 ) -> None:
-    """Repeat the same trials at fixed intervals, for minutes or days, idle in between.
+    """Repeat the same trials at fixed intervals, over hours or days; the machine is idle between
+    them.
 
-    With the same --output the measurement resumes after a kill or a reboot; missed intervals stay
-    empty.
+    With the same --output, the measurement resumes after a kill or a reboot; intervals missed
+    during that time have no data.
 
     Examples:
         tonnage measure over-time --operation read4m --every 10min --for 24h
@@ -56,8 +59,8 @@ def measure_over_time(
     names = tuple(operation or OPERATIONS)
     if len(names) * seconds >= every:
         raise core.UsageError(
-            f"--every {every:g} s is too short for {len(names)} trials of {seconds:g} s: give a "
-            "longer interval, fewer operations (--operation), or a lower --seconds"
+            f"--every {every:g}s is too short for {len(names)} trials of {seconds:g}s; raise "
+            "--every, lower --seconds, or select fewer operations with --operation"
         )
     settings = OverTimeSettings(
         operations=names,

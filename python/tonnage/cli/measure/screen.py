@@ -48,8 +48,8 @@ def measure_screen(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device of a node, as an absolute path; {node} in it stands for "
-            "the node's name.",
+            "A directory on each device of a node, as an absolute path; {node} in it is replaced "
+            "by the node's name.",
             flag="--dir",
         ),
     ] = None,
@@ -60,7 +60,7 @@ def measure_screen(
         str | None,
         Option(
             "JOB",
-            "Also predict this job with and without the suspect nodes: sort, mapreduce, or a "
+            "Also predict this job without the slow and failed nodes: sort, mapreduce, or a "
             "job's JSON file. Needs --data.",
         ),
     ] = None,
@@ -68,10 +68,11 @@ def measure_screen(
     catalog: CatalogNames = None,
     options: ScreenOptions,
 ) -> None:
-    """Test each node's disks and network link for a minute, and name slow nodes, with a confidence.
+    """Test each node's disks and network link for a minute, and report slow nodes with a confidence
+    level.
 
-    A node is compared with others of its machine type: this needs at least five nodes, and three of
-    that type. Nodes without any results are named too.
+    A node is compared with others of its machine type: this needs at least five nodes in the
+    cluster, at least three of them of that type. Nodes without any results are reported too.
 
     Examples:
         tonnage measure screen --cluster auto --dir /mnt/nvme0
@@ -115,7 +116,9 @@ def measure_screen(
 
     def measure(cluster: Cluster, on_status: OnStatus) -> MeasurementEvents:
         if reason := why_too_small(cluster.machines, options):
-            print(f"Slow nodes cannot be found, only missing ones: {reason}", file=sys.stderr)
+            print(
+                f"Only nodes without results can be found, not slow ones: {reason}", file=sys.stderr
+            )
         return screen_cluster(cluster, out, disks, network, on_status)
 
     of_disks, *of_network = run_and_print("screen", options, measure)
@@ -142,11 +145,13 @@ def _job(job: str | None, data: int | None, catalog: list[str] | None) -> Screen
         refuse_without("--job", {"--data": data, "--catalog": catalog})
         return None
     if not data:
-        raise core.UsageError("--job needs --data: give the size of its input, like 1TB")
+        raise core.UsageError(
+            "--job needs --data; add the size of the job's input, like --data 1TB"
+        )
     made = job_from(job, {})
     if elsewhere := resources_off_node(made):
         raise core.UsageError(
-            f"--job {job}: it needs {formatting.listing(elsewhere)}, but a screening tests only "
-            "disks and links: leave it out"
+            f"--job {job} needs {formatting.listing(elsewhere)}, but a screening tests only disks "
+            "and network links; remove --job"
         )
     return ScreenedJob(made, data, load_catalogs(catalog))

@@ -26,7 +26,9 @@ TRANSFER_UNIT_BYTES = 4096
 def parse_transfer(text: str) -> int:
     size = parse_size(text)
     if not size or size % TRANSFER_UNIT_BYTES:
-        raise typer.BadParameter(f"{text!r}: give a multiple of {TRANSFER_UNIT_BYTES}, like 1MiB")
+        raise typer.BadParameter(
+            f"{text!r} is not a multiple of {TRANSFER_UNIT_BYTES} bytes; use a size like 1MiB"
+        )
     return size
 
 
@@ -39,7 +41,8 @@ def measure_stream(
     processes: Annotated[
         int,
         Count(
-            "Number of concurrent writers or readers: blocking threads, like IOR's processes.",
+            "Number of concurrent writers or readers: blocking threads, in place of IOR's "
+            "processes.",
             1,
             4096,
         ),
@@ -49,10 +52,13 @@ def measure_stream(
         "1MiB"
     ),
     segments: Annotated[
-        int, Count("Segments per file, each with one block of every process (IOR -s).", 1, 1 << 32)
+        int,
+        Count(
+            "Segments per file, each containing one block from every process (IOR -s).", 1, 1 << 32
+        ),
     ] = default("1"),
     shared: Annotated[
-        bool, Switch("--shared", "Use one file for all processes instead of one each.")
+        bool, Switch("--shared", "Use one file for all processes instead of one per process.")
     ] = False,
     shared_dir: Annotated[
         bool,
@@ -60,24 +66,30 @@ def measure_stream(
             "--shared-dir",
             "With --cluster: --dir is one directory on a file system that all nodes mount. All "
             "nodes start each trial together, and each reads what another node wrote; with "
-            "--shared, all use one file.",
+            "--shared, all nodes use one file.",
         ),
     ] = False,
     buffered: Annotated[
         bool,
         Switch(
-            "--buffered", "Use the page cache, and drop it before reading, instead of bypassing it."
+            "--buffered",
+            "Use the page cache (dropped before reads) instead of bypassing it.",
         ),
     ] = False,
     flush: Annotated[
-        bool, Switch("--flush/--no-flush", "Include the time until written data is durable.")
+        bool,
+        Switch(
+            "--flush/--no-flush",
+            "Whether the time to flush written data to the device is included.",
+        ),
     ] = True,
     repetition: RepetitionOptions,
     options: MeasureOptions,
 ) -> None:
-    """Measure sequential reads and writes of files, like IOR: blocks, transfers, segments.
+    """Measure sequential reads and writes of files with IOR's parameters: block, transfer,
+    segment.
 
-    Test files are created and removed; any mounted file system works.
+    Test files are removed at the end; any mounted file system works.
 
     Examples:
         tonnage measure stream --dir /mnt/nvme0 --processes 4 --block 512MiB
@@ -92,7 +104,7 @@ def measure_stream(
         refuse_without("--cluster", {"--shared-dir": shared_dir})
     if shared_dir and repetition.until_confidence:
         raise core.UsageError(
-            "--shared-dir: all nodes do the same trials: give --repetitions instead of "
+            "--shared-dir: all nodes run the same trials; use --repetitions instead of "
             "--until-confidence"
         )
     settings = StreamSettings(
@@ -110,10 +122,10 @@ def measure_stream(
     )
     if options.cluster is None:
         refuse_memory(
-            f"--transfer {formatting.memory(transfer)} for each of --processes needs "
+            f"--transfer {formatting.memory(transfer)} for all --processes needs "
             f"{formatting.memory(settings.memory_bytes)},",
             settings.memory_bytes,
-            "give a smaller one, or fewer processes",
+            "lower --transfer or --processes",
         )
     suite = Suite(
         kind="stream",

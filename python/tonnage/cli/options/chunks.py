@@ -13,13 +13,14 @@ InputFormat = Annotated[
     str | None,
     Option(
         "FORMAT",
-        "rows (of fixed size), npy, parquet, arrow, csv or json. Default: as in the index, or by "
-        "the file's name.",
+        "rows (of fixed size), npy, parquet, arrow, csv or json. Default: the format in the index, "
+        "otherwise inferred from the file name.",
         flag="--input-format",
     ),
 ]
 Dtype = Annotated[
-    str | None, Option("DTYPE", "Type of a row, in NumPy's notation: 8f8 is eight 64-bit floats.")
+    str | None,
+    Option("DTYPE", "Type of a row, in NumPy's notation: 8f8 means eight 64-bit floats."),
 ]
 
 
@@ -42,4 +43,4 @@ def auto_or(flag: str, text: str, parse: Callable[[str], int]) -> int | None:
     try:
         return parse(text)
     except typer.BadParameter as error:
-        raise core.UsageError(f"{flag} {error.message}, or auto") from None
+        raise core.UsageError(f"{flag}: {error.message}; or use auto") from None

@@ -9,7 +9,7 @@ from tonnage.cli.options.option_groups import flags_and_values
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.types import Count, Option, Time
 from tonnage.cli.options.validate import refuse_without
-from tonnage.cluster.time_limits import PATIENCE_SECONDS
+from tonnage.cluster.time_limits import ACCUSED_SECONDS, PATIENCE_SECONDS
 
 CONNECTIONS = 1
 TIMEOUT_SECONDS = PATIENCE_SECONDS
@@ -20,41 +20,43 @@ ClusterAddress = Annotated[
     str | None,
     Option(
         "ADDRESS",
-        "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster that this machine is "
-        "in; TYPE@ADDRESS uses only its nodes of one machine type. Paths are local to each node; "
-        "{node} in a path stands for the node's name.",
+        "Use the nodes of a Ray cluster: HOST:PORT, or auto for the cluster this machine belongs "
+        "to. TYPE@ADDRESS uses only that cluster's nodes of machine type TYPE. Paths are local to "
+        "each node; {node} in a path is replaced by the node's name.",
     ),
 ]
 Nodes = Annotated[
-    int | None, Count("With --cluster: how many nodes to use. Default: all.", 1, 10_000)
+    int | None, Count("With --cluster: number of nodes to use. Default: all.", 1, 10_000)
 ]
 Timeout = Annotated[
     float | None,
     Time(
-        "With --cluster: a node that reports nothing for this long counts as lost (for 3s, if "
-        "its connections to other nodes are broken), and so does one that holds up all others "
-        f"for twice as long. Default: {TIMEOUT_SECONDS:g}s."
+        "With --cluster: a node that reports nothing for this long is considered lost; so is one "
+        f"whose connections to other nodes are broken and that is silent for {ACCUSED_SECONDS:g}s, "
+        f"and one that blocks all others for twice this time. Default: {TIMEOUT_SECONDS:g}s."
     ),
 ]
 CandidateNumber = Annotated[
-    int | None, Count("Which candidate of the plan, 1 being the best. Default: 1.", 1, 1_000_000)
+    int | None,
+    Count("Number of the plan's candidate to use; 1 is the best. Default: 1.", 1, 1_000_000),
 ]
 Capacities = Annotated[
     list[Path] | None,
     Option(
         "DIR...",
         "With --cluster: measurements of these nodes (tonnage measure disk, net and object "
-        "--cluster). Each phase is then compared with its limit, and nodes with slower disks get "
-        "less data. Default: all nodes get the same amount.",
+        "--cluster). Each phase is then compared with the time these measurements predict, and "
+        "nodes with slower disks get less data. Default: all nodes get the same amount.",
     ),
 ]
 Durability = Annotated[
     str | None,
     Option(
         "none|replicated|volumes",
-        "With --cluster: what protects the output when a node is lost. none: its part is "
-        "computed again while the job runs; replicated: another node keeps a copy of each file; "
-        "volumes: the output is in object storage. Default: none, or volumes if --output is a URL.",
+        "With --cluster: what protects the output when a node is lost. none: a lost node's part "
+        "is recomputed while the job runs, but not afterwards; replicated: another node keeps a "
+        "copy of each file; volumes: the output is written to object storage, which outlives the "
+        "nodes (needs an s3:// URL as --output). Default: none, or volumes if --output is a URL.",
     ),
 ]
 
@@ -66,8 +68,8 @@ class JobOptions:
         Path | None,
         Option(
             "DIR",
-            "With --cluster: directory for the job's state and results. An existing job is "
-            "resumed. Default: a new one in the current directory.",
+            "With --cluster: directory for the job's state and results. An unfinished job there is "
+            "resumed. Default: a new directory in the current one.",
         ),
     ] = None
     nodes: Nodes = None
@@ -76,8 +78,8 @@ class JobOptions:
         Path | None,
         Option(
             "FILE",
-            "With --cluster: a plan for this kind of job, from tonnage plan --json. It sets the "
-            "number of nodes and the durability, and the run is compared with it.",
+            "With --cluster: a plan for this kind of job, from tonnage plan --json. The plan sets "
+            "the number of nodes and the durability, and the run is compared with the plan.",
         ),
     ] = None
     candidate: CandidateNumber = None
@@ -109,6 +111,4 @@ def refuse_without_ray() -> None:
 def refuse_node_in_urls(urls: list[str]) -> None:
     for url in urls:
         if NODE in url:
-            raise core.UsageError(
-                f"{url}: a URL is the same for all nodes: write it without {NODE}"
-            )
+            raise core.UsageError(f"{url}: a URL is the same for all nodes; remove {NODE} from it")

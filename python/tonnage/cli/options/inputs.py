@@ -1,6 +1,6 @@
 """Measurements and records given to a command: found, and read with progress, each once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def measurement_files(paths: list[Path]) -> list[Path]:
     """Files of measurements, each once, under whatever names they were given."""
     found: dict[Path, Path] = {}
     for path in paths:
-        with _readable(path, ": give results of tonnage measure or tonnage import"):
+        with _readable(path, "; use results of tonnage measure or tonnage import"):
             for place in find_measurements(path):
                 found.setdefault(place.resolve(), place)
     return list(found.values())
@@ -67,6 +67,12 @@ def load_clusters(paths: list[Path]) -> list[ClusterMeasurement]:
     return list(found.values())
 
 
+def contains(paths: Iterable[Path]) -> str:
+    """The paths and the verb: ``a contains``, ``a and b contain``."""
+    names = [str(each) for each in paths]
+    return f"{formatting.listing(names)} {'contains' if len(names) == 1 else 'contain'}"
+
+
 def load_all(files: list[Path]) -> list[Measurement]:
     """The measurements in these files."""
     measurements: list[Measurement] = []
@@ -79,7 +85,8 @@ def load_all(files: list[Path]) -> list[Measurement]:
             for each in of_place:
                 if each.id in holders:
                     raise core.UsageError(
-                        f"{place} and {holders[each.id]} both hold {each.id}: give only one of them"
+                        f"{place} and {holders[each.id]} both contain measurement {each.id}; pass "
+                        "only one"
                     )
                 holders[each.id] = place
             measurements += of_place
@@ -87,7 +94,7 @@ def load_all(files: list[Path]) -> list[Measurement]:
             progress(done)
     if not measurements:
         raise core.UsageError(
-            f"{formatting.listing(map(str, files))}: no finished measurement of a machine is "
-            "there: give results of tonnage measure or tonnage import"
+            f"{contains(files)} no finished measurement of a machine; use results of tonnage "
+            "measure or tonnage import"
         )
     return measurements

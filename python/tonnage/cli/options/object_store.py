@@ -20,16 +20,16 @@ Inputs = Annotated[
     list[str],
     Argument(
         "INPUT...",
-        "Files, directories, or objects: s3://BUCKET/KEY or s3://BUCKET/PREFIX/. They come "
-        "before the options.",
+        "Files, directories, or objects: s3://BUCKET/KEY or s3://BUCKET/PREFIX/. Put them before "
+        "the options.",
     ),
 ]
 EndpointUrl = Annotated[
     str | None,
     Option(
         "URL",
-        "Address of the object store, like http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL, "
-        "or AWS.",
+        "URL of the object store, like http://127.0.0.1:9000. Default: the environment variable "
+        "AWS_ENDPOINT_URL, otherwise AWS.",
         flag="--endpoint-url",
     ),
 ]
@@ -75,4 +75,4 @@ def bytes_to_read(inputs: Locations, store: ObjectStoreOptions) -> int:
 
 def refuse_endpoint(endpoint: str | None) -> None:
     if endpoint is not None and not re.fullmatch(r"https?://[^/\s]+/?", endpoint):
-        raise core.UsageError(f"--endpoint-url {endpoint}: write it like http://127.0.0.1:9000")
+        raise core.UsageError(f"--endpoint-url {endpoint}: use a URL like http://127.0.0.1:9000")

@@ -12,4 +12,6 @@ def refuse_missing_extra(extra: str, needed_by: str) -> None:
     """Refuses a flag or a command whose extra is not installed, before anything is done."""
     module, name = EXTRAS[extra]
     if importlib.util.find_spec(module) is None:
-        raise core.UsageError(f"{needed_by} needs {name}: pip install 'tonnage[{extra}]'")
+        raise core.UsageError(
+            f"{needed_by} needs {name}; install it with pip install 'tonnage[{extra}]'"
+        )

@@ -57,7 +57,7 @@ def selected_plan(
     if options.plan is None:
         if options.candidate is None:
             return None
-        raise core.UsageError(f"--candidate {options.candidate} needs --plan: give --plan too")
+        raise core.UsageError(f"--candidate {options.candidate} needs --plan; add --plan FILE")
     flag = f"--plan {options.plan}"
     selected = SelectedPlan(
         options.plan, *select_candidate(flag, options.plan, options.candidate, job)
@@ -65,13 +65,14 @@ def selected_plan(
     nodes = selected.nodes
     if options.nodes not in (None, nodes):
         raise core.UsageError(
-            f"--nodes {options.nodes}: {flag} has {formatting.several(nodes, 'node')}: give only "
-            "one of the two"
+            f"--nodes {options.nodes} conflicts with {flag}, which uses "
+            f"{formatting.several(nodes, 'node')}; remove one of them"
         )
     planned = str(selected.plan.job.settings.get("durability", selected.durability))
     if durability not in (None, planned, selected.durability):
         raise core.UsageError(
-            f"--durability {durability}: {flag} has {planned}: give only one of the two"
+            f"--durability {durability} conflicts with {flag}, which uses {planned}; remove one of "
+            "them"
         )
     return selected
 
@@ -80,20 +81,20 @@ def select_candidate(
     flag: str, path: Path, number: int | None, job: str | None = None
 ) -> tuple[Plan, Candidate]:
     """The plan at ``path``, and its ``number``-th candidate; the best without a number."""
-    hint = f"give the output of tonnage plan {job or 'JOB'} --json"
+    hint = f"use the output of tonnage plan {job or 'JOB'} --json"
     named = flag.replace(f" {path}", "")  # An error of the record names the path.
     with (
         usage_errors(OSError, prefix=f"{flag}: "),
-        usage_errors(RecordError, prefix=f"{named} ", hint=f": {hint}"),
+        usage_errors(RecordError, prefix=f"{named} ", hint=f"; {hint}"),
     ):
         plan = Plan.read(path)
     if job not in (None, plan.job.name):
-        raise core.UsageError(f"{flag}: it is a plan for {plan.job.name}: {hint}")
+        raise core.UsageError(f"{flag} is a plan for {plan.job.name}; {hint}")
     if not plan.candidates:
-        raise core.UsageError(f"{flag}: it has no candidates: plan again with other limits")
+        raise core.UsageError(f"{flag} has no candidates; plan again with looser limits")
     if (number or 1) > len(plan.candidates):
         raise core.UsageError(
-            f"--candidate {number}: {flag} has "
+            f"--candidate {number} does not exist; {flag} has "
             f"{formatting.several(len(plan.candidates), 'candidate')}"
         )
     return plan, plan.candidates[(number or 1) - 1]
@@ -107,8 +108,8 @@ def planned_durability(
         return durability
     if urls:
         raise core.UsageError(
-            f"--plan {selected.path}: it has durability {selected.durability}, but --output "
-            f"{urls[0]} is in object storage: plan with --objects, or give directories for "
+            f"--plan {selected.path} uses durability {selected.durability}, but --output "
+            f"{urls[0]} is in object storage; plan with --objects, or use directories for "
             "--output"
         )
     return selected.durability
@@ -121,8 +122,8 @@ def refuse_other_cluster(
     candidate, flag = selected.candidate, f"--plan {selected.path}"
     if len(nodes) < candidate.nodes:
         raise core.UsageError(
-            f"{flag} needs {formatting.several(candidate.nodes, 'node')}, and the cluster has "
-            f"{len(nodes)}: start more, or plan with --nodes {len(nodes)}"
+            f"{flag} needs {formatting.several(candidate.nodes, 'node')}, but the cluster has "
+            f"{len(nodes)}; start more nodes, or plan with --nodes {len(nodes)}"
         )
     unlabelled = []
     wanted = {PROVIDER: candidate.provider, MACHINE_TYPE: candidate.offer}
@@ -130,16 +131,16 @@ def refuse_other_cluster(
         for label, planned in wanted.items():
             if labels.get(label, planned) != planned:
                 raise core.UsageError(
-                    f"{flag} is for {candidate.provider}/{candidate.offer}, and {name} is "
-                    f"labelled {label}={labels[label]}: start nodes as planned, or plan again for "
-                    "these"
+                    f"{flag} is for {candidate.provider}/{candidate.offer}, but {name} is "
+                    f"labelled {label}={labels[label]}; start nodes of the planned type, or plan "
+                    "again for this type"
                 )
         if MACHINE_TYPE not in labels:
             unlabelled.append(name)
     if not unlabelled:
         return None
-    verb = "is" if len(unlabelled) == 1 else "are"
+    have, are = ("has", "it is") if len(unlabelled) == 1 else ("have", "they are")
     return (
-        f"{formatting.listing(unlabelled)} {verb} not labelled with a machine type, so whether "
-        f"{'it is' if verb == 'is' else 'they are'} {candidate.offer} as planned is unknown"
+        f"{formatting.listing(unlabelled)} {have} no {MACHINE_TYPE} label, so it is unknown "
+        f"whether {are} {candidate.offer}, as planned"
     )

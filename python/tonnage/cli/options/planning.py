@@ -30,13 +30,14 @@ FLAGS_OF_JOB = {
 """The flags that describe each kind of job."""
 
 JobName = Annotated[
-    str, Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a run.")
+    str,
+    Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a finished run."),
 ]
 CatalogNames = Annotated[
     list[str] | None,
     Option(
         "NAME...",
-        "Catalogs of offers and prices, by name or as CSV files. Default: each provider's newest.",
+        "Catalogs of offers and prices: names, or CSV files. Default: each provider's newest.",
     ),
 ]
 
@@ -45,37 +46,39 @@ CatalogNames = Annotated[
 class JobDescription:
     objects: Annotated[
         bool | None,
-        Switch("--objects", "sort, mapreduce: input and output are objects in a store like S3."),
+        Switch("--objects", "sort, mapreduce: input and output are in an object store like S3."),
     ] = None
     map_share: Annotated[
         float | None,
         Option(
-            "SHARE",
-            "mapreduce: bytes that map returns per byte of input. Default: 1.",
+            "RATIO",
+            "mapreduce: ratio of map output to input bytes. Default: 1.",
             number(1e-9, 1e9),
         ),
     ] = None
     reduce_share: Annotated[
         float | None,
         Option(
-            "SHARE",
-            "mapreduce: bytes of output per byte that map returns. Default: 1.",
+            "RATIO",
+            "mapreduce: ratio of reduce output to map output bytes. Default: 1.",
             number(1e-9, 1e9),
         ),
     ] = None
     passes: Annotated[
-        int | None, Count("reduce: how many times all data is read. Default: 1.", 1, 10_000)
+        int | None, Count("reduce: number of passes over the input. Default: 1.", 1, 10_000)
     ] = None
     chunk_size: Annotated[int | None, Size("reduce: bytes per request. Default: 8MiB.")] = None
     local_share: Annotated[
         float | None,
         Option(
-            "SHARE", "reduce: share of the input on the nodes' own disks. Default: 0.", number(0, 1)
+            "SHARE",
+            "reduce: share of the input that is on the nodes' own disks, from 0 to 1. Default: 0.",
+            number(0, 1),
         ),
     ] = None
     core_seconds: Annotated[
         float | None,
-        Option("N", "reduce: core seconds of computation per GB and pass.", number(0, 1e6)),
+        Option("N", "reduce: core seconds of computation per GB per pass.", number(0, 1e6)),
     ] = None
 
     @property
@@ -122,10 +125,11 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
             profiles = read_profiles(name, figures)
         measured = [(entry.provider, entry.type) for each in profiles for entry in each.offers]
         if not offers.intersection(measured) and not any(each.shares for each in profiles):
-            types = ", ".join(sorted({kind for _, kind in measured})) or "no machine type"
+            types = ", ".join(sorted({kind for _, kind in measured}))
+            covers = f"covers {types}, not the offers" if types else "covers none of the offers"
             raise core.UsageError(
-                f"--profile {name}: it has {types}, which is in none of the catalogs used: give "
-                "its --catalog"
+                f"--profile {name} {covers} of the catalogs used; select the right catalog with "
+                "--catalog"
             )
         found += profiles
     with usage_errors(ProfileError, prefix="--profile: "):
@@ -135,7 +139,7 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
 def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
     from tonnage.catalog import CatalogError, find_offer
 
-    with usage_errors(CatalogError, prefix=f"{flag}: ", hint="; or give its --catalog"):
+    with usage_errors(CatalogError, prefix=f"{flag}: "):
         return find_offer(catalogs, name)[1]
 
 
@@ -145,7 +149,7 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
         if flag not in FLAGS_OF_JOB.get(name, ()):
             kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
             raise core.UsageError(
-                f"{flag} is an option of {' and '.join(kinds)}, not of {name}: leave it out"
+                f"{flag} applies only to {' and '.join(kinds)}, not to {name}; remove it"
             )
     if name in ("sort", "mapreduce"):
         job = _shuffling_job(name, given)
@@ -155,12 +159,12 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
         job = _job_in_file(Path(name))
     elif "/" in name or name.endswith(".json"):
         raise core.UsageError(
-            f"JOB {name}: there is no such file: give a job's JSON file, or the record of a run"
+            f"JOB {name}: no such file; use a job's JSON file, or the record of a finished run"
         )
     else:
         raise core.UsageError(
-            f"JOB {name}: give sort, mapreduce, reduce or a job's JSON file"
-            f"{formatting.did_you_mean(name, FLAGS_OF_JOB)}"
+            f"JOB {name} is not valid{formatting.did_you_mean(name, FLAGS_OF_JOB)}; use sort, "
+            "mapreduce, reduce or a job's JSON file"
         )
     return job if egress is None else dataclasses.replace(job, taken_out_per_byte=egress)
 
@@ -174,8 +178,8 @@ def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
     refuse_unknown("--durability", [durability], DURABILITIES)
     if objects and durability != "volumes":
         raise core.UsageError(
-            f"--objects keeps the output in a store, and --durability {durability} on the nodes' "
-            "own disks: give only one of the two"
+            f"--objects stores the output in an object store, --durability {durability} on the "
+            "nodes' own disks; use one or the other"
         )
     if name == "sort":
         return sort_job(durability, objects=objects)
@@ -192,7 +196,7 @@ def _reducing_job(given: dict[str, Any]) -> Job:
 
     chunk = given.get("--chunk-size", DEFAULT_CHUNK)
     if not 0 < chunk <= LARGEST:
-        raise core.UsageError("--chunk-size 0: give at least 1 byte")
+        raise core.UsageError("--chunk-size 0: use at least 1 byte")
     seconds = given.get("--core-seconds")
     return reduce_job(
         given.get("--passes", 1),

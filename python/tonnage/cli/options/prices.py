@@ -25,7 +25,7 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
         name, separator, value = each.rpartition("=")
         if not separator or not name or not value:
             raise core.UsageError(
-                f"--price {each}: write HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
+                f"--price {each}: use HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
             )
         found[name] = found[value] if value in found else Price(_usd(each, value, known), GIVEN)
     return found
@@ -52,9 +52,17 @@ def _usd(given: str, value: str, catalog: Catalog | None) -> float:
         return usd
     types = [offer.type for offer in catalog.offers] if catalog else []
     if catalog and value in types:
-        raise core.UsageError(f"--price {given}: {value} has no price in {catalog.name}")
-    of = f"{catalog.name}{formatting.did_you_mean(value, types)}" if catalog else "the --catalog"
+        raise core.UsageError(
+            f"--price {given}: {value} has no price in {catalog.name}; use "
+            "HOST_OR_TYPE=USD_PER_HOUR"
+        )
+    if catalog is None:
+        raise core.UsageError(
+            f"--price {given}: {value} is not a price; use HOST_OR_TYPE=USD_PER_HOUR, or add "
+            "--catalog to look up a machine type"
+        )
+    close = formatting.did_you_mean(value, types)
     raise core.UsageError(
-        f"--price {given}: {value} is neither a price nor a machine type in {of}: write "
-        "HOST_OR_TYPE=USD_PER_HOUR"
+        f"--price {given}: {value} is neither a price nor a machine type in {catalog.name}{close}; "
+        "use HOST_OR_TYPE=USD_PER_HOUR"
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tonnage.run.sort.local import Layout
 
 LARGEST = (1 << 63) - 1
-"""Sizes and counts beyond this are mistakes; the core could not hold them."""
+"""Sizes and counts beyond this are mistakes; the core could not represent them."""
 MIN_MEASURABLE = 1_000_000
 TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
@@ -28,29 +28,31 @@ def parse_size(text: str) -> int:
     """``4GB`` (decimal), ``1GiB`` (binary), ``4k`` or plain bytes, as a number of bytes."""
     size = formatting.bytes_of(text)
     if size is None:
-        raise typer.BadParameter(f"{text!r} is not a size: write it like 20TB, 4GiB, 4k or 1000000")
+        raise typer.BadParameter(
+            f"{text!r} is not a size; use a value like 20TB, 4GiB, 4k or 1000000"
+        )
     if size > LARGEST:
-        raise typer.BadParameter(f"{text!r} is too large: give less than 9EB")
+        raise typer.BadParameter(f"{text!r} is too large; use less than 9EB")
     return size
 
 
 def parse_memory(text: str) -> int:
     size = parse_size(text)
-    refuse_memory(f"--memory {text} is", size, "give less")
+    refuse_memory(f"--memory {text} is", size, "lower --memory")
     return size
 
 
 def parse_measurable(text: str) -> int:
     size = parse_size(text)
     if size < MIN_MEASURABLE:
-        raise typer.BadParameter(f"{text!r}: give at least 1MB: less cannot be measured")
+        raise typer.BadParameter(f"{text!r} is too small to measure; use at least 1MB")
     return size
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not re.fullmatch(r"-?[0-9]{1,39}", text) or not least <= int(text) <= most:
-            raise typer.BadParameter(f"{text!r}: give a whole number from {least} to {most}")
+            raise typer.BadParameter(f"{text!r} is not an integer from {least} to {most}")
         return int(text)
 
     return parse
@@ -63,7 +65,7 @@ def number(least: float, most: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not least <= value <= most:
-            raise typer.BadParameter(f"{text!r}: give a number from {least} to {most}")
+            raise typer.BadParameter(f"{text!r} is not a number from {least} to {most}")
         return value
 
     return parse
@@ -73,7 +75,9 @@ def parse_share(text: str) -> float:
     """``2%`` as 0.02."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if match is None or not 0 < float(match[1]) < 100:
-        raise typer.BadParameter(f"{text!r}: give a percentage between 0% and 100%, like 2%")
+        raise typer.BadParameter(
+            f"{text!r} is not a percentage between 0% and 100%; use a value like 2%"
+        )
     return float(match[1]) / 100
 
 
@@ -89,7 +93,9 @@ def parse_duration(text: str) -> float:
         for amount, unit in re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd]?)", written):
             seconds += Decimal(amount) * TIMES[unit]
     if not seconds:
-        raise typer.BadParameter(f"{text!r} is not a time: write it like 90s, 2h, 1h30m or 2:00:00")
+        raise typer.BadParameter(
+            f"{text!r} is not a time; use a value like 90s, 2h, 1h30m or 2:00:00"
+        )
     return float(seconds)
 
 
@@ -103,7 +109,8 @@ def duration(least: float, most: float) -> Callable[[str], float]:
             seconds = math.nan
         if not least <= seconds <= most:
             raise typer.BadParameter(
-                f"{text!r}: give a time from {least:g}s to {most:g}s, like 5 or 2min"
+                f"{text!r} is not a time from {least:g}s to {most:.12g}s; use a value like 5 or "
+                "2min"
             )
         return seconds
 
@@ -114,7 +121,7 @@ def parse_usd(text: str) -> float:
     """``300USD``, ``$300`` or ``300`` as a number of US dollars."""
     match = re.fullmatch(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
     if match is None or not float(match[1]):
-        raise typer.BadParameter(f"{text!r} is not an amount of money: write it like 300USD")
+        raise typer.BadParameter(f"{text!r} is not an amount of money; use a value like 300USD")
     return float(match[1])
 
 
@@ -124,11 +131,13 @@ def parse_layout(record_bytes: int, key: str) -> Layout:
 
     match = re.fullmatch(r"(\d+):(\d+)", key)
     if match is None:
-        raise core.UsageError(f"--key {key}: write OFFSET:LENGTH in bytes, like 0:10")
+        raise core.UsageError(f"--key {key}: use OFFSET:LENGTH in bytes, like 0:10")
     offset, length = int(match[1]), int(match[2])
-    if length < 1 or offset + length > record_bytes:
+    if length < 1:
+        raise core.UsageError(f"--key {offset}:{length}: the length must be at least 1 byte")
+    if offset + length > record_bytes:
         raise core.UsageError(
-            f"--key {offset}:{length} does not lie in a record of {record_bytes} bytes: give "
+            f"--key {offset}:{length} extends past the end of a {record_bytes}-byte record; use "
             "OFFSET:LENGTH within --record-bytes"
         )
     return Layout(record_bytes=record_bytes, key_offset=offset, key_bytes=length)
@@ -171,8 +180,8 @@ def Argument(metavar: str, text: str, parser: Callable[[str], Any] | None = None
 
 Json = Annotated[bool, Switch("--json", "Print one JSON document and nothing else.")]
 Scratch = Annotated[
-    list[Path], Option("DIR...", "Directory for temporary data, one on each device.")
+    list[Path], Option("DIR...", "Directories for temporary data, one on each device.")
 ]
 Memory = Annotated[int, Size("Memory for all buffers and indexes.", parse_memory)]
 RecordBytes = Annotated[int, Count("Length of a record in bytes.", 1, LARGEST)]
-Key = Annotated[str, Option("OFFSET:LENGTH", "Position of the key in a record, in bytes.")]
+Key = Annotated[str, Option("OFFSET:LENGTH", "Offset and length of the key in a record, in bytes.")]

@@ -13,7 +13,7 @@ def load_object(place: str, kind: type, title: str) -> Any:
     """What ``MODULE:NAME`` names: an instance of ``kind``, or a subclass of it."""
     module, separator, name = place.rpartition(":")
     if not separator or not name:
-        raise core.UsageError(f"{place}: write MODULE:NAME, like words.py:COUNT")
+        raise core.UsageError(f"{place}: use MODULE:NAME, like words.py:COUNT")
     try:
         loaded = _from_file(Path(module)) if module.endswith(".py") else _imported(module)
     except Exception as error:
@@ -22,11 +22,11 @@ def load_object(place: str, kind: type, title: str) -> Any:
     if not hasattr(loaded, name):
         others = [each for each, value in vars(loaded).items() if _is(value, kind)]
         plain = title.rpartition(".")[2]
-        there = f"it has {', '.join(others)}" if others else f"nor any other {plain}"
-        raise core.UsageError(f"{module} has no {name}; {there}")
+        there = f"; it contains {', '.join(others)}" if others else f", nor any other {plain}"
+        raise core.UsageError(f"{module} does not contain {name}{there}")
     found = getattr(loaded, name)
     if not _is(found, kind):
-        raise core.UsageError(f"{place} is a {type(found).__name__}: name a {title} instead")
+        raise core.UsageError(f"{place} is of type {type(found).__name__}; it must be a {title}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Arguments that are refused: each with one line that says what is wrong and how to fix it."""
+"""Arguments that are refused: each with one line that states what is wrong and how to fix it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ def usage_errors(*kinds: type[Exception], prefix: str = "", hint: str = "") -> I
 def refuse_without(needed: str, given: Mapping[str, Any]) -> None:
     for flag, value in given.items():
         if value is not None and value is not False:
-            raise core.UsageError(f"{flag} needs {needed}: give {needed} too, or leave out {flag}")
+            raise core.UsageError(f"{flag} needs {needed}; add {needed} or remove {flag}")
 
 
 def refuse_unknown(flag: str, values: Iterable[str | None], known: Iterable[str]) -> None:
@@ -31,7 +31,8 @@ def refuse_unknown(flag: str, values: Iterable[str | None], known: Iterable[str]
     for value in values:
         if value is not None and value not in names:
             close = formatting.did_you_mean(value, names)
-            raise core.UsageError(f"{flag} {value}: give one of {', '.join(names)}{close}")
+            choices = ("one of " if len(names) > 1 else "") + ", ".join(names)
+            raise core.UsageError(f"{flag} {value} is not valid{close}; use {choices}")
 
 
 def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
@@ -41,8 +42,11 @@ def refuse_repeated_inputs(inputs: Iterable[Path]) -> None:
         for file in files_in(path):
             resolved = file.resolve()
             if resolved in holders:
-                also = f", also by {holders[resolved]}" if holders[resolved] != file else ""
-                raise core.UsageError(f"input {file} is given twice{also}: give each file once")
+                holder = holders[resolved]
+                both = f" (by {holder} and by {path})" if holder != path else ""
+                raise core.UsageError(
+                    f"input {file} is included twice{both}; pass each file only once"
+                )
             holders[resolved] = path
 
 
@@ -57,7 +61,7 @@ def refuse_job_paths(inputs: list[Path], output: list[Path], scratch: list[Path]
     refuse_inside("--scratch", scratch, [*inputs, *output])
 
 
-def refuse_memory(what: str, needed: int, instead: str) -> None:
+def refuse_memory(what: str, needed: int, remedy: str) -> None:
     """Refuses what needs more memory than this process may use."""
     from tonnage.base.system import cgroups
     from tonnage.measure.trial import environment
@@ -65,10 +69,10 @@ def refuse_memory(what: str, needed: int, instead: str) -> None:
     most, owner = environment.physical_memory(), "this machine has"
     limit = cgroups.memory_limit()
     if limit is not None and limit < most:
-        most, owner = limit, "this control group may use"
+        most, owner = limit, "this process's control group allows"
     if needed > most:
         raise core.UsageError(
-            f"{what} more than the {formatting.memory(most)} that {owner}: {instead}"
+            f"{what} more than the {formatting.memory(most)} that {owner}; {remedy}"
         )
 
 
@@ -77,7 +81,7 @@ def refuse_missing(flag: str, directories: Iterable[Path]) -> None:
     refuse_files(flag, directories)
     for directory in directories:
         if not directory.is_dir():
-            raise core.UsageError(f"{flag} {directory}: there is no such directory: make it first")
+            raise core.UsageError(f"{flag} {directory}: no such directory; create it first")
 
 
 def refuse_relative(directories: Iterable[Path]) -> None:
@@ -85,8 +89,8 @@ def refuse_relative(directories: Iterable[Path]) -> None:
     for directory in directories:
         if not directory.is_absolute():
             raise core.UsageError(
-                f"--dir {directory}: with --cluster give an absolute path: each node has its own "
-                "directory there"
+                f"--dir {directory}: with --cluster, use an absolute path, since each node has its "
+                "own directory at that path"
             )
 
 
@@ -94,7 +98,7 @@ def refuse_files(flag: str, paths: Iterable[Path]) -> None:
     for path in paths:
         nearest = next((each for each in (path, *path.parents) if each.exists()), Path())
         if not nearest.is_dir():
-            raise core.UsageError(f"{flag} {path}: {nearest} is a file: give a directory")
+            raise core.UsageError(f"{flag} {path}: {nearest} is a file; use a directory")
 
 
 def refuse_non_empty(flag: str, directories: list[Path]) -> None:
@@ -106,7 +110,7 @@ def refuse_non_empty(flag: str, directories: list[Path]) -> None:
         for path in sorted(directory.iterdir()) if directory.is_dir() else []:
             if not path.name.startswith((*HIDDEN, "part-")):
                 raise core.UsageError(
-                    f"{flag} {directory} is not empty (it holds {path.name}): give an empty or "
+                    f"{flag} {directory} is not empty (it contains {path.name}); use an empty or "
                     "new directory"
                 )
 
@@ -115,7 +119,9 @@ def refuse_repeated(flag: str, directories: Iterable[Path]) -> None:
     known: set[Path] = set()
     for directory in directories:
         if directory.resolve() in known:
-            raise core.UsageError(f"{flag} {directory} is given twice: give each directory once")
+            raise core.UsageError(
+                f"{flag} {directory} is passed twice; pass each directory only once"
+            )
         known.add(directory.resolve())
 
 
@@ -129,11 +135,11 @@ def refuse_inside(flag: str, directories: Iterable[Path], inputs: Iterable[Path]
                 continue
             if not inside.relative_to(holder).parts[0].startswith(HIDDEN):
                 raise core.UsageError(
-                    f"{flag} {directory} is inside {holder}, and would be read as input: give a "
-                    "directory elsewhere"
+                    f"{flag} {directory} is inside {holder}, so it would be read as input; use a "
+                    "directory outside it"
                 )
 
 
 def refuse_suffix(path: Path, suffix: str) -> None:
     if path.suffix != suffix or path.is_dir():
-        raise core.UsageError(f"--output {path}: name a file that ends in {suffix}")
+        raise core.UsageError(f"--output {path}: use a file name that ends in {suffix}")

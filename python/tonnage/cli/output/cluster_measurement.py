@@ -41,13 +41,13 @@ def summary(
     if measurement.skew_seconds is not None:
         error = formatting.latency(measurement.clock_error_seconds or 0.0)
         lines.append(
-            f"All nodes started within {formatting.latency(measurement.skew_seconds)} (clock error "
-            f"at most {error})"
+            f"All nodes started within {formatting.latency(measurement.skew_seconds)} of each "
+            f"other (clock error: at most {error})"
         )
     if measurement.first_done_seconds is not None and measurement.last_done_seconds is not None:
         lines.append(
-            f"First node done after {formatting.seconds(measurement.first_done_seconds)}, last "
-            f"after {formatting.seconds(measurement.last_done_seconds)}"
+            f"The first node finished after {formatting.seconds(measurement.first_done_seconds)}, "
+            f"the last after {formatting.seconds(measurement.last_done_seconds)}"
         )
     lines += _low_priority(measurement)
     lines += [
@@ -57,14 +57,15 @@ def summary(
         for line in details(each.measurement)[1]
     ]
     ok = len(measurement.nodes) - len(measurement.missing)
-    lines.append(f"{measurement.id}: {ok} of {formatting.several(len(measurement.nodes), 'node')}")
+    nodes = formatting.several(len(measurement.nodes), "node")
+    lines.append(f"{measurement.id}: results from {ok} of {nodes}")
     return lines + [_missing(each, out) for each in measurement.missing]
 
 
 def network_lines(measurement: ClusterMeasurement) -> Iterator[str]:
     if measurement.baseline_bytes_per_second is not None:
         types = measurement.types
-        mixed = f", of pairs of {formatting.listing(types)} nodes" if len(types) > 1 else ""
+        mixed = f" ({formatting.listing(types)} nodes)" if len(types) > 1 else ""
         rate = formatting.rate(measurement.baseline_bytes_per_second)
         yield f"Median pair{mixed}: {rate}{_duplex(measurement)}"
     if slowest := measurement.slowest_link:
@@ -74,10 +75,10 @@ def network_lines(measurement: ClusterMeasurement) -> Iterator[str]:
         share = size.fraction_of_baseline
         of_pair = "" if share is None else f", {formatting.percent(share)} of the slowest pair's"
         yield (
-            f"{formatting.several(size.nodes, 'node')} all to all, "
-            f"{formatting.several(size.connections, 'connection')} a pair: slowest "
-            f"{size.slowest_node} {formatting.rate(size.slowest_bytes_per_second)}{of_pair}; sum "
-            f"{formatting.rate(size.sum_bytes_per_second)}"
+            f"All-to-all, {formatting.several(size.nodes, 'node')}, "
+            f"{formatting.several(size.connections, 'connection')} per pair: slowest node "
+            f"{size.slowest_node}, {formatting.rate(size.slowest_bytes_per_second)}{of_pair}; "
+            f"total {formatting.rate(size.sum_bytes_per_second)}"
         )
 
 
@@ -85,7 +86,9 @@ def _duplex(measurement: ClusterMeasurement) -> str:
     if measurement.both_ways_share is None:
         return ""
     kind = "full" if measurement.full_duplex else "half"
-    return f"; both ways at once {measurement.both_ways_share:.2f} times that: {kind} duplex"
+    return (
+        f"; both directions at once: {measurement.both_ways_share:.2f} times that ({kind} duplex)"
+    )
 
 
 def event_line(event: TrialDone | ClusterNode, trial_line: Callable[[Metric], str]) -> str:
@@ -123,7 +126,7 @@ def _low_priority(measurement: ClusterMeasurement) -> list[str]:
     if not nice:
         return []
     return [
-        f"Measured at a low priority, below all other processes: {formatting.listing(nice)}; start "
+        f"Measured at a lower CPU priority than other processes: {formatting.listing(nice)}; start "
         "Ray as root, or with RAY_worker_niceness=0"
     ]
 
@@ -136,11 +139,11 @@ def _summary_line(each: ClusterSummary) -> str:
         parts = [f"median nodes of each type {formatting.listing(medians)}"]
     if each.nodes > 1:
         low, high = map(formatting.rate, (each.low_bytes_per_second, each.high_bytes_per_second))
-        parts.append(f"{low} ({each.slowest_node}) to {high}")
-        parts.append(f"sum {formatting.rate(each.sum_bytes_per_second)}")
+        parts.append(f"range {low} ({each.slowest_node}) to {high}")
+        parts.append(f"total {formatting.rate(each.sum_bytes_per_second)}")
     if each.together_bytes_per_second is not None:
         together = formatting.rate(each.together_bytes_per_second)
-        parts.insert(0, f"{together} together, from the first start to the last end")
+        parts.insert(0, f"{together} in total, from the first start to the last end")
     latency = each.latency_seconds
     if quantiles := latency_parts(latency.p50, latency.p99, latency.max):
         parts.append(f"latency of all operations {quantiles}")

@@ -24,7 +24,7 @@ def study_lines(study: ClusterStudy) -> Iterator[str]:
         yield (
             f"Result: {formatting.seconds(came.seconds)}, "
             f"{formatting.percent(came.error_fraction)} off the plan, {of} its interval{missed}; "
-            f"cost {formatting.usd(came.usd)}, {formatting.usd(came.planned_usd)} planned"
+            f"cost {formatting.usd(came.usd)}, planned {formatting.usd(came.planned_usd)}"
         )
     if study.report:
         yield f"Report: {study.report}"

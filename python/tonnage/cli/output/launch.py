@@ -26,13 +26,15 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
     usual = "usually " if order.rental.spot else ""
     lines = [
         f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
-        f"{formatting.usd(round(candidate.nodes * hourly, 4))} an hour "
-        f"({formatting.usd(round(hourly, 6))} a node)",
-        f"At most {formatting.cents(most_usd(order))}, without replacements, until all nodes "
+        f"{formatting.usd(round(candidate.nodes * hourly, 4))} per hour "
+        f"({formatting.usd(round(hourly, 6))} per node)",
+        f"Maximum cost: {formatting.cents(most_usd(order))}, without replacements, until all nodes "
         f"terminate themselves, {_moment(order.ends_at)}",
     ]
     if cap_usd is not None and most_usd(order) > cap_usd:
-        lines.append(f"That exceeds --budget {cap_usd:g}: the launch would be refused")
+        lines.append(
+            f"The maximum cost exceeds --budget {cap_usd:g}, so the launch would be refused"
+        )
     return [*lines, formatting.sentence(NOT_COUNTED)]
 
 
@@ -55,7 +57,7 @@ def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> 
     for line in price_lines(order, cap_usd):
         print(line, file=sys.stderr)
     for flag, what in ec2_requests.missing_values(order).items():
-        print(f"To launch, give {flag}: {what}.", file=sys.stderr)
+        print(f"To launch, add {flag} ({what}).", file=sys.stderr)
 
 
 def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) -> list[str]:
@@ -66,11 +68,11 @@ def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) ->
     return [
         f"{record.name} is ready: {len(nodes)} x {record.candidate.offer} in {record.region}, Ray "
         f"at {record.address}",
-        f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} an hour, "
+        f"It costs {formatting.usd(round(len(nodes) * hourly, 4))} per hour, "
         f"{formatting.cents(record.cost_usd)} so far; the nodes terminate themselves "
         f"{_moment(order.ends_at)}",
-        f"Use it: {login}, and there: tonnage run ... --cluster auto",
-        f"Terminate it: tonnage cluster down {place}",
+        f"To use it: {login}, then tonnage run ... --cluster auto",
+        f"To terminate it: tonnage cluster down {place}",
     ]
 
 

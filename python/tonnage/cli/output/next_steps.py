@@ -35,7 +35,7 @@ def from_study(out: Path) -> Iterator[str]:
     yield f"Next, plan for your own data: {shlex.join([program(), *PLAN])}"
     of = [program(), "profile", str(out), "--offer", "PROVIDER/TYPE", "--output", "mine.json"]
     yield (
-        f"The machine type of this machine is unknown. If you know it: {shlex.join(of)}, then "
+        f"This machine's type is unknown. If you know it, run {shlex.join(of)}, then "
         f"tonnage plan ... --profile {BUILT_IN} mine.json"
     )
 
@@ -47,7 +47,7 @@ def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Itera
         given += ["--profile", profile]
         yield f"Next, plan for your own data: {shlex.join([program(), *PLAN, *given])}"
         page = [program(), "explore", *given, "--output", str(out / "explore.html")]
-        yield f"Or as a page: {shlex.join(page)}"
+        yield f"Or plan on an interactive page: {shlex.join(page)}"
 
 
 def is_known(profiles: list[str], catalogs: list[str] | None = None) -> bool:

@@ -20,7 +20,7 @@ def observation_lines(observation: Observation) -> list[str]:
     if observation.input_bytes:
         lines.append(
             f"input: {formatting.size(observation.input_bytes)} ({observation.input_from}); "
-            "give --data if you know better"
+            "if this is wrong, add --data"
             if observation.input_from != "--data"
             else f"input: {formatting.size(observation.input_bytes)}"
         )
@@ -39,7 +39,7 @@ def _phase(phase: ObservedPhase) -> str:
             parts.append(f"{formatting.size(amount)} {verb}")
     parts.append(f"{formatting.significant(phase.cpu_seconds)} core seconds")
     parts.append(f"peak memory {formatting.memory(phase.peak_memory_bytes)}")
-    fixed = "" if phase.grows else " (not part of the job: hardly any I/O)"
+    fixed = "" if phase.grows else " (not part of the job, since it has hardly any I/O)"
     limited = (
         "no bottleneck on this machine"
         if phase.bottleneck.startswith("none")

@@ -103,17 +103,17 @@ def print_offers(
         left = (f"{what} ({formatting.count(how_many)})" for what, how_many in undecided.items())
         summary += f" Left out because of unknown figures: {formatting.listing(left)}."
     if any(offer.on_demand and offer.on_demand.caution for _, offer in chosen):
-        summary += f" {DOUBTFUL} marks a price with a caution: see tonnage catalog show."
+        summary += f" {DOUBTFUL} marks a price with a caution (see tonnage catalog show)."
     print(summary)
 
 
 def difference_lines(found: Difference) -> Iterator[str]:
     longest = max((len(each.type) for each in (*found.costlier, *found.cheaper)), default=0)
     for each in (*found.costlier, *found.cheaper):
-        change, sign = ("costlier", "+") if each.by_share > 0 else ("cheaper", "")
+        change, sign = ("more expensive", "+") if each.by_share > 0 else ("cheaper", "")
         was, now = formatting.usd(each.before_usd_per_hour), formatting.usd(each.after_usd_per_hour)
         yield (
-            f"{change:<8}  {each.type:<{longest}}  {was} -> {now} an hour "
+            f"{change:<14}  {each.type:<{longest}}  {was} -> {now} per hour "
             f"({sign}{formatting.percent(each.by_share)})"
         )
     others = [each for each in found.changed if each.others]
@@ -124,10 +124,11 @@ def difference_lines(found: Difference) -> Iterator[str]:
     yield (
         f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
         f"{formatting.count(len(found.gone))} gone, "
-        f"{formatting.count(len(found.costlier))} costlier, "
+        f"{formatting.count(len(found.costlier))} more expensive, "
         f"{formatting.count(len(found.cheaper))} cheaper, "
         f"{formatting.count(len(others))} with other changes. "
-        f"{formatting.count(half)} have a figure that only one catalog knows."
+        f"{formatting.several(half, 'type')} {'has' if half == 1 else 'have'} a figure that is "
+        "known in only one of the catalogs."
     )
 
 
@@ -179,7 +180,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         yield "Also in", formatting.listing(elsewhere)
     yield (
         "On demand",
-        f"{formatting.usd(price.usd_per_hour)} an hour ({_source(price)})" if price else UNKNOWN,
+        f"{formatting.usd(price.usd_per_hour)} per hour ({_source(price)})" if price else UNKNOWN,
     )
     if spot is None:
         yield "Spot", UNKNOWN
@@ -187,7 +188,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         low, high = formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour)
         typical = _or_unknown(spot.typical_usd_per_hour, formatting.usd)
         usually = "" if low == high else f", typically {typical}"
-        yield "Spot", f"{_between(low, high)} an hour{usually} ({_source(spot)})"
+        yield "Spot", f"{_between(low, high)} per hour{usually} ({_source(spot)})"
         often = spot.interrupted
         yield "Interrupted", f"{often} of spot machines within a month" if often else UNKNOWN
     yield "Architecture", offer.arch or UNKNOWN
@@ -205,33 +206,33 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
     )
     yield "All volumes", _link(link)
     if link.optional:
-        cost = f"{formatting.usd(link.extra.usd_per_hour)} an hour" if link.extra else "at a price"
-        yield (
-            "Link to volumes",
-            f"of its own {cost}"
-            + (f" ({_source(link.extra)})" if link.extra else ", which is unknown"),
+        cost = (
+            f"{formatting.usd(link.extra.usd_per_hour)} per hour ({_source(link.extra)})"
+            if link.extra
+            else "price unknown"
         )
+        yield "Link to volumes", f"dedicated, optional; {cost}"
     for kind in where.volume_kinds:
         yield f"Volume {kind.name}", _volume(kind)
     if not where.volume_kinds:
-        yield "Volumes", f"{UNKNOWN}, the catalog has none"
+        yield "Volumes", f"{UNKNOWN} (none in the catalog)"
     store = where.object_store
     if store is None:
-        yield "Object storage", f"{UNKNOWN}, the catalog has none"
+        yield "Object storage", f"{UNKNOWN} (none in the catalog)"
     else:
         costs = {
-            "a GB and month": store.usd_per_gb_month,
-            "for 1,000 puts": store.usd_per_1000_puts,
-            "for 1,000 gets": store.usd_per_1000_gets,
-            "a GB out to the internet": store.usd_per_gb_to_internet,
-            "a GB within the region": store.usd_per_gb_in_region,
+            "per GB per month": store.usd_per_gb_month,
+            "per 1,000 puts": store.usd_per_1000_puts,
+            "per 1,000 gets": store.usd_per_1000_gets,
+            "per GB sent to the internet": store.usd_per_gb_to_internet,
+            "per GB sent within the region": store.usd_per_gb_in_region,
         }
         said = (f"{_or_unknown(usd, formatting.usd)} {what}" for what, usd in costs.items())
         yield store.name, f"{', '.join(said)} ({_source(store)})"
     bill = where.billing
     yield (
         "Billed by",
-        f"{bill.granularity_seconds:g} s, at least {bill.least_seconds:g} s; a month is "
+        f"{bill.granularity_seconds:g} s, at least {bill.least_seconds:g} s; a month has "
         f"{bill.hours_per_month:g} h ({bill.source})",
     )
     yield "Figures from", offer.spec_source
@@ -259,20 +260,22 @@ def _link(link: VolumeLink) -> str:
 
 def _volume(kind: VolumeKind) -> str:
     each, faster = kind.operations, kind.throughput
-    parts = [f"{_or_unknown(kind.usd_per_gib_month, formatting.usd)} a GiB and month"]
+    parts = [f"{_or_unknown(kind.usd_per_gib_month, formatting.usd)} per GiB per month"]
     if each.included is not None:
         parts.append(f"{_operations(each.included)} included")
     if each.per_gib is not None:
-        parts.append(f"{each.per_gib:g} operations/s for each GiB")
+        parts.append(f"{each.per_gib:g} operations/s per GiB")
     if faster.included is not None:
         parts.append(f"{formatting.rate(faster.included)} included")
     if faster.per_gib is not None:
-        parts.append(f"{formatting.rate(faster.per_gib * 1024)} for each TiB")
+        parts.append(f"{formatting.rate(faster.per_gib * 1024)} per TiB")
     if each.usd_each_month is not None:
-        parts.append(f"{formatting.usd(each.usd_each_month)} a month for one operation/s more")
+        parts.append(
+            f"{formatting.usd(each.usd_each_month)} per month for each additional operation/s"
+        )
     if faster.usd_each_month is not None:
         more = faster.usd_each_month * (1 << 20)
-        parts.append(f"{formatting.usd(more)} a month for one MiB/s more")
+        parts.append(f"{formatting.usd(more)} per month for each additional MiB/s")
     parts += _bursts(kind)
     most_rate = _or_unknown(faster.most, formatting.rate)
     parts.append(f"at most {_or_unknown(each.most, _operations)} and {most_rate}")
@@ -284,12 +287,12 @@ def _bursts(kind: VolumeKind) -> Iterator[str]:
     each, faster = kind.operations, kind.throughput
     if each.burst is not None:
         credit = _or_unknown(each.credit, lambda value: f"{value:,.0f}")
-        carried = "" if faster.burst is None else f" of {formatting.rate(faster.burst)} together"
+        carried = "" if faster.burst is None else f", {formatting.rate(faster.burst)} in total,"
         yield f"bursts to {_operations(each.burst)}{carried} on a credit of {credit} operations"
     if faster.burst_per_gib is not None:
         credit = _or_unknown(faster.credit_per_gib, lambda value: formatting.memory(value * 1024))
         burst = formatting.rate(faster.burst_per_gib * 1024)
-        yield f"bursts to {burst} for each TiB on a credit of {credit} for each TiB"
+        yield f"bursts to {burst} per TiB on a credit of {credit} per TiB"
 
 
 def offer_values(offer: Offer) -> dict[str, object]:
@@ -324,7 +327,7 @@ def _for_how_long(burst: Burst | None) -> str:
         formatting.duration(burst.lasts_seconds),
         formatting.duration(burst.every_seconds),
     )
-    return f" for {lasts}, at least once in {every} ({burst.source})"
+    return f" for {lasts}, at least once every {every} ({burst.source})"
 
 
 def _operations(value: float) -> str:
@@ -360,7 +363,7 @@ def _print_table(
         )
         print("  ".join(cells).rstrip())
     if hidden:
-        print(f"No room here for {formatting.listing(hidden)}; piped, all is shown.")
+        print(f"Columns hidden (pipe to see all): {formatting.listing(hidden)}")
 
 
 def _terminal_width() -> int | None:

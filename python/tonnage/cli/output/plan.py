@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_NODES = 10_000
 """No larger cluster is planned."""
 BEST = 10
+MEETS = "meets deadline"
+"""The column with the probability of meeting the deadline."""
 MANY = 3
 """As many phases in a row with one bottleneck are printed as a range."""
 
@@ -30,7 +32,7 @@ def print_plan(plan: Plan, every: bool) -> None:
     shown = plan.candidates if every else plan.candidates[:BEST]
     console.print(_candidates(shown))
     best = plan.candidates[0]
-    lines = [f"What limits {best.offer}: {_limits(best.phases)}."]
+    lines = [f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}."]
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
     lines += [formatting.sentence(note) for note in plan.notes]
@@ -41,28 +43,30 @@ def print_plan(plan: Plan, every: bool) -> None:
         )
     elif plan.settings["deadline_seconds"] is not None:
         lines.append(
-            "No candidate meets the deadline with 95 % probability: give a later --deadline."
+            "No candidate meets the deadline with 95 % probability; use a longer --deadline."
         )
     left = len(plan.candidates) - len(shown)
-    more = f"{left} more with --json; " if left else ""
-    lines.append(f"{more}{len(plan.excluded)} offers are excluded.")
+    more = f"{formatting.several(left, 'more candidate')} (see --json); " if left else ""
+    were = "was" if len(plan.excluded) == 1 else "were"
+    lines.append(f"{more}{formatting.several(len(plan.excluded), 'offer')} {were} excluded.")
     if plan.survey:
         first = plan.survey[0]
         lines.append(
-            f"{len(plan.survey)} unmeasured offers could still win, {first.offer} first "
-            f"({usd(first.usd_to_measure)} to measure): tonnage plan ... --survey --budget 50USD"
+            f"{formatting.several(len(plan.survey), 'unmeasured offer')} could turn out better, "
+            f"most likely {first.offer} ({usd(first.usd_to_measure)} to measure). To list them: "
+            "tonnage plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
 
 
-def _limits(phases: Sequence[PlannedPhase]) -> str:
+def _bottlenecks(phases: Sequence[PlannedPhase]) -> str:
     """The bottleneck of each phase; several phases in a row with the same one as a range."""
     parts = []
     for bottleneck, some in itertools.groupby(phases, key=lambda phase: phase.bottleneck):
         names = [phase.name for phase in some]
         if len(names) >= MANY:
             names = [f"{names[0]} to {names[-1]}"]
-        parts += [f"{name}: {bottleneck}" for name in names]
+        parts.append(f"{bottleneck} ({', '.join(names)})")
     return ", ".join(parts)
 
 
@@ -70,18 +74,18 @@ def why_no_candidate(plan: Plan) -> str:
     if plan.nearest is None:
         reasons = Counter(each.why for each in plan.excluded)
         why, count = (reasons.most_common(1) or [("no offer matches", 0)])[0]
-        hint = "; --survey shows what to measure first" if plan.survey else ""
+        hint = "; --survey shows which offers to measure" if plan.survey else ""
         return (
-            f"no offer can be planned with: {why} ({count} of {len(plan.excluded)} excluded offers)"
-            f"{hint}"
+            f"no offer is usable. Most common reason: {why} ({count} of "
+            f"{formatting.several(len(plan.excluded), 'offer')}){hint}"
         )
     near, most = plan.nearest, plan.settings["most_nodes"]
     exactly = plan.settings["least_nodes"] == most > 1
     cluster = f"{'--nodes' if exactly else '--max-nodes'} {most}"
     if near.nodes > MAX_NODES:
         return (
-            f"it would need {formatting.count(near.nodes)} x {near.offer}, more than the "
-            f"{formatting.count(MAX_NODES)} nodes of the largest plan: give less --data"
+            f"the job would need {formatting.count(near.nodes)} x {near.offer}; the maximum is "
+            f"{formatting.count(MAX_NODES)} nodes; reduce --data"
         )
     if near.nodes > most:
         missed = cluster
@@ -106,7 +110,7 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         return
     if not rows:
         within = " within the budget" if budget is not None else ""
-        print(f"Nothing to measure: no unmeasured offer could still win{within}.")
+        print(f"Nothing to measure: no unmeasured offer could turn out better{within}.")
         return
     from rich.console import Console
 
@@ -125,14 +129,15 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
     Console(width=120).print(_table(["offer", "layout", *right], right, cells))
     total = sum(row["usd_to_measure"] for row in rows)
     print(
-        f"{formatting.several(len(rows), 'screening')} of two nodes for ten minutes: {usd(total)}."
+        f"Cost of {formatting.several(len(rows), 'screening')} (two nodes, ten minutes each): "
+        f"{usd(total)}."
     )
     print(f"The chance: {rows[0]['rule']}.")
     profiles = "".join(f"--profile {name} " for name in plan.profiles)
     print(
-        "On each node run tonnage measure disk --dir DIR... --output results/NODE, then plan again "
-        f"with {profiles}--profile results (see tonnage profile --help for machines whose type is "
-        "unknown)."
+        "On each node, run tonnage measure disk --dir DIR... --output results/NODE, then plan "
+        f"again with {profiles}--profile results. If results do not state the machine type, see "
+        "tonnage profile --help."
     )
 
 
@@ -141,11 +146,13 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     lines = [
         f"{_named(best)}, {formatting.size(explanation.bytes)}",
         "",
-        "Time: demand / nodes / capacity of the slowest node. Terms of one resource add up;",
-        "a phase takes as long as its slowest resource, plus fixed times",
+        "Time: demand / nodes / capacity of the slowest node. Terms for the same resource are",
+        "added; a phase takes as long as its slowest resource, plus fixed times.",
     ]
     for phase in best.phases:
-        lines.append(f"  {phase.name}: {formatting.seconds(phase.seconds)}, by {phase.bottleneck}")
+        lines.append(
+            f"  {phase.name}: {formatting.seconds(phase.seconds)}, limited by {phase.bottleneck}"
+        )
         for term in explanation.terms:
             if term.phase != phase.name:
                 continue
@@ -206,10 +213,10 @@ def _candidates(candidates: Sequence[Candidate]) -> Table:
         for number, each in enumerate(candidates, start=1)
     ]
     if any(each.deadline_probability is not None for each in candidates):
-        columns.append("in time")
+        columns.append(MEETS)
         for row, each in zip(rows, candidates, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))
-    return _table(columns, ("", "nodes", "in time"), rows)
+    return _table(columns, ("", "nodes", MEETS), rows)
 
 
 def _table(columns: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -14,7 +14,7 @@ def reduction_lines(record: ReductionRecord) -> list[str]:
     times = {
         "waiting for chunks": sum(each.retrieval_seconds for each in workers),
         "reducing": sum(each.processing_seconds for each in workers),
-        "waiting for others": sum(each.synchronisation_seconds for each in workers),
+        "waiting for other workers": sum(each.synchronisation_seconds for each in workers),
     }
     spent = ", ".join(f"{formatting.seconds(each)} {name}" for name, each in times.items())
     rows = "an unknown number of rows" if record.rows is None else f"{record.rows} rows"
@@ -30,5 +30,7 @@ def reduction_lines(record: ReductionRecord) -> list[str]:
     if record.requests:
         lines.append(requests_line(record.requests))
     if record.job == "kmeans" and "restarts" not in record.settings.get("flags", {}):
-        lines.append("Other first centres may give less inertia: --restarts 10 tries ten")
+        lines.append(
+            "Other initial centres may yield a lower inertia: to try ten sets, use --restarts 10"
+        )
     return [*lines, json.dumps(record.result, indent=1)]

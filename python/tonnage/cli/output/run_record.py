@@ -12,7 +12,7 @@ from tonnage.model.study_findings import disk_warnings
 
 
 def print_record_json(record: RunRecord) -> None:
-    """Prints a record as JSON; lost nodes are named on standard error, too."""
+    """Prints a record as JSON; lost nodes are reported on standard error, too."""
     for line in lost_lines(record):
         print(f"tonnage: {line}", file=sys.stderr)
     print(json.dumps(record.to_json()))
@@ -44,7 +44,7 @@ def requests_line(requests: Mapping[str, Any]) -> str:
         f"{requests['requests']} requests to object storage, {requests['retries']} of them retries"
     )
     hedged = requests.get("hedged")
-    return line + (f", {hedged} to hedge slow ones" if hedged else "")
+    return line + (f", {hedged} of them duplicates of slow requests" if hedged else "")
 
 
 def _run_lines(record: RunRecord, throughput: str) -> list[str]:
@@ -53,7 +53,9 @@ def _run_lines(record: RunRecord, throughput: str) -> list[str]:
         lines.append(requests_line(record.requests))
     if record.repartitioned_bytes:
         again = formatting.size(record.repartitioned_bytes)
-        lines.append(f"{again} were partitioned once more, since --memory is small: give more")
+        lines.append(
+            f"{again} had to be partitioned a second time, since --memory is small; raise --memory"
+        )
     lines += lost_lines(record)
     phases = [phase for node in record.nodes for phase in node.phases] or record.phases
     return [*lines, *disk_warnings(phases)]
@@ -81,7 +83,7 @@ def _cluster_lines(record: RunRecord, throughput: str) -> list[str]:
     rounds = formatting.several(len(record.rounds), "round")
     lines = [
         f"{took}, {cpu} core seconds on {formatting.several(nodes, 'node')}",
-        f"{formatting.size(record.network_bytes)} sent between nodes, in {rounds} of pass one",
+        f"{formatting.size(record.network_bytes)} sent between nodes; pass one ran in {rounds}",
     ]
     if record.compared:
         lines += comparison_lines(record.compared, record.seconds)

@@ -54,7 +54,7 @@ def print_screening(
     if network:
         lines += [*summary(network, out / NET), *network_lines(network)]
     else:
-        lines.append("The network was not tested: that needs two nodes.")
+        lines.append("The network was not tested; a network test needs at least two nodes.")
     lines += [*_suspect_lines(result), *gain_lines]
     print_result(values | gain, lines, as_json)
 
@@ -63,19 +63,19 @@ def _suspect_lines(result: ScreeningResult) -> list[str]:
     lines = [_suspect(each) for each in result.suspects]
     for why in sorted(set(result.not_judged.values())):
         nodes = [node for node, reason in sorted(result.not_judged.items()) if reason == why]
-        lines.append(f"Not judged, since {why}: {formatting.listing(nodes)}")
+        lines.append(f"Not judged: {formatting.listing(nodes)}. Reason: {why}")
     if result.decommission:
-        lines.append(f"To decommission: {formatting.listing(result.decommission)}")
-    return lines or ["No node is suspect."]
+        lines.append(f"Nodes to remove: {formatting.listing(result.decommission)}")
+    return lines or ["No suspect nodes found."]
 
 
 def _suspect(suspect: Suspect) -> str:
     if suspect.ratio_to_median is None:
-        return f"Suspect: {suspect.node} {suspect.what}"
+        return f"Suspect: {suspect.node}, its measurement failed"
     quantity = QUANTITIES.get(suspect.what) or formatting.trial(suspect.what)
     return (
         f"Suspect: {suspect.node}, {quantity}: {formatting.percent(suspect.ratio_to_median)} of "
-        f"the median of its type, confidence {formatting.percent(suspect.confidence)}"
+        f"the median of its machine type, confidence {formatting.percent(suspect.confidence)}"
     )
 
 
@@ -103,7 +103,9 @@ def _gain(
     try:
         change = gain(job.job, job.size, nodes, result.decommission)
     except NotEstimable as error:
-        return {"gain": None, "why": str(error)}, [f"The gain of a {title} is unknown: {error}"]
+        return {"gain": None, "why": str(error)}, [
+            f"The time of a {title} without the suspect nodes is unknown: {error}"
+        ]
     values = {
         "seconds": change.seconds,
         "usd": change.usd,
@@ -117,8 +119,8 @@ def _gain(
 def _gain_lines(title: str, change: Gain) -> Iterator[str]:
     yield f"A {title}: {_forecast(change.all_nodes)}"
     if change.remaining.nodes < change.all_nodes.nodes:
-        yield f"Without the suspects: {_forecast(change.remaining)}"
-        yield f"Without them the job is {formatting.listing(_saved(change))}"
+        yield f"Without the suspect nodes: {_forecast(change.remaining)}"
+        yield f"Without them, the job is {formatting.listing(_saved(change))}"
     yield from map(formatting.sentence, change.notes)
 
 

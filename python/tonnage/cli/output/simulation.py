@@ -18,36 +18,42 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
     over = formatting.percent(sort.seconds / result.bound_seconds - 1)
     lines = [
         f"{sort.nodes} nodes, {formatting.size(sort.bytes_in)}: "
-        f"{formatting.seconds(sort.seconds)}, {over} above the lower bound, "
-        f"the slowest node's share ({formatting.seconds(result.bound_seconds)})",
+        f"{formatting.seconds(sort.seconds)}, {over} above the lower bound "
+        f"({formatting.seconds(result.bound_seconds)}, set by the slowest node)",
         f"{formatting.count(sort.splits)} splits, {formatting.count(sort.partitions)} partitions, "
         f"blocks of {formatting.memory(sort.block_bytes)}, "
-        f"{formatting.significant(sort.keys_per_partition)} sampled keys a partition",
+        f"{formatting.significant(sort.keys_per_partition)} sampled keys per partition",
         *_steps(sort),
     ]
     if sort.repartitioned_bytes:
         again = formatting.size(sort.repartitioned_bytes)
-        lines.append(f"{again} in partitions that do not fit in memory: partitioned once more")
+        lines.append(
+            f"{again} are in partitions that do not fit in memory, and are partitioned a second "
+            "time"
+        )
     if result.warning:
         lines.append(formatting.sentence(result.warning))
     if result.disturbed:
         lines += _loss_lines(result, result.disturbed)
     driver = (result.disturbed or sort).driver_cpu_seconds
     lines += [
-        f"The driver's schedule took {formatting.seconds(driver)} of a core here; the simulation "
-        f"took {formatting.seconds(result.took_seconds)}.",
+        f"On this machine, the driver's scheduling took {formatting.seconds(driver)} of CPU time; "
+        f"the simulation took {formatting.seconds(result.took_seconds)}.",
         "",
         f"Limits of {result.here.nodes} nodes",
         *_limits(result.here),
         "",
-        "What breaks, by cluster size",
+        "Limits reached, by cluster size",
         *(_cluster_row(each) for each in result.rows),
     ]
     if result.first:
         nodes, names = result.first
-        lines.append(f"First limit in this table: {formatting.listing(names)}, with {nodes} nodes.")
+        lines.append(
+            f"First limit reached in this table: {formatting.listing(names)}, at "
+            f"{formatting.count(nodes)} nodes."
+        )
     else:
-        lines.append("None of these clusters reaches a limit.")
+        lines.append("No limit is reached at any of these cluster sizes.")
     return lines
 
 
@@ -56,7 +62,7 @@ def _steps(sort: SimulatedSort) -> Iterator[str]:
         lost = f"; {formatting.listing(step.lost)} lost" if step.lost else ""
         what = f"{formatting.count(step.partitions)} partitions"
         if step.splits:
-            what = f"{formatting.count(step.splits)} splits to {what}"
+            what = f"{formatting.count(step.splits)} splits into {what}"
         yield f"  {formatting.phase(step.name)}: {formatting.seconds(step.seconds)}, {what}{lost}"
 
 
@@ -82,15 +88,15 @@ def _limits(row: ClusterLimits) -> Iterator[str]:
             yield value
             continue
         which = "at least" if each.least else "at most"
-        bound = f"{value}, {which} {_amount(each, each.bound)}"
-        yield f"{bound}: EXCEEDED, {each.means}" if each.hit else bound
+        bound = f"{value} (must be {which} {_amount(each, each.bound)})"
+        yield f"{bound}: NOT MET, {each.means}" if each.hit else bound
 
 
 def _cluster_row(row: ClusterLimits) -> str:
-    hit = "memory" if row.refused else formatting.listing(row.hit) if row.hit else "nothing"
+    hit = "memory" if row.refused else formatting.listing(row.hit) if row.hit else "none"
     return (
         f"  {formatting.count(row.nodes)} nodes, {formatting.size(row.data_bytes)}, "
-        f"{formatting.seconds(row.bound_seconds)} at least: {hit}"
+        f"at least {formatting.seconds(row.bound_seconds)}: {hit}"
     )
 
 

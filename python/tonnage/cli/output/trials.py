@@ -66,7 +66,7 @@ def print_trials(
 
 
 def results_line(out: Path) -> str:
-    return f"Results: {out}. For a page: tonnage report {out}"
+    return f"Results: {out}. For an HTML report: tonnage report {out}"
 
 
 def summary(measurement: Measurement) -> list[str]:
@@ -115,11 +115,11 @@ def _precision(figure: Summary) -> str:
     needs = (
         "more than a million trials"
         if missing is None
-        else f"{formatting.several(missing, 'trial')} more"
+        else formatting.several(missing, "more trial")
     )
     if figure.interval_bytes_per_second is None or figure.reached_share is None:
-        return f"; the median's 95 % interval needs {needs}"
+        return f"; the 95 % interval of the median needs {needs}"
     low, high = map(formatting.megabytes, figure.interval_bytes_per_second)
     reached = f"within {formatting.percent(figure.reached_share)} of it"
-    goal = f"{wanted} is reached" if missing == 0 else f"{wanted} needs {needs}"
-    return f"; the median's 95 % interval {low} to {high}, {reached}: {goal}"
+    goal = f"goal {wanted} reached" if missing == 0 else f"goal {wanted} needs {needs}"
+    return f"; 95 % interval of the median {low} to {high}, {reached}; {goal}"

@@ -52,7 +52,7 @@ class EmitOptions:
         for flag, value in others.items():
             if value:
                 raise core.UsageError(
-                    f"--emit {self.emit}: leave out {flag}, which prints something else"
+                    f"--emit {self.emit} and {flag} print different things; remove one of them"
                 )
 
 
@@ -64,10 +64,10 @@ def emit_candidate(
     kind, number = options.emit or "", options.candidate or 1
     if number > len(made.candidates):
         candidates = formatting.several(len(made.candidates), "candidate")
-        raise core.UsageError(f"--candidate {number}: the plan has {candidates}")
+        raise core.UsageError(f"--candidate {number} does not exist; the plan has {candidates}")
     chosen = made.candidates[number - 1]
     if chosen.provider == "lab":
-        raise core.UsageError(f"--emit {kind}: a lab is not rented: start it with tonnage lab up")
+        raise core.UsageError(f"--emit {kind}: a lab is not rented; start it with tonnage lab up")
     offer = offer_of(chosen, next(each for each in catalogs if each.name == chosen.catalog))
     spot = made.settings["purchase"] == "spot"
     prefix = f"--emit {kind}: {chosen.nodes} x {chosen.offer} ({chosen.layout}): "
@@ -95,7 +95,7 @@ def offer_of(chosen: Candidate, catalog: Catalog) -> Offer:
     for offer in catalog.offers:
         if offer.type == chosen.offer:
             return offer
-    raise core.UsageError(f"catalog {catalog.name} has no offer {chosen.offer}: plan again")
+    raise core.UsageError(f"catalog {catalog.name} has no offer {chosen.offer}; plan again")
 
 
 def document_text(kind: str, document: dict[str, Any]) -> str:

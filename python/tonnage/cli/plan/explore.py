@@ -33,10 +33,11 @@ def explore(
     ),
     as_json: Json = False,
 ) -> None:
-    """Write an interactive planning page: choose size and deadline, and see what to rent.
+    """Write an interactive planning page: choose a data size and a deadline, and see what to rent.
 
     The page works offline and without Tonnage. It gives the same answers as tonnage plan, and shows
-    the command for each. Its URL keeps your choices: explore.html#data=20TB&deadline=2h.
+    the equivalent command. Your choices are kept in the page's URL:
+    explore.html#data=20TB&deadline=2h.
 
     Examples:
         tonnage explore --output explore.html
@@ -53,7 +54,7 @@ def explore(
         progress(2, 4)
         data = page_data(_jobs(job, given), catalogs, profiles)
         if not data.offers:
-            raise core.UsageError("no offer is usable: run tonnage plan to see why")
+            raise core.UsageError("no offer is usable; run tonnage plan to see why")
         progress(3, 4)
         flags = [part for flag, value in given.items() for part in _typed(flag, value)]
         flags += [part for name in sources.catalog or () for part in ("--catalog", name)]
@@ -69,7 +70,7 @@ def explore(
     }
     names = formatting.listing(each.name for each in catalogs)
     lines = [
-        f"{formatting.several(data.offers, 'offer')} to plan with, from {names}.",
+        f"The page covers {formatting.several(data.offers, 'offer')} from {names}.",
         f"Page: {page}",
     ]
     print_result(values, lines, as_json)

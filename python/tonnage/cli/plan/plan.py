@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from tonnage.base import core
+from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import (
     JobDescription,
@@ -48,17 +48,21 @@ class LimitOptions:
         float | None,
         Option(
             "USD",
-            "Maximum cost of the job; with --survey, of the measurements.",
+            "Maximum cost of the job; with --survey, maximum cost of the suggested measurements.",
             parse_usd,
         ),
     ] = None
     max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MAX_NODES)] = default("1000")
-    nodes: Annotated[int | None, Count("Exactly this many nodes.", 1, MAX_NODES)] = None
+    nodes: Annotated[
+        int | None, Count("Consider only clusters of exactly this many nodes.", 1, MAX_NODES)
+    ] = None
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
         str,
         Option(
-            "HOW", "seconds (with the provider's minimum), or hours (every started hour in full)."
+            "HOW",
+            "Billing unit: seconds (with the provider's minimum), or hours (each started hour is "
+            "billed in full).",
         ),
     ] = "seconds"
 
@@ -83,13 +87,16 @@ class OfferOptions:
         str,
         Option(
             "MODEL",
-            "Network model: scaled (falls with cluster size, as measured), baseline (two-node "
-            "bandwidth), infinite (ignore the network).",
+            "Network model: scaled (bandwidth per node falls as the cluster grows, as measured), "
+            "baseline (bandwidth between two nodes), infinite (ignore the network).",
         ),
     ] = "scaled"
     purchase: Annotated[
         str,
-        Option("HOW", "on-demand, or spot (a range of prices; interruptions are not modelled)."),
+        Option(
+            "HOW",
+            "on-demand, or spot (the cost is a range; interruptions are not modelled).",
+        ),
     ] = "on-demand"
     provider: Annotated[
         list[str] | None,
@@ -103,14 +110,13 @@ class OfferOptions:
         bool | None,
         Switch(
             "--placement/--no-placement",
-            "Only nodes in a placement group, or only nodes outside one.",
+            "--placement: only offers in a placement group; --no-placement: only offers outside "
+            "one. Default: both.",
         ),
     ] = None
     measured: Annotated[
         bool,
-        Switch(
-            "--measured", "Only offers for which all capacities that the job needs were measured."
-        ),
+        Switch("--measured", "Only offers whose capacities needed by the job were all measured."),
     ] = False
 
     def refuse_unknown(self) -> None:
@@ -129,16 +135,16 @@ class PlannedJob(JobDescription):
         Option(
             "none|replicated|volumes",
             "sort, mapreduce: what protects the output: none; replicated (a copy on another "
-            "node); volumes (input and output are on network block storage, or with --objects in "
-            "an object store). Default: none.",
+            "node); volumes (input and output are on network block storage, or, with --objects, in "
+            "an object store). Default: none; with --objects, volumes.",
         ),
     ] = None
     egress: Annotated[
         float | None,
         Option(
-            "SHARE",
-            "Bytes sent to the internet per byte of input, at the provider's egress price: give "
-            "1 if you download a sort's output. Default: 0.",
+            "RATIO",
+            "Ratio of bytes sent to the internet to input bytes, billed at the provider's egress "
+            "price; 1 if you download a sort's output. Default: 0.",
             number(0, 1e9),
         ),
     ] = None
@@ -157,21 +163,27 @@ def plan(
     limits: LimitOptions,
     offers: OfferOptions,
     every: Annotated[
-        bool, Switch("--all", "Consider every number of nodes and volumes; print all rows.")
+        bool,
+        Switch(
+            "--all", "Consider every node count and every number of volumes, and print all rows."
+        ),
     ] = False,
     explain: Annotated[
         str | None,
         Option(
-            "OFFER", "Show the arithmetic of this offer's best candidate: TYPE, or PROVIDER/TYPE."
+            "OFFER", "Show how this offer's best candidate is computed: TYPE, or PROVIDER/TYPE."
         ),
     ] = None,
-    survey: Annotated[bool, Switch("--survey", "Show what to measure next, best first.")] = False,
+    survey: Annotated[
+        bool, Switch("--survey", "Show which offers to measure next, best first.")
+    ] = False,
     emitting: EmitOptions,
     as_json: Json = False,
 ) -> None:
-    """Find machine types, node counts and disk layouts for a job: the cheapest, or in time.
+    """Find machines for a job: the cheapest, or those that meet a deadline.
 
-    Capacities that were not measured are estimated from advertised figures, and marked as such.
+    Each candidate is an offer with a node count and a disk layout. Capacities that were not
+    measured are estimated from advertised figures, and marked as such.
 
     Examples:
         tonnage plan sort --data 20TB --deadline 2h
@@ -186,7 +198,7 @@ def plan(
     emitting.refuse({"--explain": explain, "--survey": survey})
     if data < MIN_BYTES:
         raise core.UsageError(
-            f"--data {data}: too little for a job: write it with a unit, like 1TB"
+            f"--data {data} means {formatting.several(data, 'byte')}; add a unit, for example 1TB"
         )
     catalogs = load_catalogs(sources.catalog, offers.provider or ())
     profiles = load_profiles(sources.profile, catalogs)

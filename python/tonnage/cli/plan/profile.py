@@ -40,8 +40,8 @@ def profile(
         list[str] | None,
         Option(
             "[HOST=]OFFER...",
-            "The offer that was measured, on all hosts or on one, if the measurements do not "
-            "state it: TYPE, or PROVIDER/TYPE.",
+            "The offer that was measured, if the measurements do not state it: OFFER for all "
+            "hosts, HOST=OFFER for one host. An offer is TYPE or PROVIDER/TYPE.",
         ),
     ] = None,
     catalog: CatalogNames = None,
@@ -60,10 +60,10 @@ def profile(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a profile for tonnage plan from measurements of offers and from finished runs.
+    """Build a capacity profile for tonnage plan from measurements and finished runs.
 
-    A run calibrates plans for its kind of job: the measured times of its phases count more than
-    benchmarks.
+    A run calibrates plans for its kind of job: the measured times of its phases take precedence
+    over benchmarks.
 
     Examples:
         tonnage profile results --offer aws/i4i.large --output mine.json
@@ -90,7 +90,7 @@ def profile(
         )
     if not made.offers:
         reason = made.left_out[0].why if made.left_out else "there are no trials"
-        raise core.UsageError(f"no profile can be made: {reason}")
+        raise core.UsageError(f"no profile can be built: {reason}")
     made.write(out)
     if as_json:
         print(json.dumps(made.to_json()))
@@ -113,15 +113,18 @@ def _assignments(given: Sequence[str], catalogs: Sequence[Catalog]) -> OfferAssi
         host, separator, named = each.rpartition("=")
         if separator and not host:
             raise core.UsageError(
-                f"--offer {each}: the host is missing: write HOST=OFFER, or OFFER"
+                f"--offer {each}: the host is missing; use HOST=OFFER, or OFFER for all hosts"
             )
         # A mistyped offer would never be planned with.
         found = require_offer("--offer", catalogs, named)
         offer = found.provider, found.type
         known = of_hosts.get(host) if host else of_all
         if known not in (None, offer):
-            whose = host or "all machines"
-            raise core.UsageError(f"--offer {each}: {whose} cannot be {'/'.join(known or ())} too")
+            whose = host or "all hosts"
+            raise core.UsageError(
+                f"--offer {each} conflicts with {'/'.join(known or ())}, which --offer also states "
+                f"for {whose}; remove one of them"
+            )
         if host:
             of_hosts[host] = offer
         else:
@@ -152,7 +155,7 @@ def _lines(made: Profile) -> list[str]:
     for out in made.left_out:
         these = formatting.several(len(out.measurements), "record")
         some = ", ".join(out.measurements[:3]) + (", ..." if len(out.measurements) > 3 else "")
-        lines.append(f"Left out of {these} ({some}): {formatting.sentence(out.why)}")
+        lines.append(f"Left out, from {these} ({some}): {formatting.sentence(out.why)}")
     return lines
 
 
@@ -160,7 +163,7 @@ def _calibration(runs: Calibration) -> str:
     kept = "" if runs.durability == "none" else f" ({runs.durability})"
     phases = [
         f"{formatting.phase(phase.name)} {formatting.rate(phase.pace)} of input per node, "
-        f"by {phase.limits[0]}"
+        f"limited by {phase.limits[0]}"
         for phase in runs.phases
     ]
     return (
@@ -177,6 +180,10 @@ def _distribution(
         f"{formatting.several(mode.instances, 'node')})"
         for mode in law.modes
     ]
-    common = f", clusters {formatting.percent(law.fleet_spread)}" if law.fleet_spread else ""
+    common = (
+        f", spread between clusters {formatting.percent(law.fleet_spread)}"
+        if law.fleet_spread
+        else ""
+    )
     source = textwrap.shorten(law.source, SOURCE_WIDTH, placeholder=" ...")
     return f"{formatting.listing(kinds)}{common}; {law.spread_source}; {source}"

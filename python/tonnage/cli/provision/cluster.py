@@ -21,18 +21,21 @@ if TYPE_CHECKING:
     from tonnage.provision.aws.status import LaunchStatus
 
 Which = Annotated[
-    str | None, Argument("[LAUNCH]", "The launch: the directory of its record, or its name.")
+    str | None, Argument("[LAUNCH]", "The launch: its name, or the directory with its record.")
 ]
 Region = Annotated[
     str | None,
-    Option("NAME", "AWS region, if there is no record. Default: the region in your AWS settings."),
+    Option(
+        "NAME",
+        "AWS region, if the launch's record is not here. Default: the region in your AWS settings.",
+    ),
 ]
 
 
 def status(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """Show what a launch rents and what it has cost so far, or show all launches in a region.
+    """Show what a launch has rented and what it has cost so far, or show all launches in a region.
 
-    AWS is asked for everything with the launch's tag, so no record is needed.
+    Resources are found by the launch's AWS tag, so no local record is needed.
 
     Examples:
         tonnage cluster status tonnage-launch-1
@@ -49,9 +52,9 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 
 
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
-    """Terminate everything that a launch rents, even if another user launched it, and print its
-    cost.
+    """Terminate everything that a launch has rented, and print its cost.
 
+    This works for all launches in your AWS account, including launches made by other users.
     Without LAUNCH, terminate the only launch in the region.
 
     Examples:
@@ -68,7 +71,8 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
         if name is None:
             if len(standing) > 1:
                 raise core.UsageError(
-                    f"{formatting.listing(sorted(standing))} are rented: name one of them"
+                    f"the region has several launches: {formatting.listing(sorted(standing))}; "
+                    "specify one of them as LAUNCH"
                 )
             name = next(iter(standing), None)
         if name is None:
@@ -90,8 +94,8 @@ def down(which: Which = None, region: Region = None, as_json: Json = False) -> N
 def _show_down(
     name: str | None, cost: float | None, as_json: bool, region: str, *, was: bool = False
 ) -> None:
-    costs = "its cost is unknown" if cost is None else f"it has cost {formatting.cents(cost)}"
-    line = f"{name} {'is down' if was else 'was down'}: {costs}."
+    costs = "its cost is unknown" if cost is None else f"it cost {formatting.cents(cost)}"
+    line = f"{name} {'is terminated' if was else 'was already terminated'}; {costs}."
     if name is None:
         line = f"Nothing is rented in {region}."
     print_result({"name": name, "cost_usd": cost, "was_standing": was}, [line], as_json)
@@ -105,8 +109,8 @@ def _aws_errors() -> Iterator[None]:
         yield
     except AwsError as error:
         raise core.RunError(
-            f"{error}; everything rented is still running, and terminates itself when its "
-            "lifetime ends"
+            f"{error}; rented nodes are still running, and terminate themselves when the lifetime "
+            "ends"
         ) from error
 
 
@@ -119,16 +123,18 @@ def _find(
     from tonnage.provision.aws.ec2 import Ec2, default_region
     from tonnage.provision.aws.status import read_launch_record
 
-    with usage_errors(RecordError, hint=": give the launch's name, and --region"):
+    with usage_errors(RecordError, hint="; use the launch's name, and --region"):
         known = read_launch_record(which) if which else None
     if known:
         record, file = known
         return Ec2(record.region), record.name, record, file
     if which and (Path(which).exists() or "/" in which):
-        raise core.UsageError(f"{which}: there is no launch record: give the launch's name")
+        raise core.UsageError(f"{which}: no launch record found; use the launch's name")
     where = region or default_region()
     if not where:
-        raise core.UsageError("give --region, like us-east-1: your AWS settings have no region")
+        raise core.UsageError(
+            "your AWS settings have no region; add --region, like --region us-east-1"
+        )
     return Ec2(where), which, None, None
 
 
@@ -136,10 +142,8 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
     step = f" ({each.step})" if each.step else ""
     rented = [node for node in each.nodes if node.is_rented]
     if not each.standing:
-        cost = (
-            f"; it has cost {formatting.cents(each.cost_usd)}" if each.cost_usd is not None else ""
-        )
-        yield f"{each.name}: nothing is rented any more{cost}"
+        cost = f"; it cost {formatting.cents(each.cost_usd)}" if each.cost_usd is not None else ""
+        yield f"{each.name}: nothing is rented anymore{cost}"
         return
     yield f"{each.name} in {each.region}{step}: {each.standing}"
     if each.cost_usd is None or each.usd_per_hour is None:
@@ -147,7 +151,7 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
     else:
         yield (
             f"  {formatting.cents(each.cost_usd)} so far, "
-            f"{formatting.usd(round(each.usd_per_hour, 4))} an hour"
+            f"{formatting.usd(round(each.usd_per_hour, 4))} per hour"
         )
     if each.ends_at and rented:
         yield f"  terminates itself {formatting.moment(each.ends_at)}"
@@ -156,4 +160,4 @@ def _lines(each: LaunchStatus, which: str | None) -> Iterator[str]:
         yield f"  {node.instance}: {where}, since {formatting.moment(node.began_at)}"
     if each.address:
         yield f"  Ray at {each.address}"
-    yield f"  terminate it: tonnage cluster down {which or each.name}"
+    yield f"  to terminate it: tonnage cluster down {which or each.name}"

@@ -12,9 +12,11 @@ from tonnage.cli.output import print_result
 
 STARTING_RAY = "starting Ray on nodes"
 
-Lab = Annotated[str | None, Option("NAME", "Name of the lab, if several are up.", flag="--lab")]
+Lab = Annotated[
+    str | None, Option("NAME", "Name of the lab, if several are running.", flag="--lab")
+]
 NodeName = Annotated[
-    str, Argument("NODE", "A node, like fast-0; tonnage lab status lists all nodes.")
+    str, Argument("NODE", "Name of a node, like fast-0; tonnage lab status lists all nodes.")
 ]
 
 
@@ -24,15 +26,16 @@ def up(
 ) -> None:
     """Start the lab that a file describes: a small cluster on this machine. Needs root.
 
-    Nodes are network namespaces behind a switch, with the links, disks and shares of cores that
-    FILE states. A running lab is left as it is; leftovers of a killed command are removed first.
+    Nodes are network namespaces connected by a virtual switch, with the links, disks and CPU shares
+    that FILE specifies. If the lab is already running, nothing changes; remains of a killed command
+    are removed first.
 
     Examples:
         sudo tonnage lab up lab.toml
     """
     from tonnage.provision import lab
 
-    with core.Progress("making the lab") as progress:
+    with core.Progress("starting the lab") as progress:
         made = lab.up(file, progress)
     _show(lab.describe(made), as_json)
 
@@ -50,13 +53,15 @@ def status(name: Lab = None, as_json: Json = False) -> None:
 
 def execute(
     node: NodeName,
-    command: Annotated[list[str], Argument("-- COMMAND...", "The command to run there, after --.")],
+    command: Annotated[
+        list[str], Argument("-- COMMAND...", "The command to run on the node, after --.")
+    ],
     name: Lab = None,
 ) -> None:
-    """Run a command on a node: in its network, on its cores, at its disks' rates. Needs root.
+    """Run a command on a node, with the node's network, CPU share and disk rates. Needs root.
 
-    The command keeps its input, output, signals and exit code; 126 and 127 mean what they mean in a
-    shell. If Ray runs in the lab, RAY_ADDRESS is set.
+    The command's stdin, stdout, signals and exit code pass through unchanged; exit codes 126 and
+    127 have their usual shell meanings. If Ray runs in the lab, RAY_ADDRESS is set.
 
     Examples:
         sudo tonnage lab exec fast-0 -- tonnage doctor
@@ -79,10 +84,12 @@ def execute(
 
 
 def ray(name: Lab = None, as_json: Json = False) -> None:
-    """Start Ray on all nodes of a lab, wait until all are up, and print its address. Needs root.
+    """Start Ray on all nodes of a lab, wait until they have joined, and print its address. Needs
+    root.
 
-    The ray program is TONNAGE_RAY, the one next to tonnage, or the one in PATH. tonnage lab down
-    stops Ray. Commands that use the cluster have to run on its first node, with tonnage lab exec.
+    The ray program is the one that TONNAGE_RAY specifies, otherwise the one next to tonnage,
+    otherwise the one in PATH. tonnage lab down stops Ray. Commands that use the Ray cluster must
+    run on its first node, with tonnage lab exec.
 
     Examples:
         sudo tonnage lab ray
@@ -99,16 +106,19 @@ def fault(
     node: NodeName,
     what: Annotated[str, Argument("FAULT", "cut-link, slow-disk, slow-link, fill-disk or kill.")],
     factor: Annotated[
-        float | None, Option("X", "How many times slower. Default: 4.", number(1, 1e6))
+        float | None,
+        Option(
+            "FACTOR", "Slowdown factor; 4 means a quarter of the speed. Default: 4.", number(1, 1e6)
+        ),
     ] = None,
     name: Lab = None,
     as_json: Json = False,
 ) -> None:
     """Inject a fault into a node, until tonnage lab heal. Needs root.
 
-    cut-link: its link carries nothing. slow-disk, slow-link: all its disks, or its link in both
-    directions, are slower by --factor. fill-disk: its disks have no space left. kill: its processes
-    are killed.
+    cut-link: the node's link carries nothing. slow-disk, slow-link: all its disks, or its link in
+    both directions, run at 1/FACTOR of their speed. fill-disk: its disks have no space left. kill:
+    its processes are killed.
 
     Examples:
         sudo tonnage lab fault slow-1 slow-disk --factor 10
@@ -119,10 +129,11 @@ def fault(
 
 
 def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
-    """Repair all faults of a node; if Ray has stopped there, start it again. Needs root.
+    """Clear all injected faults on a node; if Ray has stopped there, restart it. Needs root.
 
     If the node was Ray's head, all nodes join a new Ray cluster, and jobs of the old one end. If
-    its link was cut for more than 20 s, the command waits until Ray has kept or dropped the node.
+    the node's link was cut for more than 20 s, the command waits until Ray has decided whether to
+    keep the node.
 
     Examples:
         sudo tonnage lab heal slow-1
@@ -135,7 +146,7 @@ def heal(node: NodeName, name: Lab = None, as_json: Json = False) -> None:
 
 
 def down(name: Lab = None, as_json: Json = False) -> None:
-    """Stop a lab and remove everything it made, even after a crash or a reboot. Needs root.
+    """Stop a lab and remove all its resources, even after a crash or a reboot. Needs root.
 
     Examples:
         sudo tonnage lab down
@@ -143,7 +154,7 @@ def down(name: Lab = None, as_json: Json = False) -> None:
     from tonnage.provision import lab
 
     undone = lab.down(name)
-    line = f"Lab {undone} is down." if undone else "No lab was up."
+    line = f"Lab {undone} was stopped." if undone else "No lab was running."
     print_result({"name": undone}, [line], as_json)
 
 
@@ -169,13 +180,15 @@ def _processes(number: int) -> str:
 def _node(node: dict[str, Any]) -> list[str]:
     link, cpus = node["link_bytes_per_second"], node["cpus"]
     rate = (
-        f"{formatting.significant(link / 1e6)} MB/s each way" if link else "a link without a limit"
+        f"{formatting.significant(link / 1e6)} MB/s in each direction"
+        if link
+        else "a link without a limit"
     )
     lines = [
         f"{node['node']}: {node['address']}, "
         f"{'all cores' if cpus is None else '1 core' if cpus == 1 else f'{cpus:g} cores'}, "
         f"{rate}, "
-        f"{node['price_usd_per_hour']:g} USD an hour, "
+        f"{node['price_usd_per_hour']:g} USD per hour, "
         f"{_processes(node['processes'])}"
     ]
     for disk in node["disks"]:
@@ -192,7 +205,7 @@ def _node(node: dict[str, Any]) -> list[str]:
         limits = ", ".join(rates) or "no limit"
         lines.append(f"  {disk['path']}: {kind}, {formatting.memory(disk['size_bytes'])}, {limits}")
     lines += [
-        f"  fault: {each['fault']}" + (f", {each['factor']:g} times" if each["factor"] else "")
+        f"  fault: {each['fault']}" + (f", factor {each['factor']:g}" if each["factor"] else "")
         for each in node["faults"]
     ]
     return lines

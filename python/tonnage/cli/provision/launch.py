@@ -10,13 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
-from tonnage.cli.measure.options import TrialSeconds, TrialSize
 from tonnage.cli.options.cluster import CandidateNumber
 from tonnage.cli.options.files import new_directory
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
 from tonnage.cli.options.plan_file import select_candidate
-from tonnage.cli.options.types import Argument, Count, Json, Option, Switch, Time, parse_usd
+from tonnage.cli.options.types import (
+    Argument,
+    Count,
+    Json,
+    Option,
+    Size,
+    Switch,
+    Time,
+    duration,
+    parse_measurable,
+    parse_usd,
+)
 from tonnage.cli.options.validate import (
     refuse_files,
     refuse_non_empty,
@@ -45,7 +55,7 @@ MIN_LIFETIME_SECONDS = 600.0
 class AccountOptions:
     image: Annotated[str | None, Option("AMI", "ID of an Ubuntu 24.04 image.")] = None
     subnet: Annotated[
-        str | None, Option("ID", "Subnet for all nodes; it determines their zone.")
+        str | None, Option("ID", "Subnet for all nodes; it determines their availability zone.")
     ] = None
     key: Annotated[str | None, Option("NAME", "Name of your EC2 key pair.", flag="--key-pair")] = (
         None
@@ -56,7 +66,7 @@ class AccountOptions:
     ] = None
     instance_profile: Annotated[
         str | None,
-        Option("NAME", "Instance profile whose role allows jobs on the nodes to use an S3 bucket."),
+        Option("NAME", "Instance profile; its role gives jobs on the nodes access to S3 buckets."),
     ] = None
 
     @property
@@ -81,41 +91,50 @@ class NodeAccess:
     ] = False
     wheel: Annotated[
         Path | None,
-        Option("FILE", "Tonnage wheel to install on the nodes. Default: the one from make build."),
+        Option(
+            "FILE",
+            "Tonnage wheel to install on the nodes. Default: the wheel that make build created.",
+        ),
     ] = None
 
     @property
     def program(self) -> tuple[str, ...]:
         program = shlex.split(self.ssh)
         if not program:
-            raise core.UsageError("--ssh: give a command, like ssh")
+            raise core.UsageError("--ssh is empty; use a command, like ssh")
         return tuple(program)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RentOptions:
-    purchase: Annotated[str | None, Option("HOW", "on-demand or spot. Default: as planned.")] = None
+    purchase: Annotated[
+        str | None, Option("HOW", "on-demand or spot. Default: as in the plan.")
+    ] = None
     lifetime: Annotated[
-        float, Time("The nodes terminate themselves after this time, whatever else happens.")
+        float, Time("The nodes terminate themselves after this time, even if this machine is gone.")
     ] = default("2h")
     budget: Annotated[
         float | None,
         Option(
             "USD",
-            "Maximum cost by the end of --lifetime; a launch that could exceed it is refused.",
+            "Maximum total cost over --lifetime; a launch that could exceed it is refused.",
             parse_usd,
         ),
     ] = None
     replacements: Annotated[
-        int, Count("How many failed or slow nodes may be replaced.", 0, 1000)
+        int, Count("Maximum number of failed or slow nodes to replace.", 0, 1000)
     ] = default("2")
     screen: Annotated[
         bool, Switch("--screen/--no-screen", "Test the nodes, and replace slow ones.")
     ] = True
-    size: TrialSize = default("1GB")
-    seconds: TrialSeconds = default("5")
+    size: Annotated[
+        int, Size("Maximum amount of data that each disk test reads and writes.", parse_measurable)
+    ] = default("1GB")
+    seconds: Annotated[
+        float, Time("Maximum duration of each disk test.", duration(0.1, 1_000_000))
+    ] = default("5")
     timeout: Annotated[
-        float, Time("How long a node may take to start, to answer, and to report during its test.")
+        float, Time("Timeout for each of: node start, SSH response, test report.")
     ] = default("5min")
 
 
@@ -126,7 +145,8 @@ def launch(
         list[str] | None,
         Argument(
             "[-- COMMAND...]",
-            "The command to run on the head node, after --; then the cluster is terminated.",
+            "The command to run on the head node, after --; the cluster is terminated when it "
+            "ends.",
         ),
     ] = None,
     candidate: CandidateNumber = None,
@@ -134,10 +154,12 @@ def launch(
     account: AccountOptions,
     access: NodeAccess,
     catalog: Annotated[
-        str | None, Option("NAME", "The plan's catalog, if it is your own CSV file.")
+        str | None,
+        Option("NAME", "The catalog that the plan used, if it was a CSV file of your own."),
     ] = None,
     dry_run: Annotated[
-        bool, Switch("--dry-run", "Print requests and prices, without using the network.")
+        bool,
+        Switch("--dry-run", "Print the AWS requests and the price, without using the network."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -152,9 +174,9 @@ def launch(
 ) -> None:
     """Rent the machines of a plan, install Tonnage and Ray, and replace slow nodes.
 
-    The cluster runs until tonnage cluster down, or until its lifetime ends. With -- COMMAND, it is
-    terminated after the command, whether that succeeds or fails. If the launch fails, everything it
-    rented is terminated.
+    The cluster runs until you run tonnage cluster down, or until its lifetime ends. With
+    -- COMMAND, it is terminated after the command, whether that succeeds or fails. If the launch
+    fails, everything it rented is terminated.
 
     Examples:
         tonnage launch plan.json --dry-run
@@ -167,11 +189,12 @@ def launch(
 
     made, chosen = select_candidate(f"PLAN {plan}", plan, candidate)
     if rent.lifetime < MIN_LIFETIME_SECONDS:
-        raise core.UsageError("--lifetime: give at least 10min, like 2h")
+        raise core.UsageError("--lifetime is too short; use at least 10min, like 2h")
     if chosen.seconds.high > rent.lifetime:
         raise core.UsageError(
-            f"--lifetime {formatting.duration(rent.lifetime)}: the plan takes up to "
-            f"{formatting.duration(chosen.seconds.high)}: give more than {chosen.seconds.high:.0f}s"
+            f"--lifetime {formatting.duration(rent.lifetime)} is too short: the planned job may "
+            f"take {formatting.duration(chosen.seconds.high)}; use more than "
+            f"{chosen.seconds.high:.0f}s"
         )
     refuse_unknown("--purchase", [rent.purchase], PURCHASES)
     is_spot = (rent.purchase or made.settings.get("purchase")) == "spot"

@@ -38,19 +38,21 @@ def order_from_plan(
 
     if chosen.provider != "aws":
         raise ExportError(
-            f"machines of {chosen.provider} cannot be launched, only those of aws: plan with "
+            f"machines of {chosen.provider} cannot be launched, only those of aws; plan with "
             "--provider aws"
         )
     (offered,) = load_catalogs([catalog or chosen.catalog])
     if offered.name != chosen.catalog:
-        raise core.UsageError(f"--catalog {catalog}: the plan used {chosen.catalog}: give that one")
+        raise core.UsageError(
+            f"--catalog {catalog}: the plan used {chosen.catalog}; use that catalog"
+        )
     offer = offer_of(chosen, offered)
     if offer.region is None:
-        raise core.UsageError(f"catalog {offered.name} has no region: plan with another catalog")
+        raise core.UsageError(f"catalog {offered.name} has no region; plan with another catalog")
     planned = made.settings.get("purchase") == "spot"
     if not cost.matches_plan(cost.find_tariff(offered, offer, chosen, planned), chosen):
         raise core.UsageError(
-            f"catalog {offered.name} has a different price from the plan: plan again"
+            f"catalog {offered.name} has a different price from the plan; plan again"
         )
     mark = secrets.token_hex(3)
     return LaunchOrder(
@@ -64,7 +66,7 @@ def order_from_plan(
 def refuse_bad_range(given: str | None) -> None:
     if given is None:
         return
-    hint = ": give a range of addresses, like 203.0.113.7/32"
+    hint = "; use a range of addresses, like 203.0.113.7/32"
     with usage_errors(ValueError, prefix=f"--ssh-from {given}: ", hint=hint):
         ipaddress.ip_network(given)
 
@@ -72,9 +74,9 @@ def refuse_bad_range(given: str | None) -> None:
 def refuse_missing_account(order: LaunchOrder) -> None:
     from tonnage.provision.aws.requests import missing_values
 
-    missing = [f"{flag}, {what}" for flag, what in missing_values(order).items()]
+    missing = [f"{flag} ({what})" for flag, what in missing_values(order).items()]
     if missing:
-        raise core.UsageError(f"give {'; and '.join(missing)} (--dry-run works without them)")
+        raise core.UsageError(f"a launch also needs {'; '.join(missing)} (--dry-run works without)")
 
 
 def most_usd(order: LaunchOrder) -> float:
@@ -90,8 +92,8 @@ def refuse_over_budget(order: LaunchOrder, cap_usd: float | None) -> None:
     if cap_usd is not None and most > cap_usd:
         raise core.UsageError(
             f"--budget {cap_usd:g}: {order.rental.candidate.nodes} x {order.rental.offer.type} "
-            f"until the end of --lifetime could cost {formatting.cents(most)}: give a higher "
-            "budget, a shorter --lifetime, or another --candidate"
+            f"until the end of --lifetime could cost {formatting.cents(most)}; raise --budget, "
+            "shorten --lifetime, or select another --candidate"
         )
 
 
@@ -102,10 +104,11 @@ def find_wheel(given: Path | None, arch: str | None) -> Path:
         if len(found) != 1:
             of = f" with {arch}" if arch else ""
             raise core.UsageError(
-                f"{WHEELS} has {formatting.several(len(found), 'wheel')} for nodes{of}: run make "
-                "build on such a machine, or run make wheels and give --wheel FILE"
+                f"{WHEELS} contains {formatting.several(len(found), 'wheel')} for nodes{of}, but "
+                "must contain one; run make build on a machine of that architecture, or run make "
+                "wheels and add --wheel FILE"
             )
         return found[0]
     if given.suffix != ".whl" or not given.is_file():
-        raise core.UsageError(f"--wheel {given}: there is no such wheel: run make build")
+        raise core.UsageError(f"--wheel {given}: no such wheel; run make build")
     return given

@@ -15,7 +15,7 @@ from tonnage.base import core, formatting
 from tonnage.base.records import ClusterMeasurement, RunRecord
 from tonnage.cli.options.cluster import CONNECTIONS, TIMEOUT_SECONDS, ShuffleOptions
 from tonnage.cli.options.files import new_directory
-from tonnage.cli.options.inputs import load_clusters
+from tonnage.cli.options.inputs import contains, load_clusters
 from tonnage.cli.options.plan_file import (
     SelectedPlan,
     planned_durability,
@@ -78,11 +78,11 @@ def run_on_cluster(job: TwoPassJob, run: ClusterRun, doing: str) -> RunRecord:
             print_plan_notes(run.selected, [(each.name, each.labels) for each in cluster.machines])
             if (job.output_url is not None) != run.selected.on_objects:
                 place = job.output_url or "directories"
-                print(f"The output goes to {place}, which was not planned.", file=sys.stderr)
+                print(f"The output goes to {place}, unlike in the plan.", file=sys.stderr)
         with core.Progress(doing) as progress:
             record = run_two_pass(cluster, run.job_dir, job, progress.update)
     if was_done:
-        note = "the job was already done, and this is its record"
+        note = "the job had already finished; this is its record"
         print(f"tonnage: {run.job_dir}: {note}", file=sys.stderr)
     if record.compared is None or run.measured or run.selected:
         record = _compared(record, run)
@@ -104,13 +104,13 @@ def resumable(job_dir: Path) -> Iterator[None]:
     """Says how to resume the job, if it ends early and can be resumed."""
     from tonnage.run.two_pass.job_dir import FatalJobError
 
-    how = f"the same command with --job-dir {job_dir} resumes it"
+    how = f"to resume the job, run the same command with --job-dir {job_dir}"
     try:
         yield
     except KeyboardInterrupt as signalled:
         if any(job_dir.glob("*")):
-            kept = "finished rounds are kept, the current one may be repeated"
-            signalled.args = (f"interrupted: {kept}; {how}",)
+            kept = "finished rounds are kept, but the current round may be repeated"
+            signalled.args = (f"interrupted; {kept}; {how}",)
         raise
     except core.RunError as error:
         # A fatal error would occur again.
@@ -123,9 +123,8 @@ def load_capacities(paths: Sequence[Path]) -> list[ClusterMeasurement]:
     found = load_clusters([*paths])
     if paths and not any(cluster_capacity(found, _nodes(found)).nodes.values()):
         raise core.UsageError(
-            f"--capacities {formatting.listing(map(str, paths))}: no measurement of a node's "
-            "disks, network or object store is there: give results of tonnage measure disk, net "
-            "or object --cluster"
+            f"--capacities {contains(paths)} no finished measurement of nodes' disks, network or "
+            "object store; use results of tonnage measure disk, net or object --cluster"
         )
     return found
 

@@ -41,8 +41,8 @@ class MapReduceOptions:
         str,
         Option(
             "FORMAT",
-            "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (by the file's "
-            "name).",
+            "lines, csv, json, parquet, arrow, records:N (N bytes each), or auto (inferred from "
+            "the file name).",
         ),
     ] = "auto"
     output_format: Annotated[str, Option("FORMAT", "parquet, arrow, csv or json.")] = "parquet"
@@ -53,7 +53,8 @@ def run_mapreduce(
     job: Annotated[
         str,
         Argument(
-            "MODULE:NAME", "A tonnage.MapReduce in a module or in a Python file, like words.py:JOB."
+            "MODULE:NAME",
+            "A tonnage.MapReduce object in a module or a Python file, like words.py:JOB.",
         ),
     ],
     inputs: Inputs,
@@ -61,8 +62,7 @@ def run_mapreduce(
         str,
         Option(
             "DIR",
-            "Directory for the output, empty or new; with --cluster also an empty "
-            "s3://BUCKET/PREFIX.",
+            "Empty or new output directory; or, with --cluster, an unused s3://BUCKET/PREFIX.",
         ),
     ],
     settings: MapReduceOptions,
@@ -70,12 +70,12 @@ def run_mapreduce(
     store: StoreOptions,
     as_json: Json = False,
 ) -> None:
-    """Map, shuffle and reduce: your functions over Arrow record batches.
+    """Run your map and reduce functions over Arrow record batches, with a shuffle between.
 
-    With --cluster, it runs on many nodes, and other nodes redo the work of lost ones.
+    With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
 
-    The output is files part-00000, part-00001, ... and a list of them, _tonnage.json. Inputs are
-    not changed. The code in MODULE runs with your own permissions.
+    The output consists of files part-00000, part-00001, ... and a manifest, _tonnage.json. Inputs
+    are not changed. The code in MODULE runs with your own permissions.
 
     Examples:
         tonnage run mapreduce words.py:JOB text --output counts --scratch tmp
@@ -143,8 +143,8 @@ def _run_here(
 ) -> RunRecord:
     if written.urls:
         raise core.UsageError(
-            f"--output {written.urls[0]}: on one machine the output goes to a directory: give "
-            "one, or use --cluster (one node is enough)"
+            f"--output {written.urls[0]}: a URL needs --cluster (one node is enough); add "
+            "--cluster, or use a directory"
         )
     refuse_job_paths(read.paths, written.paths, settings.scratch)
     loaded = load_job(job)
@@ -167,6 +167,6 @@ def load_job(place: str) -> MapReduce:
 
     found = load_object(place, MapReduce, "tonnage.MapReduce")
     if isinstance(found, type):
-        raise core.UsageError(f"{place} is a class: name an instance of tonnage.MapReduce")
+        raise core.UsageError(f"{place} is a class; it must be an instance of tonnage.MapReduce")
     job: MapReduce = found
     return job

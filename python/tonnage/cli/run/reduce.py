@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tonnage.base import core, formatting
+from tonnage.base import core
 from tonnage.cli.options.chunks import ChunkOptions, auto_or
 from tonnage.cli.options.cluster import (
     TIMEOUT_SECONDS,
@@ -17,7 +17,7 @@ from tonnage.cli.options.cluster import (
     refuse_without_ray,
 )
 from tonnage.cli.options.files import new_directory
-from tonnage.cli.options.inputs import load_all, measurement_files
+from tonnage.cli.options.inputs import contains, load_all, measurement_files
 from tonnage.cli.options.object_store import (
     EndpointUrl,
     Inputs,
@@ -54,8 +54,8 @@ class RetrievalOptions:
         list[Path] | None,
         Option(
             "DIR...",
-            "Measurements of the store (tonnage measure object). --requests auto then starts "
-            "with the number that these show to be enough.",
+            "Measurements of the store (tonnage measure object). --requests auto then starts with "
+            "the number of requests that these measurements found sufficient.",
         ),
     ] = None
     workers: Annotated[int | None, Count("Worker threads. Default: one per core.", 1, 1024)] = None
@@ -64,7 +64,8 @@ class RetrievalOptions:
         str,
         Option(
             "HOW",
-            "Order of chunks: selective (from the file with the fewest readers), or sequential.",
+            "Order of chunks: selective (the next chunk comes from the file that the fewest "
+            "workers are reading), or sequential.",
         ),
     ] = "selective"
 
@@ -78,7 +79,9 @@ def run_reduce(
     job: Annotated[
         str,
         Argument(
-            "JOB", "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own."
+            "JOB",
+            "kmeans, pca, regression, pagerank, histogram, or MODULE:NAME for your own "
+            "tonnage.Reduction.",
         ),
     ],
     inputs: Inputs,
@@ -92,8 +95,8 @@ def run_reduce(
 ) -> None:
     """Reduce rows to a small result, without a shuffle.
 
-    Chunks of rows are retrieved, and reduced where they arrive. Each worker has a reduction object,
-    and at the end of each round these objects are merged.
+    Workers fetch chunks of rows and reduce each one locally. At the end of each pass over the data,
+    the workers' results are merged.
 
     Examples:
         tonnage run reduce kmeans s3://bucket/points/ --dtype 8f8 --k 16
@@ -152,11 +155,11 @@ def _measured_requests(
         return None
     if not urls:
         raise core.UsageError(
-            "--capacities works only with s3:// input, and there is none: leave it out"
+            "--capacities applies only to s3:// input, but there is none; remove --capacities"
         )
     if retrieval.at_once is not None:
         raise core.UsageError(
-            "--capacities works only with --requests auto: give only one of the two"
+            "--capacities works only with --requests auto; remove --capacities or --requests"
         )
     from tonnage.measure.object import threads_needed
     from tonnage.run.reduce.tuning import RANGE_BYTES
@@ -164,10 +167,9 @@ def _measured_requests(
     measurements = load_all(measurement_files(retrieval.capacities))
     needed = threads_needed(measurements, min(chunk_bytes or RANGE_BYTES, RANGE_BYTES))
     if needed is None:
-        places = formatting.listing(map(str, retrieval.capacities))
         raise core.UsageError(
-            f"--capacities {places}: no measurement of reading objects is there: give results of "
-            "tonnage measure object"
+            f"--capacities {contains(retrieval.capacities)} no finished measurement of object "
+            "reads; use results of tonnage measure object"
         )
     return needed
 

@@ -58,7 +58,7 @@ class ReductionOptions:
     restarts: Annotated[
         int | None,
         Count(
-            "kmeans: number of sets of initial centres to draw; the best is used. Default: 1.",
+            "kmeans: number of random initializations to try; the best one is used. Default: 1.",
             1,
             1000,
         ),
@@ -69,7 +69,7 @@ class ReductionOptions:
     target: Annotated[
         int | None,
         Count(
-            "regression: number of the column to predict, counted from 0. Default: the last.",
+            "regression: index of the target column, from 0. Default: the last column.",
             -(1 << 20),
             1 << 20,
         ),
@@ -80,7 +80,9 @@ class ReductionOptions:
     precision: Annotated[
         float | None,
         Option(
-            "X", "histogram: largest relative error of a value. Default: 0.01.", number(1e-6, 0.5)
+            "X",
+            "histogram: maximum relative error of a quantile. Default: 0.01.",
+            number(1e-6, 0.5),
         ),
     ] = None
 
@@ -94,8 +96,8 @@ class ReductionOptions:
             reductions = REDUCTIONS_OF_OPTION[name]
             if job not in reductions:
                 raise core.UsageError(
-                    f"--{name} is an option of {formatting.listing(reductions)}, not of {job}: "
-                    "leave it out"
+                    f"--{name} applies only to {formatting.listing(reductions)}, not to {job}; "
+                    "remove it"
                 )
         return values
 
@@ -103,7 +105,9 @@ class ReductionOptions:
 def refuse_unknown_reduction(job: str) -> None:
     if job not in BUILT_IN and ":" not in job:
         close = formatting.did_you_mean(job, BUILT_IN)
-        raise core.UsageError(f"{job}: give {', '.join(BUILT_IN)} or MODULE:NAME{close}")
+        raise core.UsageError(
+            f"JOB {job} is not valid{close}; use {', '.join(BUILT_IN)} or MODULE:NAME"
+        )
 
 
 def most_rounds(job: str, given: dict[str, Any]) -> int | None:
@@ -128,8 +132,8 @@ def make_reduction(
     if job == "pca":
         if "components" not in given:
             raise core.UsageError(
-                "--components is missing: give the number of principal components, like "
-                "--components 8"
+                "pca needs the number of principal components; add --components, like --components "
+                "8"
             )
         return PCA(given["components"], columns)
     if job == "regression":
@@ -152,7 +156,7 @@ def _kmeans(given: dict[str, Any], columns: list[str] | None) -> FromSample:
     from tonnage.run.reduce.sampling import FromSample
 
     if "k" not in given:
-        raise core.UsageError("--k is missing: give the number of centres, like --k 16")
+        raise core.UsageError("kmeans needs the number of centres; add --k, like --k 16")
 
     def from_rows(rows: Any) -> Reduction[Any]:
         drawing = given.get("seed", 0), given.get("restarts", 1)
@@ -171,7 +175,7 @@ def _user_reduction(place: str) -> Reduction[Any]:
             found = found()
         except TypeError as error:
             raise core.UsageError(
-                f"{place}: {error}: name an instance instead of the class"
+                f"{place}: {error}; use an instance instead of the class"
             ) from error
     reduction: Reduction[Any] = found
     return reduction

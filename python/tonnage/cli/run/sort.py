@@ -39,15 +39,14 @@ def run_sort(
     inputs: Annotated[
         list[str],
         Argument(
-            "INPUT...", "Files, directories, or s3://BUCKET/PREFIX. They come before the options."
+            "INPUT...", "Files, directories, or s3://BUCKET/PREFIX. Put them before the options."
         ),
     ],
     output: Annotated[
         list[str],
         Option(
             "DIR...",
-            "Directory for the output, empty or new, one on each device; or an empty "
-            "s3://BUCKET/PREFIX.",
+            "Empty or new output directories, one per device; or one unused s3://BUCKET/PREFIX.",
         ),
     ],
     scratch: Scratch,
@@ -62,12 +61,12 @@ def run_sort(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Sort fixed-length records by key, in two passes over the disks.
+    """Sort fixed-length records by key, in two passes (each record is read and written twice).
 
-    With --cluster, it runs on many nodes, and other nodes redo the work of lost ones.
+    With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
 
-    The output is files part-00000, part-00001, ... in key order, and a list of them, _tonnage.json.
-    The order of equal keys is undefined. Inputs are not changed.
+    The output consists of files part-00000, part-00001, ... in key order, and a manifest,
+    _tonnage.json. Records with equal keys may come out in any order. Inputs are not changed.
 
     Examples:
         tonnage run sort in --output /mnt/a/out --scratch /mnt/b/scratch --memory 4GiB
@@ -106,7 +105,7 @@ def _sort_on_cluster(
         check_node_paths(setting, map(str, paths))
     refuse_node_in_urls([*read.urls, *written.urls])
     if written.urls and len(written.urls) + len(written.paths) > 1:
-        raise core.UsageError("--output: give directories, or one URL")
+        raise core.UsageError("--output: use either directories or one URL")
     run = cluster_run("sort", options, written.urls)
     refuse_without_ray()
     from tonnage.run.sort.cluster import SortJob

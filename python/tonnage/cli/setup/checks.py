@@ -1,4 +1,4 @@
-"""What works on this machine, and what each missing thing costs.
+"""What works on this machine, and which features each missing dependency disables.
 
 Each check looks without changing anything but a temporary file, and sends nothing anywhere.
 """
@@ -68,7 +68,7 @@ def core_check() -> Check:
             "core",
             "limited",
             f"{core.version()}, a debug build",
-            "all figures are far too low: install a release build",
+            "all measured rates are far too low; install a release build",
         )
     return Check("core", "ok", f"{core.version()}, a release build")
 
@@ -78,15 +78,15 @@ def io_uring() -> Check:
     if refused is None:
         return Check("io_uring", "ok", "works")
     reasons = {
-        errno.ENOSYS: "the kernel does not have it",
-        errno.EPERM: "refused (seccomp or sysctl)",
+        errno.ENOSYS: "not supported by the kernel",
+        errno.EPERM: "blocked (by seccomp or sysctl)",
     }
     return Check(
         "io_uring",
         "limited",
         reasons.get(refused, os.strerror(refused)),
-        "disk I/O falls back to threads: more CPU, less throughput at small blocks; allow it "
-        "(sysctl kernel.io_uring_disabled=0, or the container's seccomp profile)",
+        "disk I/O falls back to threads: more CPU time, and less throughput with small blocks; "
+        "allow io_uring (sysctl kernel.io_uring_disabled=0, or the container's seccomp profile)",
     )
 
 
@@ -116,14 +116,14 @@ def direct_io(directory: Path) -> Check:
                 name,
                 "missing",
                 error.strerror or str(error),
-                "no file can be written there: give another --dir",
+                "no file can be written there; use another --dir",
             )
         return Check(
             name,
             "limited",
-            "the file system refuses it",
-            "I/O goes through the page cache, so measurements of disks cannot be trusted: use "
-            "a directory on xfs or ext4",
+            "not supported by the file system",
+            "I/O goes through the page cache, so disk measurements are unreliable; use a directory "
+            "on xfs or ext4",
         )
     return Check(name, "ok", "works")
 
@@ -141,17 +141,23 @@ def free_space(directory: Path) -> Check:
             name,
             "missing",
             error.strerror or str(error),
-            "no data can be written there: give another --dir",
+            "no data can be written there; use another --dir",
         )
     found = formatting.size(free)
     if free < MIN_FREE:
-        return Check(name, "missing", found, "too little for any trial")
+        return Check(
+            name,
+            "missing",
+            found,
+            "too little for any measurement; free space, or use another --dir",
+        )
     if free < SMALL_FREE:
         return Check(
             name,
             "limited",
             found,
-            "a study or a sort needs three times its data: give a smaller --data or another --dir",
+            "a study or a sort needs three times the size of its data; use a smaller --data or "
+            "another --dir",
         )
     return Check(name, "ok", found)
 
@@ -161,9 +167,9 @@ def memory() -> Check:
     usable = min(physical, limit or physical)
     found = formatting.memory(usable)
     if usable < physical:
-        found += f", a control group's limit (the machine has {formatting.memory(physical)})"
+        found += f", the limit of the control group (the machine has {formatting.memory(physical)})"
     if usable < MIN_MEMORY:
-        cost = "too little for a normal sort: to try one, give --memory 64MiB"
+        cost = "too little for the default settings; for a small sort, use --memory 64MiB"
         return Check("memory", "limited", found, cost)
     if usable < SMALL_MEMORY:
         cost = "large jobs need more passes or smaller blocks"
@@ -175,8 +181,8 @@ def cpus() -> Check:
     usable, present = core.workers(), os.cpu_count() or 1
     found = formatting.several(usable, "core")
     if usable < present:
-        cost = "figures are for this share of the machine, not for all of it"
-        return Check("CPUs", "limited", f"{found} of {present} may be used", cost)
+        cost = "measurements show what these cores can do, not the whole machine"
+        return Check("CPUs", "limited", f"{found} of {present} can be used", cost)
     return Check("CPUs", "ok", found)
 
 
@@ -192,7 +198,7 @@ def throttling() -> Check:
         "CPU throttling",
         "limited",
         found,
-        "CPU-bound figures vary and are too low: raise the control group's quota",
+        "CPU-bound measurements vary and are too low; raise the control group's CPU quota",
     )
 
 
@@ -216,7 +222,7 @@ def extras() -> Iterator[Check]:
             title,
             "limited",
             "not installed",
-            f"{LOST_WITHOUT[extra]}: pip install 'tonnage[{extra}]'",
+            f"{LOST_WITHOUT[extra]}; to install it: pip install 'tonnage[{extra}]'",
         )
 
 
@@ -232,9 +238,9 @@ def credentials() -> Check:
     return Check(
         "AWS credentials",
         "limited",
-        "none (an instance role was not looked for)",
-        "no s3:// data and no tonnage launch, unless the machine has an instance role: run aws "
-        "configure",
+        "none found (instance roles are not checked)",
+        "no s3:// data and no tonnage launch, unless the machine has an instance role; to set "
+        "credentials, run aws configure",
     )
 
 
@@ -253,8 +259,8 @@ def lab() -> Check:
         "lab",
         "limited",
         f"no {', no '.join(lacking)}",
-        "no tonnage lab, measure layouts or measure net --namespaces: run as root, and install "
-        "what is missing",
+        "no tonnage lab, measure layouts or measure net --namespaces; run as root, and install the "
+        "missing programs",
     )
 
 

@@ -16,7 +16,7 @@ def completion(
 ) -> None:
     """Print a script that completes commands and flags in a shell.
 
-    For bash, put the first example in ~/.bashrc; for zsh, put the second in ~/.zshrc; for fish, run
+    For bash, add the first example to ~/.bashrc; for zsh, add the second to ~/.zshrc; for fish, run
     the third once.
 
     Examples:

@@ -17,14 +17,14 @@ WIDTH = 80
 
 def doctor(
     directory: Annotated[
-        Path, Option("DIR", "Directory for data and scratch.", flag="--dir")
+        Path, Option("DIR", "Directory to check, for data and scratch.", flag="--dir")
     ] = Path(),
     as_json: Json = False,
 ) -> None:
-    """Check what works on this machine, and what does not work without each missing part.
+    """Check this machine, and say which features each missing dependency disables.
 
-    Nothing is sent anywhere: credentials are looked for, but not used. The exit code is 1 if
-    something essential is missing.
+    Nothing is sent anywhere; credentials are detected but not used. The exit code is 1 if an
+    essential dependency is missing.
 
     Examples:
         tonnage doctor --dir /mnt/nvme0

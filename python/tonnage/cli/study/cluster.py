@@ -27,14 +27,15 @@ class ClusterStudyOptions:
         str | None,
         Option(
             "none|replicated",
-            "With --cluster: what protects the output when a node is lost. Default: none.",
+            "With --cluster: what protects the output when a node is lost: none; replicated (a "
+            "copy on another node). Default: none.",
         ),
     ] = None
     deadline: Annotated[
         float | None,
         Time(
             "With --cluster: maximum time for the sort; it runs on the cheapest nodes that meet "
-            "it. Default: as fast as possible."
+            "this deadline. Default: on the fastest nodes."
         ),
     ] = None
     catalog: CatalogNames = None
@@ -42,8 +43,8 @@ class ClusterStudyOptions:
         str | None,
         Option(
             "STEP",
-            f"With --cluster: stop after this step: {', '.join(STEPS)}. Without it, the same "
-            "command then resumes with the next step.",
+            f"With --cluster: stop after this step: {', '.join(STEPS)}. To continue with the next "
+            "step, run the same command again without --until.",
         ),
     ] = None
 
@@ -59,10 +60,10 @@ def study_on_cluster(
     from tonnage.run.two_pass.job_spec import check_node_paths
 
     if not directories:
-        raise core.UsageError("--cluster needs --dir: give a directory on each device of a node")
+        raise core.UsageError("--cluster needs --dir; add a directory on each device of a node")
     check_node_paths("dir", map(str, directories))
     if len(set(directories)) < len(directories):
-        raise core.UsageError("--dir: a directory is given twice: give each once")
+        raise core.UsageError("--dir: a directory is passed twice; pass each directory only once")
     refuse_files("--output", [out] if out else [])
     refuse_without_ray()
     from tonnage.study.cluster import ClusterStudySettings, study_cluster
@@ -80,11 +81,11 @@ def study_on_cluster(
         out=where,
     )
     print(f"Results: {where}", file=sys.stderr)
-    how = f"the same command with --output {where} resumes it"
+    how = f"to resume the study, run the same command with --output {where}"
     try:
         done = study_cluster(settings, command_line(), options.until or STEPS[-1])
     except KeyboardInterrupt as signalled:
-        signalled.args = (f"interrupted: data on the nodes is removed; {how}",)
+        signalled.args = (f"interrupted; data on the nodes was removed; {how}",)
         raise
     except core.RunError as error:
         raise core.RunError(f"{error}; {how}") from error
@@ -99,4 +100,7 @@ def _lines(done: ClusterStudy, where: Path, catalogs: list[str]) -> Iterator[str
         yield from from_cluster_study(where, CALIBRATED, catalogs)
     else:
         left = ", ".join(STEPS[len(done.steps) :])
-        yield f"Left: {left}. The same command with --output {where} continues."
+        yield (
+            f"Remaining steps: {left}. To continue, run the same command with --output {where}, "
+            "without --until."
+        )

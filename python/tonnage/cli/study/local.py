@@ -36,8 +36,9 @@ def study(
         list[Path] | None,
         Option(
             "DIR...",
-            "A directory on each device. With several, the first half holds input and output, "
-            "and the rest scratch. Default: the current directory; required with --cluster.",
+            "A directory on each device. With several directories, the first half of them hold "
+            "input and output, and the others hold scratch data. Default: the current directory; "
+            "required with --cluster.",
             flag="--dir",
         ),
     ] = None,
@@ -56,7 +57,7 @@ def study(
 ) -> None:
     """Measure this machine, predict a sort, run it, compare, and write a report.
 
-    With --cluster, do the same on a cluster, on as many nodes as the plan chooses.
+    With --cluster, do the same on a cluster, using as many nodes as the plan selects.
 
     Examples:
         tonnage study --data 20GB --dir /mnt/nvme0 /mnt/nvme1
