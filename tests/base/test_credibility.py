@@ -71,7 +71,10 @@ def test_there_are_six_rules_each_with_a_reason() -> None:
 
 
 def test_basic_properties() -> None:
-    assert verdict(BASIC, measured()) == (PASS, "single operations of one kind each: randread")
+    assert verdict(BASIC, measured()) == (
+        PASS,
+        "each trial measures one kind of operation: randread",
+    )
     # The trials of `measure disk` and `measure cpu` have no readings.
     assert verdict(BASIC, measurement("m", {"rw": [1.0]}))[0] == PASS
     assert verdict(BASIC, measurement("m", {}))[0] == UNKNOWN
@@ -80,11 +83,11 @@ def test_basic_properties() -> None:
     assert verdict(BASIC, observed)[0] == SHORT
     assert verdict(BASIC, measured(), observed)[0] == SHORT
     half = measured(readings=[reading(), reading(cached="too fast")])
-    assert verdict(BASIC, half) == (SHORT, "only a cache can have served 1 of 2 figures")
+    assert verdict(BASIC, half) == (SHORT, "1 of 2 figures can only come from a cache")
     unwatched = reading(details={NOT_PROVED: "nobody looked"})
     assert verdict(BASIC, measured(readings=[reading(), unwatched])) == (
         UNKNOWN,
-        "a cache may have served 1 of 2 figures: nobody looked",
+        "1 of 2 figures may come from a cache: nobody looked",
     )
 
 
@@ -104,8 +107,8 @@ def test_a_substantial_time() -> None:
     ten_minutes = measured(seconds=600.0)
     assert verdict(TIME, ten_minutes) == (
         SHORT,
-        "10 min from first to last trial, with trials in 1 hour; a day with trials in 12 hours "
-        "would do, since load follows the time of day",
+        "10 min from first to last trial, with trials in 1 hour; at least a day is needed, with "
+        "trials in 12 different hours, because load follows the time of day",
     )
     # Two trials a month apart do not cover the time between.
     assert verdict(TIME, measured(hours=[0.0, 720.0]))[0] == SHORT
@@ -133,7 +136,7 @@ def test_reproducible() -> None:
     assert verdict(REPRODUCIBLE, measured(environment=unversioned))[0] == SHORT
     assert verdict(REPRODUCIBLE, measured(command=[])) == (
         SHORT,
-        "no command, or no version, of m-a",
+        "the command or the version is missing in m-a",
     )
     assert verdict(REPRODUCIBLE, imported(reading()))[0] == UNKNOWN
     complete = reading(source=Source(tool="ior", version="4.0"), details={"command": "ior -t 1m"})
@@ -150,8 +153,8 @@ def test_explained() -> None:
 def test_aggregated() -> None:
     assert verdict(AGGREGATED, measured(hours=[0.0, 1.0, 2.0])) == (
         PASS,
-        "medians of 3 trials each, too few for an interval; stopping rule, raw samples and all "
-        "trials recorded",
+        "medians of 3 trials of each kind, too few for a confidence interval; stopping rule, raw "
+        "samples and all trials recorded",
     )
     assert "too few" not in verdict(AGGREGATED, measured(hours=[float(n) for n in range(6)]))[1]
     assert verdict(AGGREGATED, measured(stopping_rule=""))[0] == SHORT

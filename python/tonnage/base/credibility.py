@@ -61,21 +61,21 @@ def _basic(measurements: Sequence[Measurement]) -> Verdict:
     if indirect:
         return (
             SHORT,
-            f"{', '.join(indirect)}: observed traffic of whatever ran, not what a device can do",
+            f"{', '.join(indirect)}: the traffic of an unknown workload, not what a device can do",
         )
     if any(each.operation == OTHER for each in readings):
-        return UNKNOWN, "some operations are known only to the tool"
+        return UNKNOWN, "some operations have names that only their tool defines"
     cached = sum(1 for each in readings if each.cached)
     figures = formatting.several(len(readings), "figure")
     if cached:
-        return SHORT, f"only a cache can have served {cached} of {figures}"
+        return SHORT, f"{cached} of {figures} can only come from a cache"
     unproved = [each.details[NOT_PROVED] for each in readings if NOT_PROVED in each.details]
     if unproved:
-        return UNKNOWN, f"a cache may have served {len(unproved)} of {figures}: {unproved[0]}"
+        return UNKNOWN, f"{len(unproved)} of {figures} may come from a cache: {unproved[0]}"
     if readings:
-        return PASS, f"single operations of one kind each: {_named(readings)}"
+        return PASS, f"each trial measures one kind of operation: {_named(readings)}"
     if any(each.trials for each in measurements):
-        return PASS, "stages of the job, each alone: reading, writing, or CPU work"
+        return PASS, "the stages of the job were measured one by one: reading, writing, CPU work"
     return UNKNOWN, "nothing has been measured yet"
 
 
@@ -89,20 +89,23 @@ def _instances(measurements: Sequence[Measurement]) -> Verdict:
     if len(hosts) >= MANY_INSTANCES:
         return PASS, f"{len(hosts)} machines"
     if foreign:
-        known = f" besides {formatting.several(len(hosts), 'known machine')}" if hosts else ""
+        known = f", and {formatting.several(len(hosts), 'known machine')}" if hosts else ""
         return (
             UNKNOWN,
-            f"{formatting.several(foreign, 'imported result')} without a known machine{known}",
+            f"{formatting.several(foreign, 'imported result')} of unknown machines{known}",
         )
     if len(hosts) == 1:
-        return SHORT, "a single machine: another one may be much faster or slower"
-    return SHORT, f"{len(hosts)} machines; {MANY_INSTANCES} would show a fault of one in ten"
+        return SHORT, "a single machine; another machine may be much faster or slower"
+    return SHORT, (
+        f"only {len(hosts)} machines; {MANY_INSTANCES} are needed to find a fault that affects "
+        "one machine in ten"
+    )
 
 
 def _time(measurements: Sequence[Measurement]) -> Verdict:
     times = [time for each in measurements for time in _trial_times(each)]
     if not times:
-        return UNKNOWN, "the time of measurement is not known"
+        return UNKNOWN, "the time of the measurement is unknown"
     span = max(ended for _, ended in times) - min(began for began, _ in times)
     hours = {
         hour for began, ended in times for hour in range(int(began // 3600), int(ended // 3600) + 1)
@@ -111,8 +114,8 @@ def _time(measurements: Sequence[Measurement]) -> Verdict:
     text = f"{formatting.duration(span)} from first to last trial, with trials in {covered}"
     if span >= SUBSTANTIAL_SECONDS and len(hours) >= SUBSTANTIAL_HOURS:
         return PASS, text
-    needed = f"a day with trials in {SUBSTANTIAL_HOURS} hours would do"
-    return SHORT, f"{text}; {needed}, since load follows the time of day"
+    needed = f"at least a day is needed, with trials in {SUBSTANTIAL_HOURS} different hours"
+    return SHORT, f"{text}; {needed}, because load follows the time of day"
 
 
 def _trial_times(measurement: Measurement) -> list[tuple[float, float]]:
@@ -138,11 +141,12 @@ def _reproducible(measurements: Sequence[Measurement]) -> Verdict:
     if debug:
         return (
             SHORT,
-            f"{formatting.several(debug, 'measurement')} with a debug build: speeds mean nothing",
+            f"{formatting.several(debug, 'measurement')} of a debug build, whose speeds are "
+            "meaningless",
         )
     nameless = [each.id for each in ours if not each.command or not _version(each)]
     if nameless:
-        return SHORT, f"no command, or no version, of {', '.join(nameless)}"
+        return SHORT, f"the command or the version is missing in {', '.join(nameless)}"
     foreign = [each for each in measurements if each.environment is None]
     silent = sum(1 for each in foreign if not all(map(_repeatable, each.readings)))
     if silent:
@@ -171,7 +175,7 @@ def _explained(measurements: Sequence[Measurement]) -> Verdict:
     if any(each.environment is None for each in measurements):
         figures = formatting.several(vague, "figure")
         missing = f"; {figures} without block size or use of the page cache"
-        return UNKNOWN, f"imported: the machine is not known{missing if vague else ''}"
+        return UNKNOWN, f"imported: the machine is unknown{missing if vague else ''}"
     if vague:
         figures = formatting.several(vague, "figure")
         return SHORT, f"{figures} without block size or use of the page cache"
@@ -188,14 +192,15 @@ def _aggregated(measurements: Sequence[Measurement]) -> Verdict:
     if silent:
         return SHORT, f"no stopping rule in {', '.join(silent)}"
     if len(ours) < len(measurements):
-        return UNKNOWN, "imported: the tool does not say how many runs make a figure"
+        return UNKNOWN, "imported: the tool does not state how many runs a figure summarizes"
     counts = [count for each in ours for count in _trials_of_each(each)]
     if not counts:
         return UNKNOWN, "nothing has been measured yet"
     least, most = min(counts), max(counts)
     trials = formatting.several(most, "trial") if least == most else f"{least} to {most} trials"
-    few = "" if least >= FEW_TRIALS or len(ours) >= FEW_TRIALS else ", too few for an interval"
-    made = "a single trial of each" if most == 1 else f"medians of {trials} each"
+    enough = least >= FEW_TRIALS or len(ours) >= FEW_TRIALS
+    few = "" if enough else ", too few for a confidence interval"
+    made = "a single trial of each kind" if most == 1 else f"medians of {trials} of each kind"
     return PASS, f"{made}{few}; stopping rule, raw samples and all trials recorded"
 
 

@@ -36,11 +36,13 @@ def aws_errors_as(error: type[Exception]) -> Iterator[None]:
     except exceptions.ClientError as why:
         raise error(_refusal(why)) from why
     except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError) as why:
-        raise error(f"no complete credentials for AWS ({why}): {CREDENTIALS}") from why
+        raise error(f"AWS credentials are missing or incomplete ({why}); {CREDENTIALS}") from why
     except (exceptions.ConnectionError, exceptions.HTTPClientError) as why:
-        raise error(f"AWS cannot be reached: {why}") from why
+        raise error(f"cannot reach AWS: {why}") from why
     except (exceptions.BotoCoreError, ValueError, KeyError) as why:
-        raise error(f"unusable answer from AWS, or unusable settings: {why}") from why
+        raise error(
+            f"AWS returned an unusable answer, or the AWS settings are invalid: {why}"
+        ) from why
 
 
 def error_code(why: BaseException | None) -> str:
@@ -53,9 +55,9 @@ def _refusal(why: Any) -> str:
     error = why.response.get("Error", {})
     code, action = error.get("Code", "unknown"), why.operation_name
     if code in THROTTLED:
-        return f"AWS throttles {action} ({code}) after {TRIES} attempts: try again in some minutes"
+        return f"AWS throttled {TRIES} attempts of {action} ({code}); retry in a few minutes"
     if code in UNKNOWN_KEYS:
-        return f"AWS rejects these credentials for {action} ({code}): {CREDENTIALS}"
+        return f"AWS rejects these credentials for {action} ({code}); {CREDENTIALS}"
     if code in DENIED:
         service = "pricing" if action == "GetProducts" else "ec2"
         return f"these credentials may not call {action} ({code}): allow {service}:{action}"

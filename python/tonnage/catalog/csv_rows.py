@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-NOT_READABLE = "no permission to read it: use sudo, or a readable copy"
+NOT_READABLE = "no permission to read this file; use sudo, or make a readable copy"
 LARGEST = 1e21
 DATE = re.compile(r"\d{4}(-(0[1-9]|1[0-2])(-([0-2]\d|3[01]))?)?")
 
@@ -65,7 +65,7 @@ class CsvRow:
         """A number above zero: nothing in these tables is free, so a zero is a mistake."""
         found = self.number(column)
         if found == 0:
-            raise self.error(column, "a price of 0; leave unknown prices blank")
+            raise self.error(column, "the price is 0; leave unknown prices blank")
         return found
 
     def date(self, column: str) -> str | None:
@@ -97,27 +97,27 @@ def read_rows(
             lines = csv.reader(file, strict=True)
             header = next(lines, None)
             if header is None:
-                raise CatalogError(f"{path}: an empty file")
+                raise CatalogError(f"{path}: the file is empty")
             refuse(header)
             rows = []
             for cells in lines:
                 if cells and len(cells) != len(header):
                     raise CatalogError(
-                        f"{path}, row {lines.line_num}: {len(cells)} columns, the header has "
-                        f"{len(header)}"
+                        f"{path}: row {lines.line_num} has {len(cells)} columns, but the header "
+                        f"has {len(header)}"
                     )
                 if cells:
                     cell = dict(zip(header, cells, strict=True))
                     rows.append(CsvRow(str(path), lines.line_num, cell))
             return header, rows
     except csv.Error as why:
-        raise CatalogError(f"{path}, row {lines.line_num}: expected a CSV ({why})") from None
+        raise CatalogError(f"{path}, row {lines.line_num}: not valid CSV ({why})") from None
     except UnicodeDecodeError as why:
-        raise CatalogError(f"{path}: expected a CSV in UTF-8 ({why})") from None
+        raise CatalogError(f"{path}: not UTF-8, as a CSV file must be ({why})") from None
     except PermissionError:
         raise CatalogError(f"{path}: {NOT_READABLE}") from None
     except OSError as why:
-        raise CatalogError(f"{path}: {why.strerror}: give a CSV file") from None
+        raise CatalogError(f"{path}: {why.strerror}; specify a CSV file") from None
 
 
 def refuse_columns(

@@ -43,8 +43,8 @@ def compare_catalogs(before: Catalog, after: Catalog) -> Difference:
     """The differences of two catalogs of one provider; of several it raises a `CatalogError`."""
     if before.provider != after.provider:
         raise CatalogError(
-            f"{before.name} is of {before.provider}, {after.name} of {after.provider}: give two "
-            "catalogs of one provider"
+            f"{before.name} is from {before.provider} and {after.name} from {after.provider}; "
+            "compare catalogs of the same provider"
         )
     was = {offer.type: offer for offer in before.offers}
     now = {offer.type: offer for offer in after.offers}

@@ -43,7 +43,7 @@ def load_catalog(name: str | Path) -> Catalog:
     except (OSError, ValueError):  # Also an empty or impossible file name.
         meant = formatting.did_you_mean(str(name), catalog_names())
         raise CatalogError(
-            f"no catalog {str(name) or repr('')}{meant}; give one of "
+            f"unknown catalog {str(name) or repr('')}{meant}; use one of "
             f"{', '.join(catalog_names())}, or a CSV file"
         ) from None
     return _read(Path(name))
@@ -72,16 +72,21 @@ def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     if len(found) == 1:
         return next(iter(found.values()))
     if found:
-        raise CatalogError(f"several providers have {name}: write {' or '.join(found)}")
+        raise CatalogError(f"several providers have an offer {name}; specify {' or '.join(found)}")
     searched = ", ".join(each.name for each in catalogs)
     others = [each.name for each in catalogs_with(name)]
     if others:
-        raise CatalogError(f"no offer {name} in {searched}; it is in {' and '.join(others)}")
+        use = " or ".join(f"--catalog {each}" for each in others)
+        raise CatalogError(
+            f"offer {name} is not in {searched}; it is in {' and '.join(others)} (use {use})"
+        )
     known = {
         each for catalog in catalogs for offer in catalog.offers for each in offer_names(offer)
     }
-    said = f"no offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
-    raise CatalogError(f"{said}: write TYPE or PROVIDER/TYPE, like aws/m5d.large")
+    said = f"unknown offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
+    raise CatalogError(
+        f"{said}; specify TYPE or PROVIDER/TYPE, like aws/m5d.large, or another --catalog"
+    )
 
 
 def offer_names(offer: Offer) -> tuple[str, str]:
@@ -107,7 +112,7 @@ def _read(path: Path) -> Catalog:
     region = named["region"] if named else None
     offers = tuple(schema.offer(row, region) for row in _once(schema.key, rows))
     if not offers:
-        raise CatalogError(f"{path}: no offers, only a header")
+        raise CatalogError(f"{path}: the file has a header but no offers")
     volumes = read_companion(path, "volumes", VOLUME_COLUMNS)
     prices = [offer.on_demand for offer in offers if offer.on_demand]
     return Catalog(
@@ -135,8 +140,8 @@ def _schema(path: Path, header: list[str]) -> Schema:
     if schema.key not in header:
         keys = dict.fromkeys(each.key for each in SCHEMAS)
         raise CatalogError(
-            f"{path}, row 1: not a table of offers, no column {' or '.join(keys)}: give a "
-            "catalog's name or CSV file"
+            f"{path}: not a catalog of offers: column {' or '.join(keys)} is missing in row 1; "
+            "specify the name or the CSV file of a catalog"
         )
     return schema
 
@@ -147,14 +152,14 @@ def _once(column: str, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
     for row in rows:
         name = row.required(column)
         if name in seen:
-            raise row.error(column, f"{name} is already in row {seen[name]}")
+            raise row.error(column, f"{name} occurs already in row {seen[name]}")
         seen[name] = row.number_in_file
         yield row
 
 
 def _object_store(rows: list[CsvRow]) -> ObjectStore | None:
     if len(rows) > 1:
-        raise rows[1].error("name", "a second object store; a catalog has one at most")
+        raise rows[1].error("name", "a second object store; a catalog can have only one")
     return object_store(rows[0]) if rows else None
 
 

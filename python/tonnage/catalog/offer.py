@@ -253,7 +253,7 @@ def cautions(offer: Offer) -> list[str]:
     if offer.on_demand and offer.on_demand.caution:
         found.append(f"on-demand price: {offer.on_demand.caution}")
     if offer.cores_burst:
-        found.append("vCPUs: they burst on credits, and their baseline is not stated")
+        found.append("vCPUs: burstable, on credits; their baseline is not stated")
     if offer.spot and offer.spot.typical_usd_per_hour is None:
-        found.append("spot price: the average and the range are of different times; use the range")
+        found.append("spot price: the average and the range cover different times; use the range")
     return found

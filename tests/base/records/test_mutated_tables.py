@@ -54,7 +54,7 @@ def lab_mutations() -> Iterator[Mutation]:
             yield mutation
 
 
-@pytest.mark.parametrize("mutation", lab_mutations(), ids=lambda each: each.name)
+@pytest.mark.parametrize("mutation", list(lab_mutations()), ids=lambda each: each.name)
 def test_a_wrong_value_of_a_lab_is_one_line_or_allowed(mutation: Mutation) -> None:
     try:
         found = parse(written(mutation.document), "lab.toml")

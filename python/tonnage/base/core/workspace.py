@@ -26,8 +26,8 @@ def require_free_space(needs: Iterable[tuple[Path, int]], purpose: str) -> None:
         free = status.f_bavail * status.f_frsize
         if status.f_blocks and free < size:
             raise UsageError(
-                f"{directory} has {free} bytes free, {purpose} needs {size}: free some space or "
-                "choose another directory"
+                f"{directory} has only {free} bytes free, but {purpose} needs {size}; free some "
+                "space or choose another directory"
             )
 
 

@@ -14,7 +14,7 @@ from tonnage.base.records.base import Amount, Count, Record, Seconds, SignedSeco
 from tonnage.base.records.measurement import Latency, Measurement
 
 CLUSTER_FILE, CLUSTER_BEGUN_FILE, NODE_FILE = "fleet.json", "fleet-begun.json", "node.json"
-UNKNOWN_TYPE = "a type not told"
+UNKNOWN_TYPE = "unknown type"
 
 
 class ClusterNode(Record, frozen=True, kw_only=True):

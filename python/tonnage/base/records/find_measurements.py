@@ -49,7 +49,7 @@ def find_measurements(path: Path) -> list[Path]:
         elif file.name == WHOLE or has_schema(file, Measurement) or _alone(file):
             found.append(file)
     if not found:
-        raise RecordError(f"{path} holds no measurement")
+        raise RecordError(f"{path} contains no measurement")
     return found
 
 

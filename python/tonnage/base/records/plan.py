@@ -143,7 +143,10 @@ class ExplainedTerm(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Record, frozen=True, kw_only=True):
-    """The arithmetic of one candidate, with each number's source."""
+    """The arithmetic of one candidate, with each number's source.
+
+    A resource that moves no data has no term: the network of a single node.
+    """
 
     SCHEMA: ClassVar[str] = "tonnage.explanation/1"
 

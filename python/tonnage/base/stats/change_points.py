@@ -46,7 +46,9 @@ def change_points(
     """
     values = _checked(series)
     if least < 1 + 2 * blurred or min(floor, blurred, penalty or 0) < 0:
-        raise ValueError("segments need at least one value that counts, and no negative setting")
+        raise ValueError(
+            "least must be at least 1 + 2 * blurred, and floor, blurred and penalty not negative"
+        )
     count, width = values.shape
     if count < 2 * least or not width:
         return []

@@ -44,7 +44,7 @@ def bandwidth(values: Floats) -> float:
     """Silverman's rule of thumb, in the values' unit; the deviation alone where the IQR is zero."""
     array = checked(values, least=2)
     if np.ptp(array) == 0:
-        raise ValueError("all values are equal: they have no density")
+        raise ValueError("all values are equal, so they have no density")
     deviation = float(np.std(array, ddof=1))
     low, high = np.quantile(array, [0.25, 0.75])
     spread = min(deviation, float(high - low) / 1.34) or deviation
@@ -110,6 +110,6 @@ def _on_axis(values: Floats, axis: Axis, least: int = 1) -> FloatArray:
     if axis == "linear":
         return array
     if (array <= 0).any():
-        raise ValueError("a value is not positive: it has no logarithm")
+        raise ValueError("a value is not positive, so it has no logarithm")
     logarithms: FloatArray = np.log(array)
     return logarithms

@@ -32,7 +32,7 @@ def coefficient_of_variation(values: Floats) -> float:
     array = checked(values, least=2)
     mean = float(np.mean(array))
     if mean == 0:
-        raise ValueError("the mean is zero: no spread is relative to it")
+        raise ValueError("the mean is zero, so the relative spread is undefined")
     return float(np.std(array, ddof=1)) / abs(mean)
 
 

@@ -22,7 +22,7 @@ def merge_histograms(several: Iterable[Bins]) -> list[tuple[float, int]]:
 def percentile(bins: Bins, share: float) -> float:
     """The upper edge of the bin that holds the quantile ``share``; bins must be ascending."""
     if not 0 <= share <= 1:
-        raise ValueError(f"share must lie between 0 and 1, not {share}")
+        raise ValueError(f"share must be between 0 and 1, but is {share}")
     total = sum(count for _, count in bins)
     if not total:
         raise ValueError("no values")

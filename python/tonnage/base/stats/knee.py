@@ -17,8 +17,8 @@ def knee(values: Mapping[int, float], share: float = SHARE) -> int:
     Keys are efforts (threads, operations outstanding); higher values are better.
     """
     if not values or not all(math.isfinite(value) and value >= 0 for value in values.values()):
-        raise ValueError("needs at least one value; all finite and not negative")
+        raise ValueError("needs at least one value, and all values must be finite and not negative")
     if not 0 <= share < 1:
-        raise ValueError(f"share must be at least 0 and less than 1, not {share}")
+        raise ValueError(f"share must be at least 0 and less than 1, but is {share}")
     enough = (1 - share) * max(values.values())
     return min(effort for effort, value in values.items() if value >= enough)

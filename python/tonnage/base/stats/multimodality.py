@@ -136,7 +136,7 @@ def dip_false_alarm(found: float, size: int) -> float:
     is 1.
     """
     if size < min(TABLE):
-        raise ValueError(f"needs at least {min(TABLE)} values, not {size}")
+        raise ValueError(f"needs at least {min(TABLE)} values, but got {size}")
     roots = [-1 / math.sqrt(each) for each in TABLE]
     # Beyond the largest size the quantiles no longer change.
     limits = [

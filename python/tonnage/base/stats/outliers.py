@@ -89,10 +89,12 @@ def outliers(
     """
     names, array = list(values), checked(list(values.values()))
     if (array < 0).any():
-        raise ValueError("a value is negative: it has no logarithm")
+        raise ValueError("a value is negative, so it has no logarithm")
     middle = float(np.median(array))
     if middle == 0:
-        raise ValueError("most instances did nothing: there is no median to compare with")
+        raise ValueError(
+            "most instances have zero throughput, so there is no median to compare with"
+        )
     if array.size < MIN_INSTANCES:
         return ()
     moved = array > 0

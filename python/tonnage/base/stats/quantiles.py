@@ -38,7 +38,7 @@ class QuantileEstimate:
 def quantile(values: Floats, share: float) -> float:
     """The sample's quantile, linear between order statistics (Hyndman and Fan's type 7)."""
     if not 0 <= share <= 1:
-        raise ValueError(f"share must lie between 0 and 1, not {share}")
+        raise ValueError(f"share must be between 0 and 1, but is {share}")
     return float(np.quantile(checked(values), share))
 
 

@@ -53,7 +53,7 @@ def precision(samples: Floats, share: float, confidence: float = 0.95) -> Precis
     checked_share(confidence, "confidence")
     value = float(np.median(array))
     if value == 0:
-        raise ValueError("the median is zero: no precision is relative to it")
+        raise ValueError("the median is zero, so the relative precision is undefined")
     interval = quantile_estimate(array, 0.5, confidence).interval
     reached = None
     if interval:

@@ -29,9 +29,9 @@ def checked(values: Floats, least: int = 1) -> FloatArray:
     """The values as an array of shape ``(n,)``; at least ``least``, all finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        raise ValueError(f"values must be one-dimensional, not {array.ndim}-dimensional")
+        raise ValueError(f"values must be one-dimensional, but are {array.ndim}-dimensional")
     if array.size < least:
-        raise ValueError(f"needs at least {least} values, not {array.size}")
+        raise ValueError(f"needs at least {least} values, but got {array.size}")
     if not np.isfinite(array).all():
         raise ValueError("a value is not finite")
     return array
@@ -43,13 +43,13 @@ def checked_series(
     """The moments, which increase, and the values as arrays of shape ``(n,)``."""
     moments, array = checked(seconds, least), checked(values, least)
     if moments.size != array.size:
-        raise ValueError(f"{moments.size} moments for {array.size} values")
+        raise ValueError(f"expected {array.size} times, one for each value, but got {moments.size}")
     if (np.diff(moments) <= 0).any():
-        raise ValueError("the moments do not increase")
+        raise ValueError("the times must increase")
     return moments, array
 
 
 def checked_share(share: float, name: str = "share") -> float:
     if not 0 < share < 1:
-        raise ValueError(f"{name} must lie between 0 and 1, not {share}")
+        raise ValueError(f"{name} must be between 0 and 1, but is {share}")
     return share

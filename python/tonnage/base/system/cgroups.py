@@ -90,7 +90,7 @@ def kill_all(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
     while pids := processes_in(groups) - spared_pids:
         if time.monotonic() > deadline:
             raise RunError(
-                f"processes {sorted(pids)} do not end: check what they wait for, then try again"
+                f"processes {sorted(pids)} do not end; check what they are waiting for, then retry"
             )
         for pid in pids:
             with suppress(ProcessLookupError):

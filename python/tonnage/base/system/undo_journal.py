@@ -105,7 +105,7 @@ class UndoJournal:
                 except RunError as why:
                     error = str(why.args[0])  # The question decides.
         if self._is_needed(undo):
-            text = f"run {self._owner} again: it undoes leftovers first"
+            text = f"run {self._owner} again, which first undoes what is left"
             raise RunError(f"cannot undo a change: {error}; {text}")
 
     def _is_needed(self, undo: Undo) -> bool:
@@ -158,7 +158,7 @@ def locked_room(room: Path, owner: str, patience_seconds: float = 0.0) -> Iterat
         finally:
             os.close(lock)
         if time.monotonic() >= deadline:
-            raise UsageError(f"another {owner} is running on this machine: wait until it ends")
+            raise UsageError(f"another {owner} is running on this machine; wait until it ends")
         time.sleep(LOCK_PAUSE_SECONDS)
 
 

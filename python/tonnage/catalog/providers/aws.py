@@ -19,7 +19,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
     low, high = row.price("spot_min_hour"), row.price("spot_max_hour")
     average = row.price("spot_avg_hour")
     if low is not None and high is not None and low > high:
-        raise row.error("spot_min_hour", f"{low} is above spot_max_hour, {high}")
+        raise row.error("spot_min_hour", f"{low} is above spot_max_hour ({high})")
     return Offer(
         provider="aws",
         region=region,

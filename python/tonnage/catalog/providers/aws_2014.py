@@ -63,8 +63,8 @@ SCHEMA = Schema(
         granularity_seconds=3600,
         least_seconds=3600,
         hours_per_month=720,
-        source="EC2 billed begun hours until 2017-10-02 (AWS, What's New); a month of 720 h is "
-        "the Themis study's, which itself counts seconds",
+        source="EC2 billed each started hour until 2017-10-02 (AWS, What's New); the month of "
+        "720 h is from the Themis study, which itself counts seconds",
     ),
     offer=_offer,
 )

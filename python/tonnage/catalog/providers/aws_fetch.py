@@ -103,7 +103,7 @@ def refresh_aws(
             }
         rows.append(row)
     if not rows:
-        raise RefreshError(f"AWS names no instance types in {region}: is that the region's name?")
+        raise RefreshError(f"AWS lists no instance types in {region}; check the region name")
     # Offers last: without them the other tables are not read.
     write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
     write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)

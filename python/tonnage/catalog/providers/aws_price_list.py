@@ -105,7 +105,7 @@ def _cells(prices: dict[str, ListPrice | None], today: str, evidence: str) -> di
     return {
         **{column: listed and listed.usd for column, listed in prices.items()},
         "date": today if known else None,
-        evidence: known[0].source if known else "AWS price list, which has no price of it",
+        evidence: known[0].source if known else "AWS price list, which has no price for it",
     }
 
 

@@ -78,8 +78,8 @@ SCHEMA = Schema(
         granularity_seconds=60,
         least_seconds=60,
         hours_per_month=730,
-        source="Azure bills whole minutes of virtual machines: as published, not in the "
-        "snapshots given; check",
+        source="Azure bills whole minutes of virtual machines: as published, but not stated in "
+        "the snapshots; check",
     ),
     offer=_offer,
 )

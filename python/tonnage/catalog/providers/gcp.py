@@ -59,8 +59,8 @@ SCHEMA = Schema(
         granularity_seconds=1,
         least_seconds=60,
         hours_per_month=730,
-        source="Compute Engine bills by the second, a minute at least: as published, not in "
-        "the snapshots given; check",
+        source="Compute Engine bills by the second, at least one minute: as published, but "
+        "not stated in the snapshots; check",
     ),
     offer=_offer,
 )

@@ -53,7 +53,8 @@ def on_demand_price(row: CsvRow, price: str, date: str, source: str) -> Price | 
         usd_per_hour=usd,
         date=row.date(date),
         source=DEDICATED.sub("", stated).strip(),
-        caution=f"of dedicated tenancy, which may be {dedicated[1]} to {dedicated[2]} % high"
+        caution=f"that of dedicated tenancy, which may be {dedicated[1]} to {dedicated[2]} % "
+        "too high"
         if dedicated
         else None,
     )
