@@ -67,9 +67,9 @@ def test_why_there_is_no_worker_is_told() -> None:
 
     shell = ActorShell()
     assert InstalledVersion(*shell.installed_version()) == installed_here()
-    with pytest.raises(RuntimeError, match="there is no worker"):
+    with pytest.raises(RuntimeError, match="the worker has not been started"):
         shell.handle(protocol.encode(Ping()))
-    with pytest.raises(RuntimeError, match="could not start a worker: OSError: no such directory"):
+    with pytest.raises(RuntimeError, match="cannot start a worker: OSError: no such directory"):
         shell.start(broken)
     shell.start(lambda: StepWorker(SimpleNamespace(steps=Doubling), "a"))  # type: ignore[arg-type]
     assert protocol.decode_reply(shell.handle(protocol.encode(Ping())), Ping()) is None
@@ -80,11 +80,11 @@ def test_why_there_is_no_worker_is_told() -> None:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (b"", "a message has no version of the protocol, expected 1"),
-        (b"\x02\xc0", "a message has version 2 of the protocol, expected 1"),
+        (b"", "a message uses no protocol version; expected 1"),
+        (b"\x02\xc0", "a message uses protocol version 2; expected 1"),
         (b"\x01\xc0", "a message is not a valid request: Expected `object`, got `None`"),
         (b"\x01\xc1", "a message is not a valid request: "),
-        (protocol.encode(Begin(1, "halve", None)), "there is no step halve"),
+        (protocol.encode(Begin(1, "halve", None)), "unknown step halve"),
         (
             protocol.encode(Begin(1, "double", {"number": "two"})),
             r"a request to double is not a valid Number: Expected `int`, got `str`",
@@ -123,7 +123,7 @@ def test_a_node_with_another_protocol_is_lost(monkeypatch: pytest.MonkeyPatch) -
         result = pool.run_step(DOUBLE, {"a": Number(21)})["a"]
         monkeypatch.undo()
     assert result.failure == Failure.LOST
-    assert result.reason == "a message has version 2 of the protocol, expected 1"
+    assert result.reason == "a message uses protocol version 2; expected 1"
 
 
 class Fake:
@@ -177,7 +177,7 @@ def test_a_step_that_makes_no_progress_hangs_unless_it_waits_for_a_store(
         assert result == StepResult()
     else:
         assert result.failure == Failure.LOST
-        assert result.reason.startswith("hangs: it moved nothing for")
+        assert result.reason.startswith("hung: no progress for")
 
 
 def test_steps_in_object_storage_may_be_idle() -> None:

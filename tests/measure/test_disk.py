@@ -106,7 +106,7 @@ def test_what_counted_for_less_than_a_second_need_not_last() -> None:
         short_trial_warnings([long]) == short_trial_warnings([replace(brief, reading=None)]) == []
     )
     [said] = short_trial_warnings([long, brief, brief])
-    assert said.startswith("Less than a second of a trial counted (read only): ")
+    assert said.startswith("Less than a second of a trial was counted (read only). ")
 
 
 @pytest.mark.parametrize(

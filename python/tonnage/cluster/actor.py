@@ -26,11 +26,11 @@ class ActorShell:
         except Exception as why:
             if type(why).__name__ == "UsageError":
                 raise
-            reason = f"could not start a worker: {type(why).__name__}: {why}"
+            reason = f"cannot start a worker: {type(why).__name__}: {why}"
             raise RuntimeError(reason) from why
 
     def handle(self, message: bytes, *attached: bytes) -> bytes:
         if self._worker is None:
-            raise RuntimeError("there is no worker")
+            raise RuntimeError("the worker has not been started")
         reply: bytes = self._worker.handle(message, *attached)
         return reply

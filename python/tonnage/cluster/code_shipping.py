@@ -34,7 +34,7 @@ class ShippedCode:
             return pickle_with_modules(thing, self._modules)
         except Exception as why:
             raise core.UsageError(
-                f"the functions cannot be sent to other nodes: {type(why).__name__}: {why}"
+                f"cannot send the functions to other nodes: {type(why).__name__}: {why}"
             ) from why
 
     @property

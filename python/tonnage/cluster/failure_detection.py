@@ -45,17 +45,17 @@ class FailureDetector:
             silent_seconds = now - worker.heard_at
             heartbeat = worker.heartbeat
             if silent_seconds > patience + time_limits.HEARTBEAT_SECONDS:  # It may wait for news.
-                yield worker, f"hangs: it did not answer for {patience:g} s"
+                yield worker, f"hung: no answer for {patience:g} s"
                 self._patient_until = now + self._longest_idle
             elif heartbeat is None or heartbeat.result or self._idle is Idle.ALLOWED:
                 continue
             elif self._idle is Idle.TOGETHER:
                 idle.append((heartbeat.idle_seconds + silent_seconds, worker))
             elif heartbeat.idle_seconds > self._idle_patience:
-                yield worker, f"hangs: it moved nothing for {heartbeat.idle_seconds:.0f} s"
+                yield worker, f"hung: no progress for {heartbeat.idle_seconds:.0f} s"
         if not idle or now <= self._patient_until:
             return
         if min(seconds for seconds, _ in idle) > self._longest_idle:
             seconds, worker = max(idle, key=lambda each: each[0])
-            yield worker, f"hangs: it moved nothing for {seconds:.0f} s"
+            yield worker, f"hung: no progress for {seconds:.0f} s"
             self._patient_until = now + self._longest_idle

@@ -205,8 +205,8 @@ def encode(message: object) -> bytes:
 def decode(data: bytes, kind: Any) -> Any:
     """Decode a message; `ProtocolError` if it is of another version or type."""
     if not data or data[0] != VERSION:
-        other = f"version {data[0]}" if data else "no version"
-        raise ProtocolError(f"a message has {other} of the protocol, expected {VERSION}")
+        other = f"protocol version {data[0]}" if data else "no protocol version"
+        raise ProtocolError(f"a message uses {other}; expected {VERSION}")
     try:
         return _decoder(kind).decode(memoryview(data)[1:])
     except msgspec.MsgspecError as why:

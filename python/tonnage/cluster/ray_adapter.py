@@ -31,7 +31,7 @@ from tonnage.cluster.version_check import InstalledVersion
 AUTO = "auto"
 TYPE_SEPARATOR = "@"
 """In an address, between the type of machines and where their cluster is."""
-NO_CLUSTER = "no cluster answers there: start one with ray start --head"
+NO_CLUSTER = "no cluster answers at this address; start one with ray start --head"
 RAY_LABEL_PREFIX = "ray.io/"
 RAY_LABEL_NAMES = {
     "availability-region": "region",
@@ -133,7 +133,7 @@ class Cluster:
             raise WorkerLost(_first_line(cause.args[0] if cause.args else cause), str(why)) from why
         except RayError as why:
             raise WorkerLost(
-                "died: its machine, or Ray's process there, is gone", str(why)
+                "died: the node, or Ray's process on the node, has ended", str(why)
             ) from why
 
 
@@ -147,8 +147,8 @@ def connect(address: str) -> Iterator[Cluster]:
     kind, _, address = address.rpartition(TYPE_SEPARATOR)
     if address.startswith("ray://"):
         raise core.UsageError(
-            f"{address}: give the address of the cluster itself, HOST:PORT, on a machine that "
-            "is in it",
+            f"{address}: Ray Client addresses are not supported; run this command on a node of the "
+            "cluster, with the address HOST:PORT",
             setting="cluster",
         )
     where = os.environ.get("RAY_ADDRESS", "") if address == AUTO else address
@@ -199,10 +199,10 @@ def installed_here() -> InstalledVersion:
 def _of_kind(kind: str, machines: Sequence[Machine]) -> list[Machine]:
     found = [each for each in machines if each.labels.get(MACHINE_TYPE) == kind]
     if not found:
-        known = sorted({each.labels.get(MACHINE_TYPE, "of no type") for each in machines})
+        known = sorted({each.labels.get(MACHINE_TYPE, "no type") for each in machines})
         raise core.UsageError(
-            f"{kind}{TYPE_SEPARATOR}...: no machine is labelled {MACHINE_TYPE}={kind}, they are "
-            f"{', '.join(known)}: leave the type out, or start Ray there with that label",
+            f"{kind}{TYPE_SEPARATOR}...: no node has the label {MACHINE_TYPE}={kind}; the nodes "
+            f"have {', '.join(known)}; omit the type, or start Ray on the nodes with this label",
             setting="cluster",
         )
     return found
@@ -228,7 +228,7 @@ def _refuse_silent(address: str, given: str) -> None:
     """Refuses an address where nobody listens, which Ray would try for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        raise core.UsageError(f"{given}: give HOST:PORT, or auto", setting="cluster")
+        raise core.UsageError(f"{given}: not an address; use HOST:PORT, or auto", setting="cluster")
     try:
         socket.create_connection((host.strip("[]"), int(port)), time_limits.CONNECT_SECONDS).close()
     except (OSError, OverflowError) as why:
@@ -257,12 +257,14 @@ def _refusal(why: BaseException) -> str:
         said, cause = f"{said} {cause}", cause.__cause__
     if "InvalidAuthToken" in said or isinstance(why, AuthenticationError):
         return (
-            "the cluster wants its token: give RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH=FILE "
+            "the cluster requires a token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH=FILE "
             "(docs/concepts/security.md)"
         )
     if "ersion mismatch" in said:
         versions = " ".join(str(why).split())
-        return f"the cluster has another Ray or Python: start both alike ({versions})"
+        return (
+            f"the cluster uses another version of Ray or Python; use the same on both ({versions})"
+        )
     return f"{NO_CLUSTER} ({_first_line(why)})"
 
 

@@ -65,7 +65,7 @@ class WorkerSteps(ABC):
 
     def notify(self, notice: Any) -> None:
         """Takes what the driver tells the step under way."""
-        raise NotImplementedError(f"{type(self).__name__} takes no notices")
+        raise NotImplementedError(f"{type(self).__name__} does not accept notices")
 
     @property
     def last_progress(self) -> float:
@@ -74,11 +74,11 @@ class WorkerSteps(ABC):
 
     def fetch_object(self, attempt: int) -> bytes:
         """The object of this attempt, for another worker."""
-        raise NotImplementedError(f"{type(self).__name__} merges no objects")
+        raise NotImplementedError(f"{type(self).__name__} does not support merging")
 
     def store_object(self, attempt: int, content: bytes) -> None:
         """Takes another worker's object of this attempt."""
-        raise NotImplementedError(f"{type(self).__name__} merges no objects")
+        raise NotImplementedError(f"{type(self).__name__} does not support merging")
 
     def close(self) -> None:  # noqa: B027
         """Removes the worker's own files."""
@@ -160,7 +160,7 @@ class StepWorker:
             return
         handler = self._handlers.get(begin.step)
         if handler is None:
-            raise ProtocolError(f"there is no step {begin.step}")
+            raise ProtocolError(f"unknown step {begin.step}")
         what = f"a request to {begin.step}"
         request = protocol.convert(begin.request, handler.step.request, what)
         if self._thread:

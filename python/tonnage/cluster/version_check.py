@@ -36,12 +36,12 @@ def installed_version() -> tuple[str, str | None, str | None]:
 def difference(here: InstalledVersion, there: InstalledVersion) -> str | None:
     """What has to be installed on a node before it can work with this one; None: nothing."""
     if there.tonnage is None:
-        return f"has no Tonnage: install it there (pip install tonnage=={here.tonnage})"
+        return f"has no Tonnage; install it on the node (pip install tonnage=={here.tonnage})"
     if there.tonnage != here.tonnage:
         return (
-            f"has Tonnage {there.tonnage}, this machine {here.tonnage}: install the same there "
-            f"(pip install tonnage=={here.tonnage})"
+            f"has Tonnage {there.tonnage}, but this machine has {here.tonnage}; install the same "
+            f"version on the node (pip install tonnage=={here.tonnage})"
         )
     if there.core != here.core:
-        return f"has another build of Tonnage {there.tonnage}: install the same wheel there"
+        return f"has another build of Tonnage {there.tonnage}; install the same wheel on the node"
     return None

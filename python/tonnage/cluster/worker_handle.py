@@ -83,6 +83,6 @@ class WorkerHandle:
             return heartbeat
         self._attempts += 1
         if self._attempts > time_limits.STEP_ATTEMPTS:
-            raise WorkerLost("does not begin what it is asked for")
+            raise WorkerLost("did not start the requested step")
         self.send(self._begin)  # It got lost on the way.
         return None

@@ -155,7 +155,7 @@ class WorkerPool:
             self.ask({node: protocol.Ping() for node in nodes})
         for node, why in failed.items():
             if {node, senders[node]} <= {*self.nodes}:
-                self.lose(senders[node], f"did not give what it had: {why}")
+                self.lose(senders[node], f"did not send its reduction object: {why}")
 
     def run_step(
         self,

@@ -111,7 +111,7 @@ def measure_disk(
         command=command,
         environment=capture([*settings.read, *settings.write], labels),
         stopping_rule=f"{STOPPING_RULE}; {repetition.stopping_rule(settings.repetition_plan)}",
-        page_cache="bypassed where a result says direct",
+        page_cache="bypassed where a result states direct",
     ) as session:
         progress = on_progress
         for number in range(settings.rounds):
@@ -181,7 +181,7 @@ def _run_trials(
     }
     halves = (settings.read, settings.write)
     needs = [(path, settings.size_bytes // len(half)) for half in halves for path in half]
-    core.require_free_space(needs, "measuring")
+    core.require_free_space(needs, "the measurement")
     devices = sorted({device for half in halves for path in half for device in devices_of(path)})
     began = utc_now()
     with MachineSampler(devices) as sampler:

@@ -182,7 +182,7 @@ def _empty_folder(store: dict[str, Any], folder: str) -> Iterator[None]:
             core.run("object_remove", removal)
         except (core.UsageError, core.RunError) as why:
             url = f"s3://{store['bucket']}/{folder}/"
-            raise core.RunError(f"{why}; objects may be left in {url}: remove them") from why
+            raise core.RunError(f"{why}; objects may be left in {url}; remove them") from why
 
 
 def _prepare(

@@ -79,7 +79,8 @@ def measure_over_time(
             stopping_rule=f"{settings.slots} slots, {settings.every_seconds:g} s apart; in each a "
             f"trial of each operation, {settings.seconds:g} s (the first "
             f"{warm_up(settings.seconds):g} s are not counted)",
-            page_cache="bypassed where a result says direct; the device's counters are next to it",
+            page_cache="bypassed where a result states direct; the device's counters are next to "
+            "the result",
         ) as session,
         ExitStack() as stack,
     ):

@@ -153,7 +153,7 @@ def test_who_is_given_up_stops_before_the_next_begins_and_cleans_up(tmp_path: Pa
     work = {"a": works(hangs), "b": works(follows)}
     whole = measured(Machines(*work), tmp_path, work, one_at_a_time=True, patience_seconds=0.5)
     a, b = whole.nodes
-    assert str(a.why).startswith("hangs: it moved nothing for") and b.why is None
+    assert str(a.why).startswith("hung: no progress for") and b.why is None
     # When the command is over, so is what it began.
     assert cleaned.is_set()
 
@@ -199,8 +199,8 @@ def test_who_may_not_leave_rays_priority_says_so(
         assert row.measurement.environment.niceness == (15 if forbidden else 0)
         said = "\n".join(summary(whole, tmp_path)), "\n".join(analyse(whole.measurements).warnings)
         assert [
-            "Measured at a low priority, below all other processes: a (nice 15)" in said[0],
-            "low priority" in said[1],
+            "Measured at a lower CPU priority than other processes: a (nice 15)" in said[0],
+            "low CPU priority" in said[1],
         ] == [forbidden] * 2
 
 
@@ -247,11 +247,14 @@ def test_a_report_says_who_is_missing_and_why(tmp_path: Path) -> None:
     (cluster,) = load_clusters([tmp_path, tmp_path / "out" / "fleet.json"])
     assert [row.why for row in cluster.missing] == ["it broke"]
     said = analyse(whole.measurements, clusters=[cluster]).warnings[0]
-    assert said == f"Missing in {whole.id}: b: it broke. The figures include its 1 trial."
+    assert (
+        said
+        == f"Node b is missing in {whole.id}: it broke. The figures include 1 trial of this node."
+    )
     (tmp_path / "out" / "fleet.json").unlink()
     (begun,) = load_clusters([tmp_path])
     assert analyse(whole.measurements, clusters=[begun]).warnings[0] == (
-        f"{whole.id} was interrupted: its missing nodes are unknown."
+        f"{whole.id} was interrupted, so its missing nodes are unknown."
     )
 
 

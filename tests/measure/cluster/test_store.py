@@ -28,7 +28,7 @@ def test_a_write_that_was_killed_is_in_nobodys_way(tmp_path: Path, left: str) ->
         pass
     (tmp_path / "mine.json").touch()
     with (
-        pytest.raises(core.UsageError, match=r"holds something else \(mine\.json\)"),
+        pytest.raises(core.UsageError, match=r"contains other files \(mine\.json\)"),
         on_file(tmp_path),
     ):
         pass
@@ -41,8 +41,8 @@ def test_who_had_begun_has_a_row_whoever_is_there_to_go_on(tmp_path: Path) -> No
         keep.write_row(ClusterNode(node="done", ok=True))
         whole = keep.close()
     assert {row.node: row.why for row in whole.missing} == {
-        "gone": "is not in the cluster any more",
-        "idle": "was not asked to resume",
+        "gone": "is no longer in the cluster",
+        "idle": "was not included in this run",
     }
     assert [row.node for row in whole.nodes if row.ok] == ["done"]
     assert all(row.measurement for row in whole.nodes)

@@ -195,7 +195,7 @@ def test_single_uses_one_device_and_separate_all() -> None:
             None,
             ("btrfs", "btrfs", "this kernel has no device mapper"),
         ),
-        ("mkfs.xfs mkfs.btrfs", True, None, ("btrfs", "btrfs", "there is no lvm (install lvm2)")),
+        ("mkfs.xfs mkfs.btrfs", True, None, ("btrfs", "btrfs", "lvm is missing (install lvm2)")),
     ],
 )
 def test_a_file_system_is_chosen_that_can_make_all_layouts(
@@ -217,7 +217,7 @@ def test_a_file_system_is_chosen_that_can_make_all_layouts(
         ("mkfs.xfs", "jbod", "xfs", None, r"file_system: jbod with xfs need LVM"),
         ("mkfs.btrfs", "raid0", None, 1 << 16, "btrfs stripes are always 64 KiB"),
         ("mkfs.xfs", "single", "ext4", None, r"mkfs.ext4 is missing \(install e2fsprogs\)"),
-        ("mkfs.xfs", "single", None, 5000, "stripe_bytes: give a power of two"),
+        ("mkfs.xfs", "single", None, 5000, "stripe_bytes: must be a power of two"),
     ],
 )
 def test_layouts_that_cannot_be_made_are_refused(
@@ -292,7 +292,7 @@ def idle() -> MachineSampler:
 
 def test_only_root_can_create_layouts(monkeypatch: pytest.MonkeyPatch, disk: Path) -> None:
     monkeypatch.setattr(compare.os, "geteuid", lambda: 1000)
-    with pytest.raises(core.UsageError, match="only root"):
+    with pytest.raises(core.UsageError, match="requires root"):
         measure(disk, [disk])
 
 
@@ -589,9 +589,9 @@ def test_a_killed_measurement_resumes_and_keeps_its_trials(
     turns = "separate single single separate separate single single separate single separate"
     assert [path.parent.name for path in written[:: len(modes)]] == turns.split()
     said = tonnage.run(*command, check=True).stdout
-    headings = [line for line in said.splitlines() if line.startswith("s") and "over" not in line]
+    headings = [line for line in said.splitlines() if line.startswith("s") and " / " not in line]
     assert [line.split(" ")[0] for line in headings] == names
-    assert said.endswith(f"Results: {kept}. For a page: tonnage report {kept}\n")
+    assert said.endswith(f"Results: {kept}. For an HTML report: tonnage report {kept}\n")
     analysis = json.loads(tonnage.run("report", kept, "--json", check=True, cwd=disk).stdout)
     assert {each["id"] for each in analysis["cited"]} == {each["id"] for each in found}
     assert_nothing_is_left(disk, images)
@@ -629,12 +629,12 @@ def test_an_output_directory_of_something_else_is_refused_before_any_command(
     before = sorted(disk.rglob("*"))
     monkeypatch.setattr(undo_journal, "run_command", lambda *_: pytest.fail("a command was run"))
     for changes, told in (
-        ({"seed": 2}, "seed: .* was started with 1, not 2"),
+        ({"seed": 2}, "seed: .* was started with seed=1, not 2"),
         ({"devices": (images[1], images[0])}, "devices: .* was started with"),
-        ({"file_system": "ext4"}, "file_system: .* was started with xfs, not ext4"),
-        ({"layouts": ("single",)}, r"holds something else \(separate\)"),
+        ({"file_system": "ext4"}, "file_system: .* was started with file_system=xfs, not ext4"),
+        ({"layouts": ("single",)}, r"contains other files \(separate\)"),
         ({"layouts": ("single", "separate", "jbod"), "file_system": "btrfs"}, "started with"),
-        ({"out": "full"}, r"holds something else \(letter\)"),
+        ({"out": "full"}, r"contains other files \(letter\)"),
     ):
         with pytest.raises(core.UsageError, match=told):
             measure(disk, **{"devices": images} | changes)
@@ -663,10 +663,10 @@ def test_file_systems_made_by_others_since_are_not_wiped(disk: Path, images: lis
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (partial(out, "mkfs.xfs", "-q"), "contains xfs"),
-        (partial(out, "mkfs.ext4", "-q"), "contains ext4"),
-        (partial(out, "mkswap"), "contains swap"),
-        (partition, "contains dos"),
+        (partial(out, "mkfs.xfs", "-q"), "(xfs)"),
+        (partial(out, "mkfs.ext4", "-q"), "(ext4)"),
+        (partial(out, "mkswap"), "(swap)"),
+        (partition, "(dos)"),
     ],
 )
 def test_a_device_with_data_is_refused_unless_it_may_be_destroyed(
@@ -759,9 +759,9 @@ def test_unusable_devices_are_refused(disk: Path, images: list[Path]) -> None:
         ([disk / "none"], "No such file"),
         ([disk], "neither a block device nor a regular file"),
         ([Path("/dev/null")], "neither a block device nor a regular file"),
-        ([images[0], images[0]], "is given twice"),
-        ([images[0], disk / "link"], "is given twice"),
-        ([images[0], disk / "hard"], "is given twice"),
+        ([images[0], images[0]], "is listed twice"),
+        ([images[0], disk / "link"], "is listed twice"),
+        ([images[0], disk / "hard"], "is listed twice"),
     ):
         with pytest.raises(core.UsageError, match=told):
             check_devices(names, lambda command: on_this_machine(*command), destroy=True)

@@ -254,7 +254,7 @@ def test_a_killed_measurement_resumes_with_complete_rounds(
         "measure", "net", *SHORT, "--endpoints=3", "--repetitions=2", "--output", out
     )
     assert again.returncode == 2
-    assert "was started with 2, not 3" in again.stderr
+    assert "=2, not 3" in again.stderr
 
 
 def test_an_endpoint_that_is_killed_is_named(running: RunningCommand) -> None:
@@ -301,11 +301,11 @@ def test_errors_of_the_core_name_the_endpoint() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--endpoints=1"], "give a whole number from 2 to 64"),
-        (["--connections=0"], "give a whole number from 1 to 64"),
-        (["--block=10"], "give a size from 1KiB to 1GiB"),
-        (["--rate=1Gbit"], "give --namespaces too"),
-        (["--rate=fast", "--namespaces"], "write it like 200Mbit or 1Gbit"),
+        (["--endpoints=1"], "not an integer from 2 to 64"),
+        (["--connections=0"], "not an integer from 1 to 64"),
+        (["--block=10"], "not a size from 1KiB to 1GiB"),
+        (["--rate=1Gbit"], "add --namespaces"),
+        (["--rate=fast", "--namespaces"], "like 200Mbit or 1Gbit"),
         (["--block=1GiB", "--endpoints=64", "--connections=64"], ", more than the "),
     ],
 )
@@ -325,11 +325,13 @@ def test_namespaces_are_refused_before_anything_is_written(
     out = tmp_path / "new" / "out"
     wanted = replace(SETTINGS, namespaces=True)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(core.UsageError, match="namespaces: only root may create them"):
+    with pytest.raises(core.UsageError, match="namespaces: creating namespaces requires root"):
         next(measure_net(out, wanted, command=["test"]))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(core.UsageError, match="namespaces: needs the program ip: install iproute2"):
+    with pytest.raises(
+        core.UsageError, match="namespaces: program ip is missing; install iproute2"
+    ):
         next(measure_net(out, wanted, command=["test"]))
     assert list(tmp_path.iterdir()) == []
 
@@ -337,9 +339,9 @@ def test_namespaces_are_refused_before_anything_is_written(
 def test_memory_is_limited_by_the_control_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "physical_memory", lambda: 8 << 30)
     monkeypatch.setattr(cgroups, "memory_limit", lambda: 1 << 30)
-    refuse_memory("this takes 1 GiB,", 1 << 30, "give less")
-    with pytest.raises(core.UsageError, match="takes 2 GiB, more than the 1 GiB that this control"):
-        refuse_memory("this takes 2 GiB,", 2 << 30, "give less")
+    refuse_memory("this takes 1 GiB,", 1 << 30, "use less")
+    with pytest.raises(core.UsageError, match="takes 2 GiB, more than the 1 GiB that this process"):
+        refuse_memory("this takes 2 GiB,", 2 << 30, "use less")
 
 
 @for_root

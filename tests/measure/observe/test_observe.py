@@ -227,10 +227,10 @@ def test_a_phase_with_cpu_work_but_no_reads_grows() -> None:
     assert [phase.grows for phase in found] == [True, True]
     assert find_input_size(found, None) == (
         pytest.approx(2e9, rel=0.01),
-        "what phase-2 has written",
+        "the bytes that phase-2 has written",
     )
     some = [replace(found[0], read_bytes=1000), found[1]]
-    assert find_input_size(some, None)[1] == "what phase-2 has written"
+    assert find_input_size(some, None)[1] == "the bytes that phase-2 has written"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_the_reason_names_other_resources_that_limit_almost_as_much() -> None:
     _, why = find_bottleneck(
         throttled, {"read_bytes": 1e9, "written_bytes": 0.0}, MachineCapacity(2, None)
     )
-    assert "not for the device: a limit or a network in front of it" in why
+    assert "not for the device: a rate limit or a network" in why
 
 
 def test_the_same_work_at_another_speed_is_the_same_phase() -> None:
@@ -291,7 +291,8 @@ def test_a_beginning_that_moves_nothing_does_not_grow() -> None:
     start = {"cpu_seconds": 0.8, "seconds": 1.0}
     found = phases_of(series_of(start, READS | {"seconds": 2.0}, {"seconds": 1.0}))
     assert [phase.grows for phase in found] == [False, True, False]
-    assert find_input_size(found, None) == (pytest.approx(2e9, rel=0.01), "what phase-2 has read")
+    size = find_input_size(found, None)
+    assert size == (pytest.approx(2e9, rel=0.01), "the bytes that phase-2 has read")
     assert find_input_size(found, 5)[0] == 5
 
 
@@ -340,8 +341,8 @@ def test_a_command_that_cannot_run_is_an_error(tonnage: Tonnage, tmp_path: Path)
     text.write_text("not a program")
     text.chmod(0o755)
     for command, code, message in (
-        ("there-is-none", 127, "there is no command there-is-none"),
-        (str(tmp_path), 126, "it is not an executable file"),
+        ("there-is-none", 127, "there-is-none: command not found"),
+        (str(tmp_path), 126, "not an executable file"),
         (str(text), 126, "Exec format error"),
     ):
         done = tonnage.run("observe", "--output", tmp_path / "out", "--", command)
@@ -355,10 +356,10 @@ def test_errors_name_the_flag_and_the_fix(tonnage: Tonnage, tmp_path: Path) -> N
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     for args, message in (
-        ([], "give either -- COMMAND or --pid PID..."),
-        (["--pid", "4194304"], "--pid: process 4194304 does not exist: give a running one"),
-        (["--output", str(tmp_path / "full"), "--", "true"], "give an empty or new directory"),
-        (["--interval", "0", "--", "true"], "give a time from 0.01s to 3600s"),
+        ([], "use either -- COMMAND or --pid PID..."),
+        (["--pid", "4194304"], "--pid: process 4194304 does not exist; specify a running process"),
+        (["--output", str(tmp_path / "full"), "--", "true"], "use an empty or new directory"),
+        (["--interval", "0", "--", "true"], "not a time from 0.01s to 3600s"),
     ):
         done = tonnage.run("observe", *args, cwd=tmp_path)
         assert done.returncode == 2 and message in done.stderr, done.stderr
@@ -378,7 +379,7 @@ def test_counters_of_another_user_are_refused() -> None:
     said = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     ).stdout
-    assert f"/proc/{os.getpid()}/io may not be read" in said and "as root" in said
+    assert f"no permission to read /proc/{os.getpid()}/io" in said and "as root" in said
 
 
 def test_results_are_the_same_without_a_control_group(disk: Path, monkeypatch: Any) -> None:

@@ -156,20 +156,21 @@ def test_summaries_state_the_wanted_precision() -> None:
 PRECISIONS = {
     "not estimable": (
         summarise("f", [1e8] * 4),
-        "(100 to 100, 4 trials; the median's 95 % interval needs 2 trials more)",
+        "(100 to 100, 4 trials; the 95 % interval of the median needs 2 more trials)",
     ),
     "reached": (
         summarise("f", [99e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
-        "; the median's 95 % interval 99.0 to 101, within 1.0 % of it: 2 % is reached)",
+        "; 95 % interval of the median 99.0 to 101, within 1.0 % of it; goal 2 % reached)",
     ),
     # Four times the precision takes sixteen times the trials.
     "not reached": (
         summarise("f", [92e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.02),
-        "; the median's 95 % interval 92.0 to 101, within 8.0 % of it: 2 % needs 90 trials more)",
+        "; 95 % interval of the median 92.0 to 101, within 8.0 % of it; goal 2 % needs 90 more "
+        "trials)",
     ),
     "out of reach": (
         summarise("f", [1e6, 100e6, 100e6, 100e6, 100e6, 101e6], 0.001),
-        ", within 99 % of it: 0.1 % needs more than a million trials)",
+        ", within 99 % of it; goal 0.1 % needs more than a million trials)",
     ),
     "zero": (summarise("f", [0.0] * 6), "(0 to 0, 6 trials)"),
 }
@@ -222,8 +223,8 @@ def test_summaries_without_precision_can_be_read() -> None:
     ("writes", "device_bytes", "rate", "told"),
     [
         (False, 1000, 1e6, None),
-        (False, 899, 1e6, "sda read 899 of 1000 requested bytes"),
-        (True, 0, 1e6, "sda wrote 0 of 1000 requested bytes"),
+        (False, 899, 1e6, "sda read only 899 of 1000 requested bytes"),
+        (True, 0, 1e6, "sda wrote only 0 of 1000 requested bytes"),
         # Several devices may be faster than one; their counters prove it.
         (False, 1000, 2 * FASTEST_DEVICE, None),
         # Without counters only the speed decides.
@@ -297,21 +298,21 @@ def test_other_settings_and_other_machines_are_refused(disk: Path) -> None:
     few = replace(SETTINGS, operations=("read4k",), outstanding=(1,), rounds=1)
     measured(disk, disk / "out", few)
     with pytest.raises(
-        core.UsageError, match=r"seed: \S+ was started with 1, not 2: give the same"
+        core.UsageError, match=r"seed: \S+ was started with seed=1, not 2; use the original value"
     ):
         measured(disk, disk / "out", replace(few, seed=2))
     (disk / "other").mkdir()
-    elsewhere = rf"directory: \S+ was started with {disk}, not {disk}/other: give the same"
+    elsewhere = rf"directory: \S+ was started with directory={disk}, not {disk}/other;"
     with pytest.raises(core.UsageError, match=elsewhere):
         measured(disk / "other", disk / "out", few)
     begun = json.loads((disk / "out" / "begun.json").read_text())
     begun["environment"]["host"] = "another"
     (disk / "out" / "begun.json").write_text(json.dumps(begun))
-    with pytest.raises(core.UsageError, match="trials of the machine another, this is"):
+    with pytest.raises(core.UsageError, match="trials of machine another, but this machine is"):
         measured(disk, disk / "out", few)
     (disk / "full").mkdir()
     (disk / "full" / "letter").touch()
-    with pytest.raises(core.UsageError, match=r"output: \S+ holds something else"):
+    with pytest.raises(core.UsageError, match=r"output: \S+ contains other files"):
         measured(disk, disk / "full", few)
 
 
@@ -354,7 +355,7 @@ def test_counters_of_all_btrfs_devices_are_read(disk: Path) -> None:
 
 def test_a_refused_measurement_leaves_no_directory(disk: Path) -> None:
     too_large = replace(SETTINGS, file_bytes=1 << 60)
-    with pytest.raises(core.UsageError, match="bytes free, the test file needs"):
+    with pytest.raises(core.UsageError, match="bytes free, but the test file needs"):
         measured(disk, disk / "out", too_large)
     assert list(disk.iterdir()) == []
 

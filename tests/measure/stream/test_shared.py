@@ -195,7 +195,8 @@ def test_a_directory_that_differs_on_some_node_is_refused(disk: Path) -> None:
     for node, why in found.items():
         assert isinstance(why, core.UsageError)
         assert str(why) == (
-            f"dir: {places[node]} is not the same for all nodes: what a created there is not "
+            f"dir: {places[node]} is not shared by all nodes: a directory that a created in it "
+            "is not "
             "visible to c"
         )
     assert [list(path.iterdir()) for path in places.values()] == [[], [], []]

@@ -117,10 +117,10 @@ def resident_pages(file: Path) -> int:
     [
         (
             {"transfer_bytes": MIB // 4 + 4096},
-            r"block: 1048576 bytes are not a multiple of a transfer",
+            r"block: 1048576 bytes are not a multiple of the transfer size",
         ),
-        ({"transfer_bytes": 1000, "block_bytes": 1000}, r"give a multiple of 4096"),
-        ({"segments": 1 << 40}, r"bytes free, the test data needs"),
+        ({"transfer_bytes": 1000, "block_bytes": 1000}, r"not a multiple of 4096"),
+        ({"segments": 1 << 40}, r"bytes free, but the test data needs"),
     ],
 )
 def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], message: str) -> None:
@@ -132,7 +132,7 @@ def test_unusable_sizes_are_refused(disk: Path, changed: dict[str, int], message
 def test_another_directory_is_refused(disk: Path) -> None:
     measured(disk, settings(repetitions=1))
     (disk / "other").mkdir()
-    elsewhere = rf"directory: \S+ was started with {disk}, not {disk}/other: give the same"
+    elsewhere = rf"directory: \S+ was started with directory={disk}, not {disk}/other;"
     with pytest.raises(core.UsageError, match=elsewhere):
         list(measure_stream(disk / "other", disk / "out", settings(repetitions=1), command=[""]))
 
@@ -191,7 +191,7 @@ def test_the_command(tonnage: Tonnage, disk: Path) -> None:
     ("flags", "message"),
     [
         ([], "--shared-dir needs --cluster"),
-        (["--cluster", "auto", "--until-confidence", "2%"], "give --repetitions instead of"),
+        (["--cluster", "auto", "--until-confidence", "2%"], "use --repetitions instead of"),
     ],
 )
 def test_a_shared_directory_needs_a_cluster_in_step(

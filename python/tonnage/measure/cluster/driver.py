@@ -149,8 +149,8 @@ def measurement_run(
             count = len(done) + len(left)
             if count < request.instances:
                 raise core.UsageError(
-                    f"{request.instances}: the cluster has {count} nodes: add some, "
-                    "or ask for fewer",
+                    f"{request.instances} nodes were requested, but the cluster has only {count}; "
+                    "add nodes, or request fewer",
                     setting="nodes",
                 )
             left = left[: max(request.instances - len(done), 0)]
@@ -286,7 +286,7 @@ class MeasurementRun:
             return self.close(node, reason, result)
         late = (node.worker.heartbeat.late_seconds if node.worker.heartbeat else None) or 0.0
         if node.together > 1 and late > self._request.late_seconds:
-            return self.close(node, f"began {late:.1f} s later than the others", result)
+            return self.close(node, f"started {late:.1f} s later than the other nodes", result)
         return self.close(node, node.lacks, result)
 
     def _task(self, node: MeasuringNode, hosts: Mapping[str, str]) -> MeasureTask:

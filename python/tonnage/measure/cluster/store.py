@@ -55,7 +55,7 @@ class ClusterMeasurementDir:
     def take(self, node: str, files: Mapping[str, bytes]) -> None:
         for name in sorted(files):
             if Path(name).name != name:
-                raise core.RunError(f"{node} sent a file called {name}")
+                raise core.RunError(f"{node} sent a file with an invalid name: {name}")
             write_atomically(self.directory(node) / name, files[name])
 
     def trial(self, node: str, name: str) -> Trial:
@@ -108,7 +108,7 @@ class ClusterMeasurementDir:
         if (path := place / NODE_FILE).exists():
             return ClusterNode.read(path)
         node = self._there.get(place.name)
-        why = "is not in the cluster any more" if node is None else "was not asked to resume"
+        why = "is no longer in the cluster" if node is None else "was not included in this run"
         return ClusterNode(node=node or place.name, ok=False, why=why, faulty=node is None)
 
     def _with_measurement(self, row: ClusterNode) -> ClusterNode:
@@ -130,7 +130,7 @@ class ClusterMeasurementDir:
             return load_measurement(place) if (place / BEGUN).exists() else None
         except RecordError as why:
             raise core.UsageError(
-                f"{self._out}: {why}: give another directory", setting="output"
+                f"{self._out}: {why}; choose another directory", setting="output"
             ) from None
 
 
@@ -148,7 +148,9 @@ def open_measurement_dir(
     """Open ``out``, perhaps of an earlier command; `UsageError` if it is another's, or in use."""
     places = [node_directory(node) for node in nodes]
     if len(set(places)) < len(places):
-        raise core.UsageError("nodes have names that are alike: start Ray there with --node-name")
+        raise core.UsageError(
+            "several nodes have the same name; start Ray on the nodes with unique --node-name"
+        )
     # An earlier command may have been killed at the first of its files.
     first = [each for name in (BEGUN, NODE_FILE) for each in (name, f".{name}.*")]
     earlier = [path.parent.name for each in first for path in out.glob(f"*/{each}")]
@@ -158,7 +160,7 @@ def open_measurement_dir(
             begun = ClusterMeasurement.read(path)
             if begun.kind != kind:
                 raise core.UsageError(
-                    f"{out} holds a measurement of {begun.kind}: give another directory",
+                    f"{out} contains a measurement of kind {begun.kind}; choose another directory",
                     setting="output",
                 )
             how = {"one_at_a_time": begun.one_at_a_time}

@@ -70,9 +70,9 @@ _TEXT_IMPORTERS: list[tuple[Callable[[str], bool], Callable[[str], list[Metric]]
 
 # Known formats that are not read, by a text in them, and what to use instead.
 _INSTEAD = {
-    "(groupid=": "fio's JSON, terse output or logs, not its text: use --output-format=json+",
-    "- - - - - - - - - -\n[ ID]": "iperf3's JSON, not its text: use -J",
-    "-Per Chr-": "bonnie++'s CSV, not its text or HTML: use -q",
+    "(groupid=": "fio's JSON, terse output or logs, not its text; use --output-format=json+",
+    "- - - - - - - - - -\n[ ID]": "iperf3's JSON, not its text; use -J",
+    "-Per Chr-": "bonnie++'s CSV, not its text or HTML; use -q",
 }
 
 
@@ -97,7 +97,7 @@ def to_measurement(path: Path, metrics: list[Metric], *, command: list[str]) -> 
         environment=None,
         settings={"file": one_line(str(path)), "tools": tools},
         stopping_rule="the tool's own",
-        page_cache="as the tool used it, if it says so: see direct and cached of each result",
+        page_cache="as stated by the tool; see direct and cached of each result",
         trials=[],
         imported=metrics,
     )
@@ -164,6 +164,7 @@ def _from_text(text: str, path: Path) -> list[Metric]:
             raise UnreadableFile(instead)
     if fio_logs.looks_like_one(text):
         raise UnreadableFile(
-            "a file name of a fio log: ending in _bw.N.log, _iops, _lat, _clat, _slat or _clat_hist"
+            "the file name of a fio log, which ends in _bw.N.log, _iops, _lat, _clat, _slat or "
+            "_clat_hist"
         )
     raise UnreadableFile(_KNOWN)

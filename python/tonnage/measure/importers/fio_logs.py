@@ -123,7 +123,7 @@ def _line(fields: list[str], both: bool, where: str) -> tuple[str, _Line]:
 def _direction(field: str, where: str) -> str:
     direction = _DIRECTIONS.get(int(field)) if field in ("0", "1", "2") else None
     if direction is None:
-        raise UnreadableFile("a direction, 0, 1 or 2", f"{where} column 3")
+        raise UnreadableFile("a direction (0, 1 or 2)", f"{where} column 3")
     return direction
 
 

@@ -79,7 +79,7 @@ def measure_layouts(
     `tonnage.measure`; wrong settings are refused before any device is touched.
     """
     if os.geteuid():
-        raise core.UsageError("only root may create layouts: use sudo")
+        raise core.UsageError("creating layouts requires root; use sudo")
     with open_journal(room, COMMAND) as journal:
         if not settings.devices:
             return []
@@ -179,15 +179,15 @@ def _require_devices(settings: LayoutSettings, targets: Sequence[TargetDevice]) 
     several = [layout for layout in settings.layouts if layout != SINGLE]
     if several and len(targets) < 2:
         raise core.UsageError(
-            f"{several[0]} needs at least two devices: give another one", setting="layouts"
+            f"{several[0]} needs at least two devices; add another device", setting="layouts"
         )
     sharing = 1 if SINGLE in settings.layouts else len(targets)
     needed = 2 * settings.size_bytes // sharing
     for target in targets:
         if target.size_bytes < needed:
             raise core.UsageError(
-                f"{target.path} has {target.size_bytes} bytes, but the trials need {needed}: "
-                "reduce the size, or give a larger device"
+                f"{target.path} has {target.size_bytes} bytes, but the trials need {needed}; "
+                "reduce the size, or use a larger device"
             )
 
 

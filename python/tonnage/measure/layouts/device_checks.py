@@ -59,20 +59,20 @@ def _check(name: Path, execute: Execute, destroy: bool) -> TargetDevice:
         path = name.resolve(strict=True)
         status = path.stat()
     except OSError as why:
-        raise core.UsageError(f"{name}: {why.strerror}: give a device or a file") from why
+        raise core.UsageError(f"{name}: {why.strerror}; specify a device or a file") from why
     is_file = stat.S_ISREG(status.st_mode)
     if not is_file and not stat.S_ISBLK(status.st_mode):
         raise core.UsageError(
-            f"{name} is neither a block device nor a regular file: give one of these"
+            f"{name} is neither a block device nor a regular file; specify one of these"
         )
     for user in _users(path, is_file, execute):
-        raise core.UsageError(f"{name} {user}: give an unused device or file")
+        raise core.UsageError(f"{name} {user}; use an unused device or file")
     output = execute(("wipefs", "--no-act", "--noheadings", "--output", "TYPE", str(path)))
     signatures = tuple(dict.fromkeys(output.split()))
     if signatures and not destroy:
         raise core.UsageError(
-            f"{name} contains {', '.join(signatures)}: give an empty one, or allow destroying its "
-            "data",
+            f"{name} contains a file system, partition table or other signature "
+            f"({', '.join(signatures)}); use an empty device, or allow destroying its data",
             setting="destroy",
         )
     size = status.st_size if is_file else _sectors(status.st_rdev) * SECTOR_BYTES
@@ -123,9 +123,9 @@ def _require_distinct(targets: Sequence[TargetDevice]) -> None:
             place = (NUMBERED / _number(status.st_rdev)).resolve()
         for other, name in places.items():
             if place == other:
-                raise core.UsageError(f"{target.path} is given twice: give each device once")
+                raise core.UsageError(f"{target.path} is listed twice; list each device once")
             if other in place.parents or place in other.parents:
-                raise core.UsageError(f"{target.path} and {name} overlap: give one of them")
+                raise core.UsageError(f"{target.path} and {name} overlap; use only one of them")
         places[place] = target.path
 
 

@@ -69,7 +69,7 @@ def choose_method(
     if stripe_bytes is not None and (
         stripe_bytes < MIN_STRIPE_BYTES or stripe_bytes.bit_count() != 1
     ):
-        raise core.UsageError("give a power of two, at least 4KiB", setting="stripe_bytes")
+        raise core.UsageError("must be a power of two, and at least 4KiB", setting="stripe_bytes")
     joined = [layout for layout in layouts if layout in JOINED]
     no_lvm = lvm_obstacle()
     reasons = []
@@ -77,7 +77,7 @@ def choose_method(
         if shutil.which(f"mkfs.{name}") is None:
             reasons.append(f"mkfs.{name} is missing (install {FILE_SYSTEMS[name]})")
         elif name == "btrfs" and stripe_bytes and "raid0" in layouts:
-            reasons.append("btrfs stripes are always 64 KiB: give no stripe size")
+            reasons.append("btrfs stripes are always 64 KiB, so omit the stripe size")
         elif name == "btrfs":
             return Method(name, "btrfs", no_lvm, None)
         elif joined and no_lvm:
@@ -85,7 +85,7 @@ def choose_method(
         else:
             return Method(name, "lvm", no_lvm, stripe_bytes or STRIPE_BYTES)
     raise core.UsageError(
-        f"{'; '.join(reasons)}: fix that, or choose another file system or layout",
+        f"{'; '.join(reasons)}; fix this, or choose another file system or layout",
         setting="file_system" if file_system else None,
     )
 
@@ -95,7 +95,7 @@ def lvm_obstacle() -> str:
         os.close(os.open(CONTROL, os.O_RDONLY))
     except OSError:
         return "this kernel has no device mapper"
-    return "" if shutil.which("lvm") else "there is no lvm (install lvm2)"
+    return "" if shutil.which("lvm") else "lvm is missing (install lvm2)"
 
 
 def plan_layout(

@@ -71,7 +71,7 @@ ATTEMPTS = 2
 """How often a test is tried that fails although all nodes answer."""
 PEER = re.compile(r"endpoint (\d+) \(")
 """How the core names a peer in errors."""
-NO_PEER = "no other node is left, and a network needs two"
+NO_PEER = "no other node is left, but a network needs two"
 MAX_ALONE = 16
 """The most pairs measured in each round. Up to this many nodes, each link is measured alone; with
 more nodes, all links at once."""
@@ -164,8 +164,8 @@ def measure_cluster_net(
     available = min(request.instances or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > available:
         raise core.UsageError(
-            f"the cluster has {available} nodes, not {max(settings.sizes)}: "
-            f"give at most {available}",
+            f"the cluster has only {available} nodes, fewer than the requested "
+            f"{max(settings.sizes)}",
             setting="sizes",
         )
     with measurement_run(cluster, out, request, on_status) as run:
@@ -346,7 +346,9 @@ class _ShuffleRun:
         ranked = [*self._blame.most_common(2), ("", 0), ("", 0)]
         (most, times), (_, next_times) = ranked[:2]
         if times > max(next_times, 1) and most in reasons:
-            yield self._run.close(members[most], f"cannot be measured with: {reasons[most]}")
+            yield self._run.close(
+                members[most], f"the tests with this node failed: {reasons[most]}"
+            )
             return
         said_by = [f"{node}: {why}" for node, why in whys.items()]
         why = f"{test.pattern} failed: {formatting.listing(said_by)}"

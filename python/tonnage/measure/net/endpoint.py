@@ -66,7 +66,7 @@ def run_endpoints(
             _raise_failure(running)
             if time.monotonic() > deadline:
                 raise core.RunError(
-                    f"{unfinished[0].name} has not ended within {timeout_seconds:g} s"
+                    f"{unfinished[0].name} did not finish within {timeout_seconds:g} s"
                 )
             if on_progress:
                 on_progress(sum(each.done_bytes for each in running))
@@ -172,7 +172,7 @@ def _report(done_bytes: int) -> None:
     """Print the progress; when standard input is closed, end the job and this process."""
     print(done_bytes, flush=True)
     if select.select([sys.stdin], [], [], 0)[0]:
-        sys.exit("the parent of this endpoint is gone")
+        sys.exit("the parent process of this endpoint has ended")
 
 
 if __name__ == "__main__":

@@ -26,13 +26,14 @@ def require_namespaces() -> None:
     """Raise `UsageError` if this user may not create namespaces, or a program for it is missing."""
     if os.geteuid():
         raise core.UsageError(
-            "only root may create them: use sudo, or measure over loopback without",
+            "creating namespaces requires root; use sudo, or omit this to measure over loopback",
             setting="namespaces",
         )
     for program in ("ip", "tc"):
         if shutil.which(program) is None:
             raise core.UsageError(
-                f"needs the program {program}: install iproute2, or measure over loopback without",
+                f"program {program} is missing; install iproute2, or omit this to measure over "
+                "loopback",
                 setting="namespaces",
             )
 

@@ -77,10 +77,10 @@ def find_bottleneck(
         if needed[most] < LEAST:
             return (
                 "none: waits",
-                f"no resource was used for {_percent(LEAST)} of the time ({figures}): it waited "
-                "for one after the other, or for something that is not counted here",
+                f"no resource was used for {_percent(LEAST)} of the time ({figures}); the job "
+                "waited for one resource after another, or for something that is not counted",
             )
-        return most, f"its threads waited for cores that others used: {figures}"
+        return most, f"its threads waited for cores that other processes used: {figures}"
     why = _reason(most, used)
     near = [
         _label(name)
@@ -119,16 +119,16 @@ def _reason(most: str, used: dict[str, float]) -> str:
     if most == "cpu":
         return f"it used {share} of all cores"
     if most == "one core":
-        return f"its busiest thread had {share} of a core"
+        return f"its busiest thread used {share} of a core"
     if most == "network":
-        return f"it moved {share} of the nominal speed of its links"
+        return f"it used {share} of the nominal bandwidth of its links"
     if most != IO_WAITS:
         return f"{most} was busy {share} of the time"
     waited = f"it waited for I/O {share} of the time"
     busy = [share for name, share in used.items() if _kind(name) == "disk" and name != IO_WAITS]
     if not busy or max(busy) >= LEAST:
         return waited
-    return f"{waited}, but not for the device: a limit or a network in front of it throttled it"
+    return f"{waited}, but not for the device: a rate limit or a network throttled its I/O"
 
 
 def _label(name: str) -> str:

@@ -79,9 +79,9 @@ def start_command(
     if shutil.which(command[0]) is None:
         exists = os.path.exists(command[0]) and os.sep in command[0]
         raise CommandNotStarted(
-            f"{command[0]} cannot be run: it is not an executable file"
+            f"cannot run {command[0]}: not an executable file"
             if exists
-            else f"there is no command {command[0]}: give one in PATH, or its path",
+            else f"{command[0]}: command not found in PATH; use the full path of the command",
             126 if exists else 127,
         )
     status, tell = os.pipe()
@@ -106,7 +106,7 @@ def start_command(
     if not first.startswith("began"):
         running.close()
         why = os.strerror(int(first)) if first else "the process that starts it was killed"
-        raise CommandNotStarted(f"{command[0]} cannot be run: {why}", 126)
+        raise CommandNotStarted(f"cannot run {command[0]}: {why}", 126)
     running.pid = int(first.split()[1])
     os.set_blocking(status, False)
     return running

@@ -65,8 +65,8 @@ def monitor_command(
             survivors = monitor.sample(time.monotonic() - began).processes
             if survivors:
                 monitor.notes.append(
-                    f"{survivors} of its processes outlived the command: what they did then is not "
-                    "counted"
+                    f"{survivors} of the command's processes ran after its end; what they did "
+                    "then is not counted"
                 )
         finally:
             running.close()
@@ -74,8 +74,8 @@ def monitor_command(
         if running.was_lost:
             result.exit_code = 1
             result.notes.append(
-                "the process that waits for the command was killed: how and when the command ended "
-                "is not known"
+                "the process that waits for the command was killed, so how and when the command "
+                "ended is unknown"
             )
         return result
     finally:
@@ -92,7 +92,7 @@ def monitor_processes(pids: Sequence[int], out: Path, interval_seconds: float) -
     names = [_name_of(pid) for pid in pids]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     try:
-        monitor = _Monitor(out, None, "none: the processes were running already")
+        monitor = _Monitor(out, None, "none, since the processes were running already")
         monitor.follow(ProcessTree(pids), pids[0])
         began = time.monotonic()
         monitor.sample(0.0)
@@ -211,8 +211,8 @@ class _Monitor:
         self._devices.close()
         if self._tree and self._tree.unreadable:
             self.notes.append(
-                f"{len(self._tree.unreadable)} processes of other users: what they read and wrote "
-                "counts from their end on, if at all; run as root"
+                f"no permission to read the I/O of {len(self._tree.unreadable)} processes of other "
+                "users, so it is counted at their end or not at all; run as root"
             )
         group_usage = self._group_usage
         names = device_names()
@@ -281,12 +281,14 @@ def _make_group() -> tuple[MonitoredGroup | None, str]:
 def _name_of(pid: int) -> str:
     process = read_process(pid)
     if process is None or process.is_zombie:
-        raise core.UsageError(f"process {pid} does not exist: give a running one", setting="pid")
+        raise core.UsageError(
+            f"process {pid} does not exist; specify a running process", setting="pid"
+        )
     try:
         resource_usage(pid, 0.0)
     except OSError:
         raise core.UsageError(
-            f"{PROC / str(pid) / 'io'} may not be read: run this as the process's own user, or as "
+            f"no permission to read {PROC / str(pid) / 'io'}; run as that process's user, or as "
             "root",
             setting="pid",
         ) from None

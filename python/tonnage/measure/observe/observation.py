@@ -87,8 +87,8 @@ def _foreign_load(series: dict[str, list[float]], cores: int) -> list[str]:
     if share < FOREIGN:
         return []
     return [
-        f"other processes used {100 * share:.0f} % of the cores: the demands hold, but the times "
-        "are longer than on an idle machine"
+        f"other processes used {100 * share:.0f} % of the cores; the demands are valid, but the "
+        "times are longer than on an idle machine"
     ]
 
 
@@ -98,7 +98,7 @@ def _uncertain_phases(phases: list[ObservedPhase]) -> list[str]:
     least = NOTHING * sum(moved)
     return [
         f"{phases[place].name} moves almost no data, but uses half of the CPU time, so it is "
-        "assumed to grow with the input: if it does not, observe a larger input"
+        "assumed to grow with the input; if it does not, observe a larger input"
         for place in sorted({0, len(phases) - 1})
         if phases[place].grows and moved[place] <= least and any(moved)
     ]
@@ -108,6 +108,6 @@ def _dirty_pages(before: int, after: int) -> list[str]:
     if after - before < DIRTY:
         return []
     return [
-        f"{(after - before) / 1e6:.0f} MB more than before were waiting for writeback at the end: "
-        "they count in the phase that wrote them, but the devices have not written them yet"
+        f"at the end, {(after - before) / 1e6:.0f} MB more than at the start were waiting for "
+        "writeback; they count in the phase that wrote them, but are not on the devices yet"
     ]

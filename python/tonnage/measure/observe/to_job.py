@@ -26,8 +26,8 @@ def find_input_size(phases: list[ObservedPhase], stated: int | None) -> tuple[in
         if amount and amount >= INPUT_SHARE * sum(moved):
             if amount < MIN_INPUT_BYTES:
                 break
-            return amount, f"what {phase.name} has {way}"
-    return None, "almost nothing was read or written, and no data size was given"
+            return amount, f"the bytes that {phase.name} has {way}"
+    return None, "almost nothing was read or written, and no data size was specified"
 
 
 def to_job(name: str, observation: Observation) -> Job | None:

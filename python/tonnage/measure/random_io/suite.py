@@ -104,7 +104,8 @@ def measure_random_io(
             command=command,
             environment=environment.capture([directory], labels),
             stopping_rule=stopping_rule(settings),
-            page_cache="bypassed where a result says direct; the device's counters are next to it",
+            page_cache="bypassed where a result states direct; the device's counters are next to "
+            "the result",
         ) as session,
         ExitStack() as stack,
     ):

@@ -156,8 +156,8 @@ def _shared_dir(
         visible = barrier.wait(is_visible).values
         if blind := [node for node, can_see in visible.items() if not can_see]:
             raise core.UsageError(
-                f"{directory} is not the same for all nodes: what {first} created there is not "
-                f"visible to {', '.join(blind)}",
+                f"{directory} is not shared by all nodes: a directory that {first} created in it "
+                f"is not visible to {', '.join(blind)}",
                 setting="dir",
             )
         yield room, lease

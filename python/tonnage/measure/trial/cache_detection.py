@@ -43,9 +43,9 @@ def cache_reason(
             f"{FASTEST_DEVICE / 1e9:.0f} GB/s"
         )
     if reread_bytes is not None and reread_bytes <= FITS_IN_MEMORY:
-        return f"the run itself had put these {_size(reread_bytes)} into the page cache"
+        return f"the same run had put these {_size(reread_bytes)} into the page cache before"
     if unflushed_bytes is not None and unflushed_bytes <= FITS_IN_MEMORY:
-        return f"{_size(unflushed_bytes)} written without a flush fit in the page cache"
+        return f"the {_size(unflushed_bytes)} written without a flush fit in the page cache"
     return None
 
 
@@ -61,7 +61,7 @@ def cache_evidence(
     if moved_bytes >= UNCACHED_SHARE * requested_bytes:
         return None
     moved = "wrote" if writes else "read"
-    return f"{activity.device} {moved} {moved_bytes} of {requested_bytes} requested bytes"
+    return f"{activity.device} {moved} only {moved_bytes} of {requested_bytes} requested bytes"
 
 
 def unproved_detail(activity: SystemActivity | None) -> dict[str, str]:

@@ -111,8 +111,8 @@ def require_same_settings(out: Path, recorded: dict[str, Any], settings: dict[st
         before, now = recorded.get(name), settings.get(name)
         if before != now:
             raise core.UsageError(
-                f"{out} was started with {before}, not {now}: give the same to resume, or choose "
-                "another output directory",
+                f"{out} was started with {name}={before}, not {now}; use the original value to "
+                "resume, or choose another output directory",
                 setting=name,
             )
 
@@ -127,7 +127,7 @@ def locked_dir(out: Path) -> Iterator[int]:
         yield handle
     except BlockingIOError:
         raise core.UsageError(
-            f"another command is writing to {out}: wait for it, or choose another directory",
+            f"another command is writing to {out}; wait until it ends, or choose another directory",
             setting="output",
         ) from None
     finally:
@@ -142,7 +142,7 @@ def _require_nothing_else(out: Path, children: Sequence[str] = ()) -> None:
     for path in sorted(out.iterdir()):
         if path.name not in children and not path.name.startswith(unfinished):
             raise core.UsageError(
-                f"{out} holds something else ({path.name}): choose another directory",
+                f"{out} contains other files ({path.name}); choose another directory",
                 setting="output",
             )
 
@@ -152,14 +152,14 @@ def _require_same_measurement(
 ) -> None:
     if header.kind != kind:
         raise core.UsageError(
-            f"{out} holds a measurement of kind {header.kind}: choose another directory",
+            f"{out} contains a measurement of kind {header.kind}; choose another directory",
             setting="output",
         )
     require_same_settings(out, header.settings, settings)
     if header.environment and header.environment.host != environment.host:
         raise core.UsageError(
-            f"{out} holds trials of the machine {header.environment.host}, this is "
-            f"{environment.host}: choose another directory",
+            f"{out} contains trials of machine {header.environment.host}, but this machine is "
+            f"{environment.host}; choose another directory",
             setting="output",
         )
 
