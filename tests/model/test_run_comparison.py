@@ -175,8 +175,9 @@ def test_losses_and_resumption_are_noted() -> None:
     assert found.phases[0].seconds == pytest.approx(30.1)
     assert found.other_seconds is None
     assert found.notes == [
-        "it took 2 commands: its seconds are those of the last, its phases those of all of them",
-        "4.00 GB were read again after a loss; the limit counts them as demand",
+        "the job took 2 commands: the total time is that of the last one, while "
+        "the phases cover all of them",
+        "4.00 GB were read again after a node was lost; the limit counts them as demand",
     ]
 
 
@@ -222,4 +223,4 @@ def test_a_plan_of_another_size_is_scaled() -> None:
     found = compare(record(QUICK), None, plan, plan.candidates[0])
     assert [each.planned_seconds for each in found.phases] == [12.5, 8.5]
     assert found.planned and found.planned.seconds.high == 25.5 and not found.planned.inside
-    assert found.notes == ["it was planned for 16.0 GB: planned seconds are scaled to 8.00 GB"]
+    assert found.notes == ["the plan was for 16.0 GB; its seconds are scaled to 8.00 GB"]

@@ -149,15 +149,15 @@ def test_figures_cite_their_measurements() -> None:
 def test_a_missing_trial_is_named(missing: str) -> None:
     device = measurement("d", {name: [MB] for name in {"rw", "ro", "wo"} - {missing}})
     cpu = measurement("c", {name: [MB] for name in {"partition", "sort"} - {missing}})
-    with pytest.raises(LookupError, match=f"no measurement has a trial called {missing}"):
+    with pytest.raises(LookupError, match=f"no measurement contains a trial {missing}"):
         predicted(shape(), device, cpu)
 
 
 def test_a_trial_that_moved_nothing_counts_as_missing() -> None:
     device = measurement("d", {"rw": [0.0], "ro": [MB], "wo": [MB]})
-    with pytest.raises(LookupError, match="trial called rw that moved data"):
+    with pytest.raises(LookupError, match="trial rw with non-zero bytes"):
         throughput([device], "rw")
-    with pytest.raises(LookupError, match="trial called none"):
+    with pytest.raises(LookupError, match="trial none"):
         cpu_per_byte([device], "none")
 
 
@@ -287,9 +287,9 @@ def test_warnings_come_once_and_in_order() -> None:
     assert "debug build" in debug and "load average 9.5 on 2 cores" in busy
     assert disks == [
         "Buffers were not registered with the kernel (b).",
-        "Files went through the page cache, O_DIRECT was refused (a).",
-        "Files went through the page cache, O_DIRECT was refused (c).",
-        "Files were read and written by threads, io_uring was refused (d).",
+        "Files went through the page cache because O_DIRECT was refused (a).",
+        "Files went through the page cache because O_DIRECT was refused (c).",
+        "Files were read and written by threads because io_uring was refused (d).",
     ]
     assert set(findings(study)).isdisjoint(warnings(study))
 
@@ -313,15 +313,12 @@ def _host(**rose: float) -> dict[str, list[float]]:
         ({"user": 7.9, "system": 1.0, "idle": 1.1, "iowait": 10.0}, []),
         (
             {"user": 7.0, "system": 2.2, "idle": 0.8, "iowait": 10.0},
-            ["While it sorted, something else on this machine used 1.20 of 20.0 core seconds."],
+            ["During the sort, other programs on this machine used 1.20 of 20.0 core seconds."],
         ),
         ({"user": 8.0, "idle": 11.1, "steal": 0.9}, []),
         (
             {"user": 8.0, "idle": 8.0, "steal": 4.0},
-            [
-                "While it sorted, the host of this virtual machine took away (steal) 4.00 of 20.0 "
-                "core seconds."
-            ],
+            ["During the sort, the hypervisor stole 4.00 of 20.0 core seconds."],
         ),
         # Ticks are coarse: what was used by all may seem less than what the sort used.
         ({"user": 7.9, "idle": 12.1}, []),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,6 +153,22 @@ def test_the_arithmetic_tells_bursts_and_prices() -> None:
     assert term.seconds == pytest.approx(told.candidate.seconds.median)
     assert any("0.3 USD an hour on the spot market, 0.2 to 0.6" in line for line in told.prices)
     assert any("90.00 USD" in line and "egress" in line for line in told.prices)
+
+
+def test_a_single_node_has_no_term_of_the_network() -> None:
+    """It sends nothing, so no rate follows from its bytes and seconds."""
+    shares = [*SHARES, distribution("network", 0.9, 0.1)]
+    known = index_profiles(
+        [profile({"m": [distribution("local both", 1e9, 0.1, 4)]}, shares=shares)]
+    )
+    for nodes, has_network in ((1, False), (2, True)):
+        limits = Limits(min_nodes=nodes, max_nodes=nodes)
+        question = PlanRequest(job=sort_job(), size=10**9, limits=limits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            told = explain(question, [catalog([offer("m")], [STEADY])], known, "m")
+        assert ("network" in {each.resource for each in told.terms}) == has_network
+        assert all(math.isfinite(each.capacity) and each.seconds > 0 for each in told.terms)
 
 
 def test_cores_count_as_far_as_a_profile_knows_them() -> None:

@@ -76,6 +76,6 @@ def _collect(
         if trial.name == name and figure(trial) > 0
     ]
     if not found:
-        raise LookupError(f"no measurement has a trial called {name} that moved data")
+        raise LookupError(f"no measurement contains a trial {name} with non-zero bytes")
     ids = tuple(dict.fromkeys(identity for _, identity in found))
     return Capacity(samples=tuple(value for value, _ in found), measurements=ids)

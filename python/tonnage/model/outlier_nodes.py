@@ -21,8 +21,8 @@ from tonnage.base.stats.outliers import MIN_INSTANCES, outliers
 
 MIN_ALIKE = 3
 LEVEL = 0.05  # Share of clusters without any slow machine in which one is reported
-FAULTY = "does not measure"
-FEW = f"fewer than {MIN_INSTANCES} machines can be compared"
+FAULTY = "measurement failed"
+FEW = f"fewer than {MIN_INSTANCES} nodes can be compared"
 RESOURCES = {"ro": "local read", "wo": "local write"}
 """Disk trials, and the names of their resources in jobs."""
 NETWORK = "network"
@@ -81,8 +81,8 @@ def why_too_few(types: Sequence[str | None]) -> str | None:
         return None
     of_types = formatting.listing(f"{count} {type_}" for type_, count in sorted(known.items()))
     return (
-        f"{formatting.several(len(types), 'machine')}{f' ({of_types})' if known else ''}; "
-        f"needs at least {MIN_INSTANCES}, of types with at least {MIN_ALIKE} machines each"
+        f"{formatting.several(len(types), 'node')}{f' ({of_types})' if known else ''}; needs at "
+        f"least {MIN_INSTANCES} nodes whose machine type has at least {MIN_ALIKE} nodes"
     )
 
 
@@ -149,9 +149,9 @@ def _ratios(
     for (_, machine_type), alike in kinds.items():
         middle = statistics.median(alike.values())
         if len(alike) < MIN_ALIKE or not middle:
-            why = f"fewer than {MIN_ALIKE} machines of its type ({machine_type or 'unknown'})"
+            why = f"fewer than {MIN_ALIKE} nodes of its machine type ({machine_type or 'unknown'})"
             not_judged |= dict.fromkeys(
-                alike, why if middle else "machines of its type moved no data"
+                alike, why if middle else "most nodes of its machine type moved no data"
             )
         else:
             found |= {node: rate / middle for node, rate in alike.items()}

@@ -26,12 +26,12 @@ def findings(study: Study) -> list[str]:
         found.append(
             f"The sort took {formatting.seconds(run.seconds)}; "
             f"{formatting.seconds(predicted.seconds)} were "
-            f"predicted, and it is {'inside' if inside else 'outside'} the interval of "
+            f"predicted. The actual time is {'inside' if inside else 'outside'} the interval of "
             f"{formatting.seconds_between(predicted.low_seconds, predicted.high_seconds)}."
         )
         above = f" ({formatting.ABOVE_LIMIT})" if limit.efficiency > 1 else ""
         found.append(
-            f"The disks alone would need {formatting.seconds(limit.seconds)}: the sort reached "
+            f"The disks alone would need {formatting.seconds(limit.seconds)}; the sort reached "
             f"{formatting.percent(limit.efficiency)} of their throughput{above}."
         )
     for phase in study.actual.phases if study.actual else []:
@@ -50,7 +50,7 @@ def bottleneck_reason(phase: Phase) -> str:
     cpu = stage.cpu_seconds / stage.busy_seconds if stage.busy_seconds else 0.0
     return (
         f"the {stage.name} stage's {stage.workers} threads were busy {formatting.percent(busy)} of "
-        f"the time, {formatting.percent(cpu)} of that on a core"
+        f"the time, and on a core for {formatting.percent(cpu)} of that"
     )
 
 
@@ -59,10 +59,10 @@ def warnings(study: Study, host: Mapping[str, Sequence[float]] | None = None) ->
     found = []
     environment = study.environment
     if environment.debug_build:
-        found.append("This is a debug build: its speeds are meaningless. Build with --release.")
+        found.append("This is a debug build, whose speeds are meaningless. Build with --release.")
     if environment.load_average > HIGH_LOAD * environment.cores:
         found.append(
-            f"The machine was busy with something else at the start (load average "
+            f"Other programs used the machine at the start (load average "
             f"{environment.load_average:.1f} on {environment.cores} cores)."
         )
     if study.run and host:
@@ -88,8 +88,8 @@ def short_trial_warnings(trials: Iterable[Trial]) -> list[str]:
     if not brief:
         return []
     return [
-        f"Less than a second of a trial counted ({', '.join(brief)}): if the device bursts or is "
-        "throttled, its sustained rate may differ. Measure for longer, or more data."
+        f"Less than a second of a trial was counted ({', '.join(brief)}). If the device bursts or "
+        "is throttled, its sustained rate may differ; measure for longer, or with more data."
     ]
 
 
@@ -99,12 +99,12 @@ def _cpu_warnings(own_seconds: float, host: Mapping[str, Sequence[float]]) -> li
     by_others = sum(rose[name] for name in CPU_USED) - own_seconds
     found = []
     for seconds, who in (
-        (by_others, "something else on this machine used"),
-        (rose[CPU_STOLEN], "the host of this virtual machine took away (steal)"),
+        (by_others, "other programs on this machine used"),
+        (rose[CPU_STOLEN], "the hypervisor stole"),
     ):
         if seconds > HIGH_SHARE * passed:
             found.append(
-                f"While it sorted, {who} {formatting.significant(seconds)} of "
+                f"During the sort, {who} {formatting.significant(seconds)} of "
                 f"{formatting.significant(passed)} core seconds."
             )
     return found
@@ -116,9 +116,11 @@ ASKED_FOR = "asked for"  # In the core's reason for slower disk I/O, if the sett
 def _disk_warning(mode: dict[str, Any]) -> str | None:
     if ASKED_FOR in (mode["why"] or ""):
         return None
-    refused = [] if mode["direct"] else ["Files went through the page cache, O_DIRECT was refused"]
+    refused = []
+    if not mode["direct"]:
+        refused.append("Files went through the page cache because O_DIRECT was refused")
     if mode["engine"] == "threads":
-        refused.append("Files were read and written by threads, io_uring was refused")
+        refused.append("Files were read and written by threads because io_uring was refused")
     elif mode["engine"] == "io_uring" and not mode["registered"]:
         refused.append("Buffers were not registered with the kernel")
     why = f" ({mode['why']})" if mode["why"] else ""

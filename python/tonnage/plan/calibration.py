@@ -54,8 +54,8 @@ def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> Calibrat
             continue
         if each.functions != functions:
             notes.append(
-                f"{_named(each)} not used: it ran other functions; to plan with those, plan "
-                "the run's record as the job"
+                f"{_named(each)} not used: other functions were run; to plan with those functions, "
+                "use the record of the run as the job"
             )
         elif why := _unlike(job, each):
             notes.append(f"{_named(each)} not used: {why}")
@@ -75,7 +75,7 @@ def cite(calibration: Calibration | None) -> CalibrationSource | None:
 def describe(cited: CalibrationSource | None) -> str:
     """State whether a plan is calibrated, and by which runs."""
     if cited is None:
-        return "not calibrated: no profile has a finished run of this job on such machines"
+        return "not calibrated: no profile contains a finished run of this job on this machine type"
     return (
         f"calibrated by {formatting.several(len(cited.runs), 'run')} on "
         f"{formatting.several(cited.nodes, 'node')}, {formatting.size(cited.bytes)}: "
@@ -142,14 +142,19 @@ def _unlike(job: Job, calibration: Calibration) -> str | None:
     """Why the runs do not match the job; ``None`` if they do."""
     count = len(calibration.phases)
     if count != len(job.phases) and not (job.name == "reduce" and count == 1):
-        return f"it has {formatting.several(count, 'phase')}, this job has {len(job.phases)}"
+        return (
+            f"the run has {formatting.several(count, 'phase')}, but this job has {len(job.phases)}"
+        )
     made = [phase.made for phase in calibration.phases]
     wanted = [job.settings.get(name) for name in ("map_share", "reduce_share")]
     for name, share, planned in zip(("map share", "reduce share"), made, wanted, strict=False):
         if share is None or not isinstance(planned, (int, float)):
             continue
         if abs(share / planned - 1) > ALIKE:
-            return f"its {name} is {formatting.significant(share)}, this plan's is {planned:g}"
+            return (
+                f"the {name} of the run is {formatting.significant(share)}, but that of this plan "
+                f"is {planned:g}"
+            )
     return None
 
 

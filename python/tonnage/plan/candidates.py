@@ -120,7 +120,7 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
         "network" in demand.advertised_classes
         and machine.offer.network.baseline_bytes_per_second is None
     ):
-        notes.append("only its network's peak rate is known; the sustained rate may be lower")
+        notes.append("only the peak rate of its network is known; the sustained rate may be lower")
     if "network" in used and demand.curve is None and not demand.at_scale:
         notes.append("its network was not measured in clusters of several sizes")
     if demand.curve and demand.curve is not demand.measured_curve:

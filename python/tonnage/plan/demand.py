@@ -308,7 +308,7 @@ def _demands_by_class(
             Demand(
                 resource="network",
                 per_byte=_larger_way(stored),
-                source=f"{sources}: object storage shares the link with the shuffle",
+                source=f"{sources}; object storage shares the link with the shuffle",
             )
         )
     return found

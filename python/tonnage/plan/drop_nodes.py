@@ -92,7 +92,7 @@ def gain(job: Job, size: int, nodes: Sequence[MeasuredNode], left_out: Collectio
     if cores is None:
         job = _without_cores(job)
         if not any(phase.demands for phase in job.phases):
-            raise NotEstimable("the job uses only CPU, and no catalog has the number of cores")
+            raise NotEstimable("the job uses only CPU, and the number of cores is in no catalog")
     with_all, without = (_forecast(job, size, some, cores) for some in (nodes, rest))
     counted = any(demand.resource == "cpu" for phase in job.phases for demand in phase.demands)
     return Gain(with_all, without, [] if counted else ["CPU time is not included"])
@@ -117,7 +117,9 @@ def _forecast(job: Job, size: int, nodes: Sequence[MeasuredNode], cores: float |
         network="scaled",
     )
     if found.unknown_classes:
-        raise NotEstimable(f"not measured: {formatting.listing(found.unknown_classes)}")
+        raise NotEstimable(
+            f"there is no measurement of {formatting.listing(found.unknown_classes)}"
+        )
     seconds = _seconds(found, size, len(nodes), cores)
     return Forecast(len(nodes), seconds, _usd(nodes, seconds))
 
@@ -126,7 +128,7 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
     """The slowest node's rate, which is the cluster's."""
     slowest = min(rates, key=lambda node: (rates[node], node))
     if not rates[slowest]:
-        raise NotEstimable(f"{slowest} moved nothing over {resource}")
+        raise NotEstimable(f"{slowest} moved no data ({resource})")
     return CapacityDistribution(
         resource=resource,
         modes=[Mode(median=rates[slowest], spread=0.0, instances=len(rates))],
@@ -189,7 +191,7 @@ def _refuse_full(job: Job, size: int, nodes: Sequence[MeasuredNode]) -> None:
     small = min(known, key=lambda name: known[name], default=None)
     if small is not None and known[small] < share:
         raise NotEstimable(
-            f"it does not fit on {formatting.several(len(nodes), 'node')}: each stores "
-            f"{formatting.size(share)} of it, and the disks of {small} hold "
+            f"the job does not fit on {formatting.several(len(nodes), 'node')}: each must store "
+            f"{formatting.size(share)}, but the disks of {small} have only "
             f"{formatting.size(known[small])}"
         )

@@ -53,7 +53,8 @@ def explain(
         why += [DISKS_NOT_MEASURED for _ in offered.unmeasured]
         why += [refused.why for refused in offered.refused]
         raise PlanError(
-            f"{offer} is not a candidate: {'; '.join(dict.fromkeys(why)) or 'not requested'}"
+            f"{offer} is not a candidate: "
+            f"{'; '.join(dict.fromkeys(why)) or 'excluded by your options'}"
         )
     pairs = [(each, candidates(request.job, size, [each], samples, limits)[0]) for each in choices]
     choice, candidate = min(pairs, key=lambda pair: rank_key(pair[1], limits))
@@ -65,6 +66,7 @@ def explain(
             for phase in choice.group.demand.phases
             for term in phase.terms
             for part in term.parts
+            if _moves_data(term, part, choice.nodes)
         ],
         prices=_prices(choice, candidate.usd_per_hour),
     )
@@ -73,6 +75,11 @@ def explain(
 def _only(catalog: Catalog, offer: str) -> Catalog:
     offers = tuple(each for each in catalog.offers if each.type == offer)
     return dataclasses.replace(catalog, offers=offers)
+
+
+def _moves_data(term: DemandTerm, part: DemandPart, nodes: int) -> bool:
+    """Whether a cluster of this size moves anything for a part: a single node sends nothing."""
+    return nodes > 1 or not (part.remote_only or term.resource_class == "network")
 
 
 def _explain_part(

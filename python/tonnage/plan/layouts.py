@@ -140,8 +140,10 @@ def _placements(
     elif wanted in measured:
         yield wanted, measured[wanted]
     elif wanted and not offer.placement_groups:
-        support = "unknown" if offer.placement_groups is None else "impossible"
-        yield RefusedOffer(catalog, offer, f"placing its nodes close together is {support}")
+        why = "it does not support placement groups"
+        if offer.placement_groups is None:
+            why = "its support of placement groups is unknown"
+        yield RefusedOffer(catalog, offer, why)
     else:
         yield wanted, known.apart_from_placement(offer.provider, offer.type)
 
@@ -201,7 +203,7 @@ def _classify(
 ) -> None:
     """Sort machines into plannable, unmeasured and refused ones."""
     if measured and not demand.unknown_classes and demand.evidence != "measured":
-        why = "not everything that the job uses was measured"
+        why = "not every resource that the job uses was measured"
         options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in machines)
         return
     good = _refuse(job, demand, machines, options)

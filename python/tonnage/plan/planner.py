@@ -73,7 +73,7 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
         PlanError: The job has no bytes, or too many candidates are requested.
     """
     if request.size < 1:
-        raise PlanError("the input is 0 bytes: nothing to plan")
+        raise PlanError("the input is 0 bytes, so there is nothing to plan")
     job, size, limits = request.job, request.size, request.limits
     options = options_for(request, catalogs, known)
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
@@ -129,8 +129,8 @@ def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
     )
     if count > MAX_CANDIDATES:
         raise PlanError(
-            f"{formatting.count(count)} candidates are too many, the limit is "
-            f"{formatting.count(MAX_CANDIDATES)}: restrict providers, catalogs or the number of "
+            f"{formatting.count(count)} candidates exceed the limit of "
+            f"{formatting.count(MAX_CANDIDATES)}; restrict providers, catalogs or the number of "
             "nodes"
         )
     return [
@@ -243,12 +243,12 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
     """Why no number of nodes of this machine keeps the limits."""
     least = int(group.min_nodes[place])
     if least > limits.max_nodes:
-        return f"too small: storing the job needs {least} nodes"
+        return f"too small: at least {least} nodes are needed to store the data"
     if result.fastest_seconds[place] > limits.deadline_seconds:
-        return f"too slow: {result.fastest_seconds[place]:.0f} s at best"
+        return f"too slow: at least {result.fastest_seconds[place]:.0f} s"
     if result.cheapest_usd[place] > limits.budget_usd:
-        return f"too expensive: {result.cheapest_usd[place]:.2f} USD at least"
-    return "misses the deadline or the budget with every number of nodes"
+        return f"too expensive: at least {result.cheapest_usd[place]:.2f} USD"
+    return "no number of nodes meets both the deadline and the budget"
 
 
 def plan_notes(
@@ -260,7 +260,7 @@ def plan_notes(
         if request.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
     ]
     if request.job.room:
-        notes.append("not included: instance start-up, loading the input, account quotas")
+        notes.append("not included: start-up of the nodes, loading of the input, account quotas")
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(
@@ -271,7 +271,7 @@ def plan_notes(
     if isinstance(waits, float) and waits > 0:
         notes.append(
             f"the observed run waited {formatting.duration(waits)} without using any resource; "
-            "that is not included"
+            "this time is not included"
         )
     # Calibrated phases include the CPU time of their runs.
     shapes = [

@@ -78,7 +78,7 @@ def test_a_healthy_cluster_has_no_findings(tmp_path: Path, seed: int) -> None:
     analysis = replayed(synthetic_cluster(seed, healthy=True), tmp_path)
     found = only(analysis)
     assert (found.outliers, found.alternating, found.cycles) == ([], [], [])
-    assert any("none of 45 instances stands out" in said for said in analysis.findings)
+    assert any("none of 45 machines stands out" in said for said in analysis.findings)
 
 
 def test_the_order_of_files_does_not_matter(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: 
         assert (
             "2 slow outliers" in lead and "1 machine that alternates" in lead and "1 cycle" in lead
         )
-        rows = opened.inner.locator("[aria-label='Exceptional instances'] tbody tr")
+        rows = opened.inner.locator("[aria-label='Exceptional machines'] tbody tr")
         found = [tuple(row.locator("th, td").all_inner_texts()[:2]) for row in rows.all()]
         assert found == [
             (made.slower, "slow outlier"),
@@ -147,7 +147,7 @@ def test_the_page_shows_what_was_found(browser: Browser, tmp_path: Path, width: 
             marks = opened.inner.locator(f"#chart-subject-1-{chart} svg .trace path")
             assert marks.count() > 0
         left_out = opened.inner.locator("#belief .warnings").inner_text()
-        for chart in ("Throughput by thread count", "Layouts' ratio", "Direct against buffered"):
+        for chart in ("Throughput by queue depth", "Layouts' ratio", "Direct against buffered"):
             assert chart in left_out
         assert opened.inner.locator("#chart-subject-1-levels").count() == 0
         assert opened.inner.evaluate("document.documentElement.scrollWidth") <= width

@@ -138,4 +138,4 @@ def test_a_network_keeps_its_labels(tonnage: Tonnage, disk: Path) -> None:
 @pytest.mark.parametrize("what", ["net", "layouts"])
 def test_a_label_without_a_value_is_refused(tonnage: Tonnage, disk: Path, what: str) -> None:
     done = tonnage.run("measure", what, "--label", "zone", cwd=disk)
-    assert done.returncode == 2 and "--label zone: write NAME=VALUE" in done.stderr
+    assert done.returncode == 2 and "--label zone: use NAME=VALUE" in done.stderr

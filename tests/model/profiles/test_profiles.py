@@ -216,7 +216,7 @@ def test_network_scaling_follows_from_cluster_sizes() -> None:
     """Of the number of connections that carried most; the less of sent and received."""
     one, two = {(2, 1): 1e8, (4, 1): 5e7}, {(2, 2): 1.2e8, (4, 2): 9e7, (8, 2): 6e7}
     found = built([shuffled(f"node-{number}", one | two) for number in range(8)])
-    assert "1 connection a pair: all to all, 2 connections a pair was faster" in why(found)
+    assert "1 connection a pair; all to all, 2 connections a pair was faster" in why(found)
     (offer,) = found.offers
     assert distributions(found)["network"].modes[0].median == pytest.approx(1.2e8, rel=0.01)
     assert offer.scaling is not None
@@ -231,7 +231,7 @@ def test_between_unlike_machines_each_ones_own_link_counts() -> None:
     ]
     whole = replace(both[0], trials=[*both[0].trials, *both[1].trials])
     found = built([whole])
-    assert "between large and small: the slowest set" in why(found)
+    assert "between large and small; the slowest node limits" in why(found)
     assert distributions(found)["network"].modes[0].median == pytest.approx(3e8, rel=0.01)
     assert found.offers[0].scaling is None
 
@@ -402,7 +402,7 @@ def test_plans_use_the_fastest_layout() -> None:
     found = built(measured)
     assert distributions(found)["local both"].modes[0].median == pytest.approx(3e8)
     assert distributions(found)["local both"].modes[0].instances == 3
-    assert "single of 1 device: raid0 of 2 devices was faster" in why(found)
+    assert "single of 1 device; raid0 of 2 devices was faster" in why(found)
 
 
 def test_network_scaling_is_relative_to_two_nodes() -> None:
@@ -417,7 +417,7 @@ def test_network_scaling_is_relative_to_two_nodes() -> None:
     assert distributions(found)["network"].modes[0].median == pytest.approx(1.2e8)
     assert distributions(found)["network"].modes[0].instances == 2
     curve = index_profiles([found]).offers[M][False].curve
-    assert curve and "extrapolated from 8" in (curve.warning(9) or "")
+    assert curve and "extrapolated from at most 8" in (curve.warning(9) or "")
 
 
 @pytest.mark.parametrize(
@@ -425,7 +425,7 @@ def test_network_scaling_is_relative_to_two_nodes() -> None:
     [
         ({"namespaces": False}, OfferAssignments(default=M), "within one machine"),
         ({"rate_bits_per_second": None}, OfferAssignments(default=M), "within one machine"),
-        ({"one_way": True}, OfferAssignments(default=M), "one way"),
+        ({"one_way": True}, OfferAssignments(default=M), "in one direction"),
         ({}, None, "emulated within one machine"),
     ],
 )
@@ -458,7 +458,7 @@ def test_plans_use_the_fastest_setting_of_object_storage() -> None:
         name: each.modes[0].median for name, each in distributions(found).items()
     } == pytest.approx({"object get": 3e8, "object put": 2e8})
     assert "chunks of 8 MiB by 8 threads" in distributions(found)["object get"].source
-    assert "by 1 thread: chunks of 8 MiB by 8 threads was faster" in why(found)
+    assert "by 1 thread; chunks of 8 MiB by 8 threads was faster" in why(found)
     here = measurement_of(trials, kind="object", settings={"endpoint": "http://127.0.0.1:9000"})
     assert "a store on the machine itself" in why(built([here]))
 
@@ -484,7 +484,7 @@ def test_a_burst_is_not_what_lasts() -> None:
     burst: AdvertisedRates = {M: {"network": AdvertisedRate(2e7, 1.25e8)}}
     found = built([network({0: 1e8, 1: 1e8})], burst, assigned=OfferAssignments(default=M))
     assert found.offers == [] and found.shares == []
-    assert "100 MB/s is a burst: the advertised baseline, which plans use, is 20.0 MB/s" in why(
+    assert "100 MB/s is a burst; the advertised baseline, which plans use, is 20.0 MB/s" in why(
         found
     )
 
@@ -494,8 +494,8 @@ def test_absurd_rates_are_not_used(rate: float) -> None:
     found = built([disks({"rw": [rate, 5e8], "ro": [rate]})])
     assert distributions(found).keys() == {"local both"}
     assert distributions(found)["local both"].modes[0].median == pytest.approx(5e8)
-    assert "local both: moved no data, or an impossible amount" in why(found)
-    assert "local read: moved no data" in why(found)
+    assert "local both: the trial moved no data, or an impossible amount" in why(found)
+    assert "local read: the trial moved no data" in why(found)
 
 
 def test_unused_measurements_are_listed() -> None:
@@ -529,7 +529,7 @@ def test_unused_measurements_are_listed() -> None:
     for said in (
         "another tool",
         "debug build",
-        "time of measurement is invalid",
+        "time of the measurement is invalid",
         "a cache",
         "sequential files",
         "no trial",
@@ -539,7 +539,7 @@ def test_unused_measurements_are_listed() -> None:
 
 def test_assignments_must_agree_with_machines() -> None:
     one, other = disks({"rw": [1e8]}), disks({"rw": [1e8]}, host="node-1", type=None)
-    with pytest.raises(OfferError, match="node-0 reports aws/m"):
+    with pytest.raises(OfferError, match="aws/n conflicts with node-0, which reports aws/m"):
         built([one], assigned=OfferAssignments(default=("aws", "n")))
     with pytest.raises(OfferError, match=r"nobody: no measurement .* node-0 and node-1"):
         built([one, other], assigned=OfferAssignments(by_host={"nobody": M}))
@@ -578,7 +578,7 @@ def test_a_directory_without_usable_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProfileError, match=r"expected tonnage\.measurement/1"):
         read_profiles(str(tmp_path))
     sort_job().write(tmp_path / "job.json")
-    with pytest.raises(ProfileError, match="has no profile, measurement or run"):
+    with pytest.raises(ProfileError, match="contains no profiles, measurements or runs"):
         read_profiles(str(tmp_path / "job.json"))
 
 
@@ -596,7 +596,7 @@ def test_a_plan_uses_measurements_and_notes_unused_ones(tmp_path: Path) -> None:
     assert [each.offer for each in found.candidates] == ["m"]
     assert found.candidates[0].evidence == "measured"
     assert [each.offer for each in found.survey] == ["n"]
-    assert any("1 measurement: random single operations" in note for note in found.notes)
+    assert any("1 measurement not used: random single operations" in note for note in found.notes)
 
 
 def test_machines_of_ec2_tell_their_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -674,34 +674,34 @@ def test_measured_here_profiled_and_planned_with(
     ("arguments", "said"),
     [
         (("nowhere", "--output", "p.json"), "nowhere: No such file"),
-        ((".", "--output", "p.json"), ". holds no measurement"),
-        (("m.json", "--output", "p.txt"), "--output p.txt: name a file that ends in .json"),
+        ((".", "--output", "p.json"), ". contains no measurement"),
+        (("m.json", "--output", "p.txt"), "--output p.txt: use a file name that ends in .json"),
         (("m.json", "--output", "p.json"), "--offer node-0=PROVIDER/TYPE"),
-        (("m.json", "--output", "p.json", "--offer", "m5.lrge"), "write TYPE or PROVIDER/TYPE"),
+        (("m.json", "--output", "p.json", "--offer", "m5.lrge"), "specify TYPE or PROVIDER/TYPE"),
         (
             ("m.json", "--output", "p.json", "--offer", "=aws/m5.large"),
-            "write HOST=OFFER, or OFFER",
+            "use HOST=OFFER, or OFFER",
         ),
         (
             ("m.json", "--output", "p.json", "--offer", "ibm/m5.large"),
-            "no offer ibm/m5.large (did you mean m5.large?)",
+            "unknown offer ibm/m5.large (did you mean m5.large?)",
         ),
         (("m.json", "--output", "p.json", "--offer", "aws/m5.lrge"), "did you mean aws/m5.large?"),
         (
             ("m.json", "--output", "p.json", "--offer", "x=aws/m5.large"),
-            "no measurement or run of that",
+            "no measurement or run is from this machine",
         ),
         (
             ("m.json", "--output", "p.json", "--offer", "aws/m5.large", "--offer", "aws/m5.xlarge"),
-            "all machines cannot be aws/m5.large too",
+            "conflicts with aws/m5.large",
         ),
         (
             ("m.json", "--output", "p.json", "--offer", "gcp/x", "--catalog", "aws-us-east-1-2014"),
-            "no offer gcp/x in aws-us-east-1-2014: write TYPE or PROVIDER/TYPE, like",
+            "unknown offer gcp/x in aws-us-east-1-2014; specify TYPE or PROVIDER/TYPE",
         ),
         (
             ("m.json", "--output", "p.json", "--catalog", "aws-2014"),
-            "--catalog: no catalog aws-2014",
+            "--catalog: unknown catalog aws-2014",
         ),
         (("m.json",), "--output"),
     ],

@@ -231,5 +231,5 @@ def _check_unique(measurements: Sequence[Measurement]) -> None:
     seen: set[str] = set()
     for each in measurements:
         if each.id in seen:
-            raise ValueError(f"measurement {each.id} is given twice")
+            raise ValueError(f"measurement {each.id} is listed twice")
         seen.add(each.id)

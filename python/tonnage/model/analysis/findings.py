@@ -21,8 +21,8 @@ from tonnage.model.analysis.estimates import INSTANCES, TRIALS
 MAX_CLUSTERS = 1_000  # Rarer false alarms are not estimated reliably
 MAX_TOLD = 12  # With more operations than this, a table is clearer than sentences
 SINGLE = (
-    "This is a single machine. Another one of the same kind may be much faster or slower; this "
-    "analysis cannot tell by how much."
+    "This is a single machine. Another machine of the same type may be much faster or slower; "
+    "this analysis cannot show by how much."
 )
 UNKNOWN = (
     "Imported results do not state their machine. Each counts as a separate machine, which may be "
@@ -30,9 +30,9 @@ UNKNOWN = (
 )
 
 
-def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
-    found = [SINGLE] if sum(each.known for each in machines) == 1 else []
-    found += [UNKNOWN] if not all(each.known for each in machines) else []
+def findings(measured: Sequence[Machine], subjects: Sequence[Subject]) -> list[str]:
+    found = [SINGLE] if sum(each.known for each in measured) == 1 else []
+    found += [UNKNOWN] if not all(each.known for each in measured) else []
     for subject in subjects:
         if len(subjects) <= MAX_TOLD:
             found += _rate_findings(subject)
@@ -42,8 +42,8 @@ def findings(machines: Sequence[Machine], subjects: Sequence[Subject]) -> list[s
         if len(subject.instances) >= MIN_INSTANCES and not (
             subject.outliers or subject.alternating or subject.cycles
         ):
-            instances = formatting.several(len(subject.instances), "instance")
-            found.append(f"{subject.name}: none of {instances} stands out.")
+            machines = formatting.several(len(subject.instances), "machine")
+            found.append(f"{subject.name}: none of {machines} stands out.")
     return found
 
 
@@ -54,47 +54,46 @@ def _rate_findings(subject: Subject) -> list[str]:
     figure = formatting.per_second(rate.value, subject.unit)
     counted = formatting.count(rate.size)
     of = {
-        INSTANCES: f"the median of {counted} instances",
+        INSTANCES: f"the median of {counted} machines",
         TRIALS: f"the median of {counted} trials" if rate.size > 1 else "in a single trial",
     }[rate.over]
-    between = "too few for an interval"
+    between = "too few values for a confidence interval"
     if rate.low is not None and rate.high is not None:
         low, high = (formatting.per_second(each, subject.unit) for each in (rate.low, rate.high))
         between = (
             f"between {low} and {high} with {formatting.percent(rate.confidence or 0)} confidence"
         )
-    said = [f"{subject.name}: {figure}, {of}{_outstanding(subject)}; {between}."]
+    said = [f"{subject.name}: {figure}, {of}{_queue_depths(subject)}; {between}."]
     if subject.near_best is not None and len(subject.levels) > 1:
         most = max(each.concurrency or 0 for each in subject.levels)
         if subject.near_best < most:
             said.append(
-                f"{subject.name}: {subject.near_best} outstanding "
-                f"{'is' if subject.near_best == 1 else 'are'} enough for 95 % of the best rate; "
+                f"{subject.name}: queue depth {subject.near_best} reaches 95 % of the best rate; "
                 f"tested up to {most}."
             )
     return said
 
 
-def _outstanding(subject: Subject) -> str:
+def _queue_depths(subject: Subject) -> str:
     numbers = subject.concurrencies
     if not numbers:
         return ""
     if len(numbers) == 1:
-        return f", with {numbers[0]} outstanding"
-    return f", with {numbers[0]} to {numbers[-1]} outstanding"
+        return f", at queue depth {numbers[0]}"
+    return f", at queue depths {numbers[0]} to {numbers[-1]}"
 
 
 def _outlier(subject: Subject, each: Outlier) -> str:
     what = "is a slow outlier" if each.worse else "is a fast outlier"
     if each.rate == 0:
-        how = "it was idle"
+        how = "with a rate of zero"
     elif each.ratio >= 2 or each.ratio <= 0.5:
         factor = max(each.ratio, 1 / each.ratio)
         way = "faster" if each.ratio > 1 else "slower"
-        how = f"{formatting.significant(factor, 2)} times {way} than the median instance"
+        how = f"{formatting.significant(factor, 2)} times {way} than the median machine"
     else:
         way = "above" if each.ratio > 1 else "below"
-        how = f"{formatting.percent(abs(each.ratio - 1))} {way} the median instance"
+        how = f"{formatting.percent(abs(each.ratio - 1))} {way} the median machine"
     return f"{subject.name}: {each.instance} {what}, {how} ({_confidence(each.false_alarm)})."
 
 
@@ -116,7 +115,7 @@ def slow_machines(subject: Subject, types: Mapping[str, str | None]) -> list[str
         kind = f"{formatting.several(len(alike), 'machine')} of type {type_}"
         found += [
             f"{subject.name}: {name} reaches {formatting.percent(rate / middle)} of the median of "
-            f"{kind}; too few to exclude chance."
+            f"{kind}; with so few machines this may be chance."
             for name, rate in alike.items()
             if rate < (1 - MIN_SHARE) * middle and name not in named
         ]
@@ -129,7 +128,10 @@ def _multimodal(subject: Subject, each: MultimodalInstance) -> str:
         f"({formatting.percent(mode.share)} of the time)"
         for mode in each.modes
     )
-    return f"{subject.name}: {each.instance} alternates between {modes}; its median is not typical."
+    return (
+        f"{subject.name}: {each.instance} alternates between {modes}; its median is not "
+        "representative."
+    )
 
 
 def _cycles(subject: Subject, each: CyclicInstance) -> str:
@@ -148,40 +150,40 @@ def _confidence(false_alarm: float) -> str:
     """The frequency of this false alarm in clusters with nothing to find."""
     clusters = min(round(1 / max(false_alarm, 1e-9)), MAX_CLUSTERS)
     rounded = clusters // 10 ** (len(str(clusters)) - 1) * 10 ** (len(str(clusters)) - 1)
-    return f"by chance in fewer than one of {formatting.count(rounded)} clusters"
+    return f"fewer than 1 false alarm per {formatting.count(rounded)} healthy clusters"
 
 
 # Each chart of an operation, whether it can be drawn, and why not.
 _OPERATION_CHARTS: tuple[tuple[str, Callable[[Subject], bool], str], ...] = (
     (
-        "Throughput by thread count",
+        "Throughput by queue depth",
         lambda subject: len(subject.levels) > 1,
-        "only one concurrency was measured, or the tool does not state it",
+        "only one queue depth was measured, or the tool does not state it",
     ),
     (
         "Latency percentiles",
         lambda subject: bool(subject.chosen.latencies),
-        "no latency is stated",
+        "no tool states a latency",
     ),
     (
         "Latency histogram",
         lambda subject: bool(subject.latency_histograms),
-        "the latencies of single operations are not recorded",
+        "latencies of single operations were not recorded",
     ),
     (
-        "Variation across instances",
+        "Variation across machines",
         lambda subject: subject.lines is not None,
-        "one instance, or neither latencies nor rates over time",
+        "only one machine, or neither latencies nor rates over time",
     ),
     (
         "Throughput over time",
         lambda subject: bool(subject.courses),
-        "a single rate for each instance, or none",
+        "at most one rate for each machine",
     ),
     (
-        "Instances by throughput",
+        "Machines by throughput",
         lambda subject: subject.spread is not None,
-        f"fewer than {MIN_INSTANCES} instances, or all are equal",
+        f"fewer than {MIN_INSTANCES} machines, or all of them are equal",
     ),
 )
 
@@ -195,19 +197,21 @@ def omitted_charts(
 ) -> list[Omission]:
     found = []
     if not any(each.operations for each in dollars):
-        found.append(_omission("Operations per dollar", _why_no_price(dollars)))
+        found.append(_omission("Operations per dollar", _why_no_price(dollars, "operations")))
     if not any(each.bytes for each in dollars):
-        found.append(_omission("Megabytes per dollar", _why_no_price(dollars)))
+        found.append(_omission("Megabytes per dollar", _why_no_price(dollars, "bytes")))
     if not layouts:
-        found.append(_omission("Layouts' ratio", "nothing was measured in two layouts"))
+        found.append(_omission("Layouts' ratio", "no operation was measured in two layouts"))
     if not by_label:
-        why = "nothing was measured with two values of a label (--label)"
+        why = "no operation was measured with two values of a label (--label)"
         found.append(_omission("By label", why))
     elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
-        why = f"fewer than {MIN_INSTANCES} of each value, or all are equal"
+        why = f"fewer than {MIN_INSTANCES} machines for a value, or all of them are equal"
         found.append(Omission(chart="Density by label", why=why, subjects=few))
     if not direct:
-        why = "no operation was measured both ways under the same conditions"
+        why = (
+            "no operation was measured with both direct and buffered I/O under the same conditions"
+        )
         found.append(_omission("Direct against buffered", why))
     for chart, can_be_drawn, why in _OPERATION_CHARTS:
         lacking = [subject.name for subject in subjects if not can_be_drawn(subject)]
@@ -220,5 +224,7 @@ def _omission(chart: str, why: str) -> Omission:
     return Omission(chart=chart, why=why, subjects=[])
 
 
-def _why_no_price(dollars: Sequence[CostEfficiency]) -> str:
-    return "the tools do not state it" if dollars else "these machines have no price (--price)"
+def _why_no_price(dollars: Sequence[CostEfficiency], counted: str) -> str:
+    if dollars:
+        return f"no rate is stated in {counted}"
+    return "no price of these machines is known; add prices (--price)"

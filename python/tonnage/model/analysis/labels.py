@@ -120,7 +120,7 @@ def _of_kind(subject: str, label: str, unit: str, values: Values) -> LabelCompar
         places=(np.exp(places) if axis == "logarithmic" else places).tolist(),
         values=labelled,
         rule=f"bins: {bars.rule}, over all values; density: Gaussian kernels, Silverman's rule for "
-        f"each value, from {MIN_INSTANCES} instances on",
+        f"each value with at least {MIN_INSTANCES} machines",
     )
 
 

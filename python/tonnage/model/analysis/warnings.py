@@ -43,14 +43,17 @@ def missing_node_warnings(clusters: Sequence[ClusterMeasurement]) -> list[str]:
     found = []
     for cluster in clusters:
         if not cluster.nodes:
-            found.append(f"{cluster.id} was interrupted: its missing nodes are unknown.")
+            found.append(f"{cluster.id} was interrupted, so its missing nodes are unknown.")
         for row in cluster.missing:
             done = len(row.measurement.trials) if row.measurement else 0
             before = (
-                f" The figures include its {formatting.several(done, 'trial')}." if done else ""
+                f" The figures include {formatting.several(done, 'trial')} of this node."
+                if done
+                else ""
             )
             found.append(
-                formatting.sentence(f"Missing in {cluster.id}: {row.node}: {row.why}") + before
+                formatting.sentence(f"Node {row.node} is missing in {cluster.id}: {row.why}")
+                + before
             )
     return found
 
@@ -85,8 +88,8 @@ def _yielding(measurements: Sequence[Measurement]) -> list[str]:
     if not nice:
         return []
     return [
-        f"Measured at a low priority, behind everything else on the machine: {_named(nice)}. "
-        "Run it without nice, and Ray with RAY_worker_niceness=0."
+        f"Measured at low CPU priority (nice): {_named(nice)}. Run without nice; for Ray, set "
+        "RAY_worker_niceness=0."
     ]
 
 
@@ -127,7 +130,7 @@ def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         why = own[cached[0]][0].reading.cached
         found.append(
             f"{formatting.count(figures)} of {tool}'s {formatting.several(total, 'figure')} "
-            "must be from a cache, and are shown apart from those of devices: "
+            "almost certainly come from a cache, so they are shown separately: "
             f"{_named([names[kind] for kind in cached], '; ')}. Reason for the first: {why}."
         )
     return found
@@ -143,14 +146,14 @@ def _write_back(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         if quick:
             least = formatting.latency(min(seconds[name] for name in quick))
             limit = formatting.latency(FLUSH_SECONDS)
-            why = f"is less than {limit} (minimum {least}), too fast for flash to flush"
+            why = f"is less than {limit} (minimum {least}), faster than flash can flush"
         elif reads:
             why = "is less than that of reads of the same size at the same concurrency"
         else:
             continue
         found.append(
             f"{names[kind]} on {_named(quick or reads)}: the p50 of durable writes {why}. That "
-            "suggests a write-back cache in the host: durability cannot be confirmed from inside a "
+            "suggests a write-back cache in the host; durability cannot be confirmed from inside a "
             "guest."
         )
     return found
@@ -209,12 +212,12 @@ def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
         if environment is None:
             continue
         foreign, stolen, passed = _core_seconds(measurement, environment)
-        for seconds, who in ((foreign, "other processes used"), (stolen, "the host stole")):
+        for seconds, who in ((foreign, "other processes used"), (stolen, "the hypervisor stole")):
             if seconds > HIGH_SHARE * passed > 0:
                 taken.setdefault(who, []).append(environment.host)
     return [
-        f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the core "
-        f"seconds of {_named(hosts)}."
+        f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the CPU "
+        f"time of {_named(hosts)}."
         for who, hosts in taken.items()
     ]
 
@@ -230,11 +233,11 @@ def _without_results(measurements: Sequence[Measurement]) -> list[str]:
     silent = [each.id for each in measurements if not each.readings]
     if not silent:
         return []
-    return [f"Without results, so not shown: {_named(silent)}."]
+    return [f"These measurements have no results and are not shown: {_named(silent)}."]
 
 
 def _named(names: Sequence[str] | Mapping[str, object], between: str = ", ") -> str:
     several = list(dict.fromkeys(names))
     if len(several) <= NAMED:
         return formatting.listing(several) if between == ", " else between.join(several)
-    return f"{between.join(several[:NAMED])} ({formatting.count(len(several))} in all)"
+    return f"{between.join(several[:NAMED])} ({formatting.count(len(several))} in total)"

@@ -29,7 +29,7 @@ GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
 graphs::plan; with little memory parts are shorter, 5 MiB at least). Also assumed for MapReduce,
 whose formats choose their own sizes."""
 STUDY = "Themis on EC2"
-CORES = "what is read has to be partitioned, then sorted"
+CORES = "all input is partitioned, and then sorted"
 
 
 def mapreduce_job(
@@ -47,7 +47,9 @@ def mapreduce_job(
     """
     for share in (map_share, reduce_share):
         if not 0 < share < float("inf"):
-            raise ValueError(f"a selectivity must be more than 0, not {share}")
+            raise ValueError(
+                f"map_share and reduce_share must be greater than 0, but one is {share}"
+            )
     made, out = map_share, map_share * reduce_share
     apart = durability == "volumes"
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
@@ -108,7 +110,7 @@ def job_from_run(record: RunRecord) -> Job:
     """The job that repeats a finished sort or MapReduce; `ValueError` if it is neither."""
     phases = observed_phases(record)
     if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
-        raise ValueError("it is not a finished sort or MapReduce on a cluster")
+        raise ValueError("the record is not of a finished sort or MapReduce on a cluster")
     made = mapreduce_job(
         cast(Durability, durability_of(record)),
         map_share=phases[0].made or 1.0,

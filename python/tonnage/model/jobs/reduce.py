@@ -22,7 +22,7 @@ def reduce_job(
     object_share: float = 0.0,
     local_share: float = 0.0,
     cpu_seconds_per_byte: float | None = None,
-    source: str = "given",
+    source: str = "specified",
 ) -> Job:
     """A reduction.
 
@@ -31,7 +31,10 @@ def reduce_job(
     ``source`` is where the core seconds for each byte come from.
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
-        raise ValueError("needs at least a pass, chunks of a byte, and shares from 0 to 1")
+        raise ValueError(
+            "passes and chunk_bytes must be at least 1, object_share must not be negative, and "
+            "local_share must be from 0 to 1"
+        )
     far, demands, room = 1.0 - local_share, list[Demand](), list[SpaceDemand]()
     every = f"{STUDY}: all chunks, once"
     if far:
@@ -71,7 +74,7 @@ def job_from_reduction(record: ReductionRecord) -> Job:
     """
     moved = record.rounds_here * record.bytes
     if not moved:
-        raise ValueError("it reduced no data: run it on some input first")
+        raise ValueError("the recorded run processed no data; run the job on some input first")
     made = reduce_job(
         record.rounds,
         chunk_bytes=record.tuning.range_bytes,

@@ -162,12 +162,12 @@ def _usable(
             if each.method == method:
                 used.setdefault(each.resource, []).append(each)
             else:
-                why = f"{each.resource}, {each.method}: {method} was faster"
+                why = f"{each.resource}, {each.method}; {method} was faster"
                 dropped.append(unused(each.measurement, why))
     if len(methods) == 1:
         used["network"] = networks
     elif not is_shuffle:
-        why = f"network: {formatting.listing(methods)} differ: give the measurements of one"
+        why = f"network: {formatting.listing(methods)} differ; use the measurements of only one"
         dropped += [unused(each.measurement, why) for each in networks]
     for each in rates:
         if _is_core(each.resource):
@@ -186,7 +186,7 @@ def _burst(resource: str, rates: Sequence[NodeRate], figure: AdvertisedRate | No
     if measured <= BURST * figure.baseline:
         return None
     return (
-        f"{resource}: {formatting.rate(measured)} is a burst: the advertised baseline, which plans "
+        f"{resource}: {formatting.rate(measured)} is a burst; the advertised baseline, which plans "
         f"use, is {formatting.rate(figure.baseline)}"
     )
 

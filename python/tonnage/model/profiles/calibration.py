@@ -83,7 +83,7 @@ def calibrations(
         for each in alike:
             if each.nodes < nodes:
                 fewer = formatting.several(each.nodes, "node")
-                why = f"a run on {fewer}, while there is one on {nodes}"
+                why = f"a run on only {fewer}, while another run used {nodes}"
                 left.append(unused(each.name, why))
     return made, left
 
@@ -95,20 +95,23 @@ def _observation(
         return DEBUG
     names = nodes_of(run)
     if not names:
-        return "a run on one machine: its passes have no network between them"
+        return "a run on one machine, so there is no network between its passes"
     offers = {_offer(name, run, hosts, assigned) for name in names}
     if None in offers:
         silent = next(name for name in names if _offer(name, run, hosts, assigned) is None)
         return f"the offer of {silent} is unknown (--offer {silent}=PROVIDER/TYPE)"
     if len(offers) > 1:
-        return f"a run on {formatting.listing(sorted('/'.join(each or ()) for each in offers))}"
+        return (
+            "a run on several offers "
+            f"({formatting.listing(sorted('/'.join(each or ()) for each in offers))})"
+        )
     (offer,) = offers
     assert offer is not None
     phases = observed_phases(run)
     if is_broken(run):
-        return "machines were lost, or it took several commands"
+        return "nodes were lost, or the job took several commands"
     if not run.bytes or not phases or any(each.seconds <= 0 for each in phases):
-        return "it moved no data"
+        return "the run moved no data"
     other = 0.0
     if isinstance(run, RunRecord):
         other = max(run.seconds - sum(each.seconds for each in phases), 0.0)

@@ -25,7 +25,7 @@ def fit_distribution(
 ) -> CapacityDistribution:
     """Fit a resource's distribution to the rates (B/s) of each cluster's nodes."""
     if not clusters or not all(clusters):
-        raise ValueError(f"{resource}: needs at least one cluster, and a node in each")
+        raise ValueError(f"{resource}: needs at least one cluster, with at least one node in each")
     rates = np.array([rate for cluster in clusters for rate in cluster])
     if not np.all((rates > 0) & np.isfinite(rates)):
         raise ValueError(f"{resource}: rates must be positive")

@@ -62,8 +62,8 @@ class ScalingCurve:
     def warning(self, nodes: int) -> str | None:
         if nodes <= self.largest:
             return None
-        said = f"the network of {nodes} nodes is extrapolated from {self.largest} at most"
-        known = f"not estimable: an error of {UNKNOWN_ERROR} is assumed"
+        said = f"the network of {nodes} nodes is extrapolated from at most {self.largest} nodes"
+        known = f"error not estimable, {UNKNOWN_ERROR} is assumed"
         if self.exponent_interval:
             known = "{:.2f} to {:.2f}".format(*self.exponent_interval)
         return f"{said}, as nodes^-{self.exponent:.2f} ({known})"
@@ -72,7 +72,9 @@ class ScalingCurve:
 def scaling_curve(scaling: NetworkScaling) -> ScalingCurve:
     points = sorted(scaling.points)
     if not points or points[0][0] < 1 or any(share <= 0 for _, share in points):
-        raise ValueError("network scaling needs points of at least one node, with positive shares")
+        raise ValueError(
+            "each point of a network scaling needs at least one node and a positive share"
+        )
     falling = points[max(range(len(points)), key=lambda place: points[place][1]) :]
     exponent, error = _fit(falling)
     return ScalingCurve(

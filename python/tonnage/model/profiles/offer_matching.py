@@ -46,7 +46,9 @@ def match_offers(
     for host in assigned.by_host:
         if host not in hosts:
             known = formatting.listing(sorted(hosts)) if hosts else "none"
-            raise OfferError(f"{host}: no measurement or run of that host; known hosts: {known}")
+            raise OfferError(
+                f"{host}: no measurement or run is from this machine; known machines: {known}"
+            )
     found, left = [], []
     for each in measurements:
         here = each.environment
@@ -62,9 +64,9 @@ def match_offers(
             reported = (here.provider, here.machine_type)
             if assigned.default not in (None, reported):
                 raise OfferError(
-                    f"{'/'.join(assigned.default or ())}: {here.host} reports "
-                    f"{'/'.join(reported)}: omit this, or write HOST=PROVIDER/TYPE for hosts that "
-                    "report no offer"
+                    f"{'/'.join(assigned.default or ())} conflicts with {here.host}, which "
+                    f"reports {'/'.join(reported)}; omit --offer, or use --offer "
+                    "HOST=PROVIDER/TYPE for machines that report no offer"
                 )
             found.append(MatchedMeasurement(each, here.host, reported, assigned=False))
         elif assigned.default:

@@ -40,14 +40,14 @@ OWN = ("Amazon EC2 NVMe Instance Storage", "nvme_card", "EphemeralDisk", "Micros
 MEMORY = ("tmpfs", "ramfs")
 WAYS = {"rw": "both", "ro": "read", "wo": "write"}
 MOST = 1e12  # Bytes a second; higher rates are invalid
-NOTHING = "moved no data, or an impossible amount"
+NOTHING = "the trial moved no data, or an impossible amount"
 USELESS = {
     **dict.fromkeys(
         ("ops", "over-time"),
-        "random single operations, while jobs read and write sequentially: use tonnage measure "
+        "random single operations, while jobs read and write sequentially; use tonnage measure "
         "disk",
     ),
-    "stream": "sequential files like IOR's, not like a job's: use tonnage measure disk",
+    "stream": "sequential files like those of IOR, not those of a job; use tonnage measure disk",
 }
 LOOPBACK = ("localhost", "127.", "::1")
 
@@ -83,12 +83,12 @@ def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]
     try:
         datetime.fromisoformat(measurement.began_at)
     except ValueError:
-        yield unused(measurement.id, "its time of measurement is invalid")
+        yield unused(measurement.id, "the time of the measurement is invalid")
         return
     found = list(readers[measurement.kind]())
     yield from found
     if not found:
-        yield unused(measurement.id, "it has no trial that plans use")
+        yield unused(measurement.id, "the measurement has no trial that plans use")
 
 
 def best_method(found: Sequence[NodeRate], order: Sequence[str]) -> str:
@@ -139,10 +139,10 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
     devices = measurement.environment.devices if measurement.environment else []
     where = {_device_kind(device) for device in devices} or {None}
     if any(device.file_system in MEMORY for device in devices):
-        yield unused(measurement.id, "memory, not a disk: its directory is on a tmpfs")
+        yield unused(measurement.id, "memory, not a disk, since its directory is on a tmpfs")
         return
     if {"local", "volume"} <= where:
-        why = "one direction used local disks, the other volumes: the rate is of neither"
+        why = "one direction used local disks and the other volumes, so the rate is of neither"
         yield unused(measurement.id, why)
         return
     place = next((each for each in where if each), "volume" if volumes else "local")
@@ -159,11 +159,11 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
             continue  # A trial of the harness itself.
         if place == "volume" and way == "both":
             why = (
-                "volume, both ways at once: plans add the times of both ways, which share the link"
+                "volume, both ways at once; plans add the times of both ways, which share the link"
             )
             yield unused(measurement.id, why)
         elif way != "both" and _has_separate_devices(measurement):
-            why = f"{place} {way}: only some of the devices, since the other direction used others"
+            why = f"{place} {way}: only some of the devices; the other direction used the others"
             yield unused(measurement.id, why)
         else:
             yield _checked(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
@@ -194,14 +194,14 @@ def _network(matched: MatchedMeasurement) -> Iterator[Found]:
     measurement, settings = matched.measurement, matched.measurement.settings
     links = settings.get("rate_bits_per_second")
     if not settings.get("namespaces") or not links:
-        why = "network: within one machine, without a network"
+        why = "network: measured within one machine, without a network"
     elif not matched.assigned:
         why = (
-            "network: links emulated within one machine, not those of its offer (use "
+            "network: links emulated within one machine, not the links of its offer (use "
             "--offer HOST=PROVIDER/TYPE if they represent them)"
         )
     elif settings["one_way"]:
-        why = "network: one way, while a shuffle uses both"
+        why = "network: measured in one direction, while a shuffle uses both"
     else:
         endpoints = settings["endpoints"]
         connections = formatting.several(settings["connections"], "connection")
@@ -241,7 +241,7 @@ def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
     if len(several) > 1:
         wanted = (ALONE, UNEVENLY)
         between = formatting.listing(several)
-        why = f"network, all to all between {between}: the slowest sets the pace of all"
+        why = f"network, all to all between {between}; the slowest node limits the rate of all"
         yield unused(matched.measurement.id, why)
     for (pattern, nodes, connections, _), ways in done.items():
         if pattern in wanted and len(ways) == len(BOTH):
@@ -256,8 +256,8 @@ def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
     host = urlsplit(str(measurement.settings.get("endpoint") or "")).hostname or ""
     if host.startswith(LOOPBACK) and not matched.assigned:
         why = (
-            "object storage: a store on the machine itself, not its provider's (use "
-            "--offer HOST=PROVIDER/TYPE if it represents that)"
+            "object storage: a store on the machine itself, not the provider's store (use "
+            "--offer HOST=PROVIDER/TYPE if it represents the provider's store)"
         )
         yield unused(measurement.id, why)
         return

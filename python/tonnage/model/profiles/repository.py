@@ -87,7 +87,7 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
         return [Profile.read(PROFILES / f"{name}.json")]
     if not place.exists():
         raise ProfileError(
-            f"no profiles {name}: give one of {', '.join(profile_names())}, or a directory"
+            f"no profile {name}; specify one of {', '.join(profile_names())}, or a directory"
         )
     try:
         files = [place]
@@ -104,10 +104,10 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
         # First, since later profiles override it.
         found.insert(0, _build(name, left, runs, advertised()))
     if not found:
-        raise ProfileError(f"no profile in {name}: it has no profile, measurement or run")
+        raise ProfileError(f"{name} contains no profiles, measurements or runs")
     if not any(each.offers or each.shares for each in found):
-        reason = next((out.why for each in found for out in each.left_out), "it is empty")
-        raise ProfileError(f"{name} yields no profile: {reason}")
+        reason = next((out.why for each in found for out in each.left_out), "all are empty")
+        raise ProfileError(f"no profile could be built from {name}: {reason}")
     return found
 
 
@@ -162,8 +162,8 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
         offers=placed,
         shares=OfferCapacity(shares, _largest(placed)),
         notes=tuple(
-            f"unused in {profile.name}, "
-            f"{formatting.several(len(out.measurements), 'measurement')}: {out.why}"
+            f"{profile.name}: {formatting.several(len(out.measurements), 'measurement')} not used: "
+            f"{out.why}"
             for profile in profiles
             for out in profile.left_out
         ),
@@ -202,6 +202,6 @@ def _check(profile: str, of: str, law: CapacityDistribution) -> None:
         for each in modes
     ):
         raise ProfileError(
-            f"profile {profile}, {of}, {law.resource}: needs modes, each with a median above "
-            "0, a spread from 0 to 10 and at least one instance"
+            f"profile {profile}, {of}, {law.resource}: expected at least one mode, each with a "
+            "median above 0, a spread from 0 to below 10, and at least one instance"
         )

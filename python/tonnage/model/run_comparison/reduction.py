@@ -71,17 +71,17 @@ def _rounds(record: ReductionRecord) -> PhaseComparison:
 def _notes(record: ReductionRecord, plan: Plan) -> Iterator[str]:
     if abs(record.bytes / plan.bytes - 1) > TOLERANCE:
         yield (
-            f"it was planned for {formatting.size(plan.bytes)}: planned seconds are scaled to "
+            f"the plan was for {formatting.size(plan.bytes)}; its seconds are scaled to "
             f"{formatting.size(record.bytes)}"
         )
     planned = len(plan.job.phases)
     if record.rounds_here != planned:
         yield (
-            f"it was planned with {formatting.several(planned, 'round')}: "
-            f"planned seconds are scaled to the {record.rounds_here} of this command"
+            f"the plan was for {formatting.several(planned, 'round')}; "
+            f"its seconds are scaled to the {record.rounds_here} of this command"
         )
     functions = plan.job.settings.get("functions")
     if functions not in (None, functions_of(record)):
-        yield f"it was planned as {functions}, and was {functions_of(record)}"
+        yield f"the plan was for {functions}, but the run used {functions_of(record)}"
     if not any("://" in str(place) for place in record.settings.get("inputs", ())):
-        yield "it was planned with object storage, and its input is on the machines"
+        yield "the plan assumed object storage, but the input was on the nodes' disks"

@@ -67,8 +67,8 @@ TIE = 0.05  # Resources that need as long as the limit within this share are lim
 TOLERANCE = 0.01
 """Relative difference of sizes and selectivities from which on the plan was for others."""
 RULE = (
-    "for each phase the node and the resource that take longest: the bytes that each node moved "
-    "over the median of its measured rates"
+    "for each phase, the longest time of any node and resource, which is the bytes that the node "
+    "moved divided by the median of its measured rates"
 )
 
 
@@ -296,8 +296,8 @@ def _notes(
 ) -> Iterable[str]:
     if record.commands > 1:
         yield (
-            f"it took {record.commands} commands: its seconds are those of the last, its phases "
-            "those of all of them"
+            f"the job took {record.commands} commands: the total time is that of the last one, "
+            "while the phases cover all of them"
         )
     read = sum(
         use.amount
@@ -309,7 +309,7 @@ def _notes(
     )
     if read > record.bytes * (1 + TOLERANCE):
         again = formatting.size(read - record.bytes)
-        yield f"{again} were read again after a loss; the limit counts them as demand"
+        yield f"{again} were read again after a node was lost; the limit counts them as demand"
     lacking: dict[str, dict[str, None]] = {}
     for phase in phases if measured else ():
         for node in phase.nodes:
@@ -329,16 +329,16 @@ def _notes(
             if use.resource == CPU
         )
         yield (
-            f"core seconds of phases exclude functions: {formatting.significant(counted)} "
+            f"core seconds of phases exclude user functions: {formatting.significant(counted)} "
             f"of {formatting.significant(record.cpu_seconds)}"
         )
     if planned and abs(record.bytes / planned.bytes - 1) > TOLERANCE:
         yield (
-            f"it was planned for {formatting.size(planned.bytes)}: planned seconds are scaled to "
+            f"the plan was for {formatting.size(planned.bytes)}; its seconds are scaled to "
             f"{formatting.size(record.bytes)}"
         )
     if planned and any(phase.name == COPY for phase in phases):
-        yield "replication after pass two is planned, and compared, as part of it"
+        yield "replication after pass two is planned and compared as part of pass two"
 
 
 def _selectivity_notes(record: RunRecord, plan: Plan) -> Iterable[str]:
@@ -353,6 +353,6 @@ def _selectivity_notes(record: RunRecord, plan: Plan) -> Iterable[str]:
         if abs(share / wanted - 1) > TOLERANCE:
             again = ", including repeated rounds" if len(record.rounds) > 1 else ""
             yield (
-                f"it was planned with a {name.replace('_', ' ')} of {wanted:g}, the actual one is "
-                f"{formatting.significant(share)}{again}: planned seconds are for the former"
+                f"the plan assumed a {name.replace('_', ' ')} of {wanted:g}, but the actual one is "
+                f"{formatting.significant(share)}{again}; the planned seconds are for {wanted:g}"
             )
