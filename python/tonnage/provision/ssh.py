@@ -67,7 +67,7 @@ class CommandResult:
     @property
     def failure(self) -> str:
         if self.code is None:
-            return "no answer in time"
+            return "the command timed out"
         results = " ".join((self.err or self.out).split())[-ERROR_CHARACTERS:]
         return results or f"exit code {self.code}"
 
@@ -151,4 +151,4 @@ def _started(command: list[str], **files: Any) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(command, start_new_session=True, **files)
     except OSError as why:
-        raise core.RunError(f"{command[0]}: {why.strerror}") from why
+        raise core.RunError(f"cannot run {command[0]}: {why.strerror}") from why

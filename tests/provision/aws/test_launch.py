@@ -145,7 +145,7 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     assert record.address == f"{head.inside}:6379"
     # How to use it, what it costs, and how it is ended.
     assert f"ubuntu@{head.outside}" in done.out and "tonnage cluster down launch" in done.out
-    assert re.search(r"It costs \$0\.\d+ an hour", done.out)
+    assert re.search(r"It costs \$0\.\d+ per hour", done.out)
 
     told = {tag["Key"]: tag["Value"] for tag in running[0]["Tags"]}
     assert told["tonnage-launch"] == told["Name"] == record.name
@@ -171,11 +171,11 @@ def test_a_fleet_is_launched_shown_and_ended(world: World) -> None:
     assert len(status["nodes"]) == NODES
 
     ended = world.run("cluster", "down", "launch")
-    assert ended.code == 0 and f"{record.name} is down: it has cost $" in ended.out
+    assert ended.code == 0 and f"{record.name} is terminated; it cost $" in ended.out
     world.assert_nothing_is_left()
     again = world.run("cluster", "down", "launch", "--json")
     assert again.code == 0 and again.json["was_standing"] is False
-    assert "nothing is rented any more" in world.run("cluster", "status", "launch").out
+    assert "nothing is rented anymore" in world.run("cluster", "status", "launch").out
 
 
 def test_the_guide_leads_from_a_bucket_to_an_answer(
@@ -207,7 +207,7 @@ def test_the_guide_leads_from_a_bucket_to_an_answer(
             assert ended.code == 0, ended.err
             if arguments[1] == "status":
                 chosen = Plan.read(world.here / "plan.json").candidates[0]
-                assert len(world.cloud.running()) == chosen.nodes and "an hour" in ended.out
+                assert len(world.cloud.running()) == chosen.nodes and "per hour" in ended.out
             continue
         ran = tonnage.run(*arguments, cwd=world.here, env=store, check=True)
         if "--json" in arguments:
@@ -246,7 +246,7 @@ def test_what_is_printed_without_launching_is_what_is_asked_then(world: World) -
 
 def test_without_what_only_the_account_tells_it_says_what_to_give(world: World) -> None:
     dry = world.run("launch", world.plan, "--dry-run")
-    assert dry.code == 0 and "REPLACE-ImageId" in dry.out and "To launch, give --image" in dry.err
+    assert dry.code == 0 and "REPLACE-ImageId" in dry.out and "To launch, add --image" in dry.err
     done = world.run("launch", world.plan)
     assert done.code == 2 and world.cloud.asked == []
     for flag in ("--image", "--subnet", "--key-pair", "--ssh-from"):
@@ -275,7 +275,7 @@ def test_a_cap_holds_for_machines_that_are_rented_instead_of_others(world: World
     hourly = candidate(NODES).usd_per_hour
     # Enough for all, and not for one more until AWS has let go of the one that is replaced.
     done = world.launch("--lifetime", "3h", "--budget", f"{3 * hourly * (NODES + 0.5):.4f}")
-    assert done.code == 1 and "1 machine more could cost $" in done.err
+    assert done.code == 1 and "with 1 more node the total cost could reach $" in done.err
     assert "above the budget" in done.err
     world.assert_nothing_is_left()
 
@@ -285,7 +285,10 @@ def test_all_or_none(world: World, status: int) -> None:
     world.cloud.refused["RunInstances"] = [("InsufficientInstanceCapacity", status)] * 4
     done = world.launch()
     assert done.code == 1
-    assert f"AWS has no {NODES} x {OFFER}" in done.err and "another subnet" in done.err
+    assert (
+        f"AWS cannot currently supply {NODES} x {OFFER}" in done.err
+        and "another subnet" in done.err
+    )
     assert "total cost $0.00" in done.err
     world.assert_nothing_is_left()
 
@@ -318,14 +321,14 @@ def test_a_node_that_cannot_be_reached_is_replaced(world: World) -> None:
     done = world.launch()
     assert done.code == 0, done.err
     (gone,) = [each for each in world.record.nodes if not each.is_rented]
-    assert gone.why and "cannot be reached: ssh: connect to host" in gone.why
+    assert gone.why and "cannot be reached by ssh: ssh: connect to host" in gone.why
     assert len(world.cloud.running()) == NODES
 
 
 def test_a_launch_of_nodes_that_cannot_be_reached_is_given_up(world: World) -> None:
     world.cloud.after["RunInstances"] = lambda: deafen(world, 1)
     done = world.launch("--replacements", "0")
-    assert done.code == 1 and "cannot be reached" in done.err and "more replacements" in done.err
+    assert done.code == 1 and "cannot be reached" in done.err and "(--replacements)" in done.err
     world.assert_nothing_is_left()
 
 
@@ -366,14 +369,14 @@ def test_slow_nodes_beyond_those_that_may_be_replaced_end_it(world: World) -> No
     def slow() -> None:
         for number in (1, 2):
             names = [each["InstanceId"] for each in world.cloud.running()]
-            suspects = [{"node": names[0], "what": "does not measure", "ratio_to_median": None}]
+            suspects = [{"node": names[0], "what": "measurement failed", "ratio_to_median": None}]
             (world.nodes / "screens" / f"{number}.json").write_text(
                 json.dumps({"suspects": suspects})
             )
 
     world.cloud.after["RunInstances"] = slow
     done = world.launch("--replacements", "0")
-    assert done.code == 1 and "does not measure" in done.err
+    assert done.code == 1 and "measurement failed" in done.err
     world.assert_nothing_is_left()
 
 
@@ -383,14 +386,17 @@ def test_a_command_runs_on_the_head_and_all_is_ended_after_it(world: World) -> N
     head = world.record.nodes[0]
     assert done.out == f"said on {head.outside}\n"
     assert "exec tonnage run sort 'a b'" in (world.nodes / "said").read_text()
-    assert "is terminated; total cost $" in done.err
+    assert "are terminated; total cost $" in done.err
     world.assert_nothing_is_left()
 
 
 def test_a_command_that_fails_ends_all_too(world: World) -> None:
     (world.nodes / "fails" / "command").touch()
     done = world.launch("--json", "--", "false")
-    assert done.code == 1 and "false failed with exit code 1; all of tonnage-sort-" in done.err
+    assert (
+        done.code == 1
+        and "false failed with exit code 1; all resources of tonnage-sort-" in done.err
+    )
     world.assert_nothing_is_left()
 
 
@@ -473,7 +479,7 @@ def assert_interrupted(world: World, done: Ended, number: signal.Signals = signa
     )
     last = done.err.splitlines()[-1]
     assert re.fullmatch(
-        r"tonnage: interrupted: all of \S+ is terminated; total cost \$0\.\d+", last
+        r"tonnage: interrupted: all resources of \S+ are terminated; total cost \$0\.\d+", last
     )
     world.assert_nothing_is_left()
 
@@ -506,7 +512,7 @@ def test_a_launch_that_is_killed_later_is_ended_without_its_record(world: World,
     assert shown[0]["usd_per_hour"] == pytest.approx(NODES * candidate(NODES).usd_per_hour)
     assert shown[0]["cost_usd"] > 0 and shown[0]["ends_at"]
     down = world.run("cluster", "down", "--region", REGION)
-    assert down.code == 0 and f"{name} is down: it has cost $" in down.out
+    assert down.code == 0 and f"{name} is terminated; it cost $" in down.out
     assert world.cloud.left() == {}
     assert "Nothing is rented" in world.run("cluster", "down").out
 
@@ -527,7 +533,7 @@ def test_a_record_that_cannot_be_written_keeps_nothing_from_its_end(
     monkeypatch.setenv("AWS_ENDPOINT_URL", world.cloud.endpoint)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(world.keys))
     unwritable = LaunchRecordFile(record, world.plan / "under a file")
-    with pytest.raises(core.RunError, match="has ended, but its record could not be written"):
+    with pytest.raises(core.RunError, match="are terminated, but the record could not be written"):
         tear_down(Ec2(REGION), record.name, unwritable, lambda _: None)
     assert world.cloud.left() == {}
 
@@ -551,7 +557,7 @@ def test_of_several_launches_only_the_named_one_is_ended(world: World) -> None:
     (world.here / "launch").rename(world.here / "first")
     assert world.launch("--no-screen").code == 0
     refused = world.run("cluster", "down")
-    assert refused.code == 2 and first in refused.err and "name one" in refused.err
+    assert refused.code == 2 and first in refused.err and "specify one" in refused.err
     assert len(world.cloud.running()) == 2 * NODES
     assert world.run("cluster", "down", first).code == 0
     assert len(world.cloud.running()) == NODES
@@ -617,11 +623,11 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--candidate", "2"), "--candidate 2: PLAN"),
-        (("--lifetime", "9min"), "--lifetime: give at least 10min"),
-        (("--wheel", "none.whl"), "--wheel none.whl: there is no such wheel"),
+        (("--candidate", "2"), "--candidate 2 does not exist; PLAN"),
+        (("--lifetime", "9min"), "--lifetime is too short; use at least 10min"),
+        (("--wheel", "none.whl"), "--wheel none.whl: no such wheel"),
         (("--catalog", "aws-us-east-1-2014"), "the plan used aws-us-east-1-2026"),
-        (("--ssh", ""), "--ssh: give a command"),
+        (("--ssh", ""), "--ssh is empty; use a command"),
         (("--ssh-from", "everywhere"), "--ssh-from everywhere:"),
     ],
 )
@@ -637,9 +643,9 @@ def test_a_plan_at_another_price_or_of_another_provider_is_refused(world: World)
     assert "plan again" in world.launch().err
     longer = replace(candidate(NODES), seconds=replace(costlier.seconds, high=9000.0))
     plan(world.here / "plan.json", longer)
-    assert "the plan takes up to 2.5 h: give more" in world.launch().err
+    assert "the planned job may take 2.5 h; use more" in world.launch().err
     plan(world.here / "plan.json", replace(costlier, provider="gcp"))
-    assert "only those of aws: plan with --provider aws" in world.launch().err
+    assert "only those of aws; plan with --provider aws" in world.launch().err
     assert world.cloud.asked == []
 
 

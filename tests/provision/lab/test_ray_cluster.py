@@ -110,11 +110,11 @@ def test_a_cluster_may_give_a_node_up_after_its_link_is_healed(
 def test_without_ray_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster.shutil, "which", lambda name: None)
     monkeypatch.setenv("TONNAGE_RAY", "/no/ray")
-    with pytest.raises(core.UsageError, match="TONNAGE_RAY=/no/ray: there is no such program"):
+    with pytest.raises(core.UsageError, match="TONNAGE_RAY=/no/ray: program not found"):
         ray_cluster._program()
     monkeypatch.delenv("TONNAGE_RAY")
     monkeypatch.setattr(ray_cluster.sys, "executable", "/no/python")
-    with pytest.raises(core.UsageError, match="Ray is not installed: install it"):
+    with pytest.raises(core.UsageError, match="Ray is not installed; install it"):
         ray_cluster._program()
 
 

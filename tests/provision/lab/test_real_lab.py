@@ -151,7 +151,7 @@ def lab(tonnage: Tonnage, tmp_path: Path, untouched: None) -> Iterator[dict[str,
         yield made
     finally:
         assert said(tonnage, "down") == {"name": "test-lab"}
-    assert tonnage.run("lab", "down", check=True).stdout == "No lab was up.\n"
+    assert tonnage.run("lab", "down", check=True).stdout == "No lab was running.\n"
     assert tonnage.run("lab", "status").returncode == 2
 
 
@@ -181,7 +181,7 @@ def _assert_known(tonnage: Tonnage, file: Path, made: dict[str, Any]) -> None:
     other.write_text(FILE.replace("cpus = 0.5", "cpus = 0.6"))
     again = tonnage.run("lab", "up", other)
     assert (again.returncode, again.stdout) == (2, "")
-    assert "a lab test-lab with other machines is up" in again.stderr
+    assert "a different lab named test-lab is running" in again.stderr
     assert [(each["node"], each["price_usd_per_hour"]) for each in made["nodes"]] == [
         ("fast-0", 1.0),
         ("slow.2x-0", 0.25),
@@ -262,7 +262,7 @@ def _assert_faults_are_made_and_mended(
     assert refused in tonnage.run("lab", "exec", "fast-0", "--", *reach).stderr
     (mount / "more").write_bytes(bytes(1 << 20))
     for args, why in (
-        (("fast-0", "melt"), "there is no such fault"),
+        (("fast-0", "melt"), "unknown fault melt"),
         (("fast-0", "kill", "--factor=2"), "--factor: only slow-disk and slow-link have a factor"),
         (("none-0", "kill"), "has no node none-0"),
     ):

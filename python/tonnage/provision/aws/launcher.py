@@ -131,8 +131,8 @@ class Launcher:
                 if why.code not in FULL:
                     raise
                 raise core.RunError(
-                    f"AWS has no {count} x {rental.offer.type} in {order.account.subnet} now "
-                    f"and rents all or none: {why}: {REMEDY}"
+                    f"AWS cannot currently supply {count} x {rental.offer.type} in "
+                    f"{order.account.subnet}, and the request is all-or-nothing: {why}; {REMEDY}"
                 ) from why
             moment = now()
             nodes = [rented_node(each, moment) for each in answer["Instances"]]
@@ -167,12 +167,14 @@ class Launcher:
                 # Running instances have addresses.
                 found = [rented_node(each, now()) for each in known.values()]
                 self._kept.update(nodes=teardown.merge_nodes(self._kept.record.nodes, found))
-                return bad | dict.fromkeys(late, "it did not start in time")
+                return bad | dict.fromkeys(
+                    late, f"not running after {self._asked.patience_seconds:g} s"
+                )
             time.sleep(PAUSE_SECONDS)
 
     def _answer(self, bad: Mapping[str, str]) -> Bad:
         """Wait until all running instances answer; each is tried at least once."""
-        self._tell("waiting for all instances to answer")
+        self._tell("waiting until all instances accept ssh")
         waiting = [each for each in self._new if each.instance not in bad]
         until = time.monotonic() + self._asked.patience_seconds
         while waiting:
@@ -180,7 +182,7 @@ class Launcher:
             waiting = [each for each in waiting if said[each.instance].code != 0]
             if waiting and time.monotonic() > until:
                 return {
-                    each.instance: f"it cannot be reached: {said[each.instance].failure}"
+                    each.instance: f"cannot be reached by ssh: {said[each.instance].failure}"
                     for each in waiting
                 }
             if waiting:
@@ -191,7 +193,7 @@ class Launcher:
         """Install Tonnage, Ray and its token once the disks are mounted."""
         rental = self._asked.order.rental
         new = [each for each in self._new if each.instance not in bad]
-        self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'machine')}")
+        self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'node')}")
         wheel = self._asked.wheel
         steps: list[tuple[str, bytes | Path, float]] = [
             (bootstrap.receive_wheel(wheel), wheel, INSTALL_SECONDS),
@@ -205,7 +207,7 @@ class Launcher:
             new = [each for each in new if each.instance not in found]
             said = self._at({each: command for each in new}, seconds, stdin)
             found |= {
-                name: f"Tonnage cannot be installed on it: {each.failure}"
+                name: f"Tonnage could not be installed: {each.failure}"
                 for name, each in said.items()
                 if each.code != 0
             }
@@ -214,7 +216,7 @@ class Launcher:
 
     def _start(self) -> Bad:
         head, rented = self._head, self._rented
-        self._step("starting", f"starting Ray on {formatting.several(len(rented), 'machine')}")
+        self._step("starting", f"starting Ray on {formatting.several(len(rented), 'node')}")
         for some, at in ([head], None), (rented[1:], head.inside):
             if bad := self._started(some, at):
                 return bad
@@ -227,7 +229,7 @@ class Launcher:
                 return {}
             if time.monotonic() > until:
                 missing = formatting.listing(sorted(wanted - set(alive)))
-                raise core.RunError(f"Ray is not up on {missing}: {said_of_all.failure}")
+                raise core.RunError(f"Ray did not start on {missing}: {said_of_all.failure}")
             time.sleep(PAUSE_SECONDS)
 
     def _started(self, some: list[RentedNode], head: str | None) -> Bad:
@@ -243,7 +245,7 @@ class Launcher:
             said = self._at(wanted, START_SECONDS)
             some = [each for each in some if said[each.instance].code != 0]
             failed = {
-                each.instance: f"Ray does not start on it: {said[each.instance].failure}"
+                each.instance: f"Ray could not be started: {said[each.instance].failure}"
                 for each in some
             }
             if not some:
@@ -253,7 +255,7 @@ class Launcher:
     def _screen(self) -> Bad:
         """Find nodes that are slow or fail to measure."""
         asked = self._asked
-        self._step("screening", f"screening {formatting.several(len(self._rented), 'machine')}")
+        self._step("screening", f"screening {formatting.several(len(self._rented), 'node')}")
         wanted = bootstrap.screen(
             asked.order.rental,
             self._screenings,
@@ -289,8 +291,9 @@ class Launcher:
         self._replaced += len(bad)
         if self._replaced > self._asked.replacements:
             raise core.RunError(
-                f"{told}; {formatting.several(self._asked.replacements, 'machine')} may be "
-                "replaced: allow more replacements or choose another candidate"
+                f"{told}; the limit is "
+                f"{formatting.several(self._asked.replacements, 'replacement')} (--replacements); "
+                "allow more, or choose another candidate"
             )
         refuse_above(self._asked, self._kept.record, len(bad))
         self._rent(len(bad))
@@ -334,7 +337,7 @@ class Launcher:
             nonlocal tenths
             if of > 1 and done < of and 10 * done // of > tenths:
                 tenths = 10 * done // of
-                self._tell(f"{done} of {formatting.several(of, 'machine')} done")
+                self._tell(f"{done} of {formatting.several(of, 'node')} done")
 
         return run_all(
             {
@@ -371,8 +374,8 @@ def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
     most = highest_cost_usd(asked, record, more)
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
-            f"{formatting.several(more, 'machine')} more could cost {formatting.cents(most)} in "
-            f"all, above the budget of {asked.cap_usd:g} USD"
+            f"with {formatting.count(more)} more {'node' if more == 1 else 'nodes'} the total cost "
+            f"could reach {formatting.cents(most)}, above the budget of {asked.cap_usd:g} USD"
         )
 
 
@@ -413,7 +416,8 @@ def _taken_down(ec2: Ec2, kept: LaunchRecordFile, tell: Tell, why: str) -> str:
 
 
 def describe_teardown(record: Launch) -> str:
-    return f"all of {record.name} is terminated; total cost {formatting.cents(record.cost_usd)}"
+    cost_usd = formatting.cents(record.cost_usd)
+    return f"all resources of {record.name} are terminated; total cost {cost_usd}"
 
 
 def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
@@ -423,7 +427,7 @@ def describe_failed_teardown(kept: LaunchRecordFile, why: str) -> str:
     place = kept.path.parent if kept.path else record.name
     return (
         f"{record.name} COULD NOT BE TERMINATED ({why}): {nodes} in {record.region} may still be "
-        f"running, until {format_moment(record.ends_at)} at the latest: terminate it with "
+        f"running, at the latest until {format_moment(record.ends_at)}; terminate them with "
         f"tonnage cluster down {place}"
     )
 

@@ -156,7 +156,10 @@ def missing_values(order: LaunchOrder) -> dict[str, str]:
         "image": ("--image", f"the id of an image of {rental.system} in {rental.region}"),
         "subnet": ("--subnet", "the id of a subnet, whose zone all nodes are in"),
         "key": ("--key-pair", "the name of your key pair"),
-        "ssh_from": ("--ssh-from", "who may reach the nodes by ssh, like 203.0.113.7/32"),
+        "ssh_from": (
+            "--ssh-from",
+            "the addresses that may reach the nodes by ssh, for example 203.0.113.7/32",
+        ),
     }
     unknown = Account()
     return {

@@ -86,20 +86,22 @@ def tear_down(
         if there.is_empty:
             if now() >= unheard:
                 break
-            on_step("waiting for instances of an unanswered request")
+            on_step("waiting for instances of a request that AWS did not answer")
         else:
             _let_go(ec2, there)
-            on_step(f"waiting for {formatting.several(len(there.instances), 'machine')} to end")
+            on_step(
+                f"waiting for {formatting.several(len(there.instances), 'instance')} to terminate"
+            )
         if time.monotonic() > until:
             raise core.RunError(
-                f"{describe_resources(there)} did not end in "
+                f"{describe_resources(there)} did not terminate within "
                 f"{formatting.duration(PATIENCE_SECONDS)}"
             )
         time.sleep(PAUSE_SECONDS)
     note(step="down", address=None, unheard_since=None)
     if unwritten:
         raise core.RunError(
-            f"all of {name} has ended, but its record could not be written: "
+            f"all resources of {name} are terminated, but the record could not be written: "
             f"{unwritten.filename or 'launch.json'}: {unwritten.strerror}"
         )
 

@@ -23,8 +23,8 @@ def export(rental: Rental) -> ExportedDocument:
     candidate = rental.candidate
     if candidate.provider != "aws":
         raise ExportError(
-            f"EC2 cannot rent machines of {candidate.provider}: plan with provider aws, or export "
-            "for ray or skypilot"
+            f"EC2 does not offer machines of {candidate.provider}; plan with provider aws, or "
+            "export for ray or skypilot"
         )
     tags = [{"Key": "Name", "Value": rental.name}]
     tagged = ["instance", "volume"] if candidate.volumes else ["instance"]
@@ -52,7 +52,7 @@ def export(rental: Rental) -> ExportedDocument:
         notes=[
             "each key is a method of boto3's EC2 client, with its arguments",
             *(
-                ["disks are mounted in /tonnage as a node starts; Tonnage is not installed"]
+                ["disks are mounted in /tonnage when a node starts; Tonnage is not installed"]
                 if rental.has_disks
                 else ["Tonnage is not installed"]
             ),
@@ -92,7 +92,7 @@ def disks_to_request(rental: Rental) -> int:
     disks = [each for each in rental.offer.disks or () if each.kind != "nvme"]
     if any(each.count is None for each in disks):
         raise ExportError(
-            f"the number of local disks of {rental.offer.type} is unknown, and EC2 needs it: "
+            f"the number of local disks of {rental.offer.type} is unknown, but EC2 needs it; "
             "choose another candidate"
         )
     return sum(each.count or 0 for each in disks)
@@ -104,8 +104,8 @@ def _devices(rental: Rental) -> list[dict[str, Any]]:
     count = volumes.count if volumes else 0
     if max(own, first + count if count else 0) > len(LETTERS):
         raise ExportError(
-            f"EC2 has names for {len(LETTERS)} devices, not for {own} local disks and {count} "
-            "volumes: choose another candidate"
+            f"EC2 has names for only {len(LETTERS)} devices, too few for {own} local disks and "
+            f"{count} volumes; choose another candidate"
         )
     devices: list[dict[str, Any]] = [
         {"DeviceName": f"/dev/sd{LETTERS[at]}", "VirtualName": f"ephemeral{at}"}

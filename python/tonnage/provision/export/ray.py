@@ -33,7 +33,7 @@ def export(rental: Rental) -> ExportedDocument:
     candidate = rental.candidate
     if candidate.placement and candidate.provider != "aws":
         raise ExportError(
-            f"Ray places no nodes of {candidate.provider} close together: plan without placement"
+            f"Ray does not support placement groups on {candidate.provider}; plan without placement"
         )
     provider, node, replace = PROVIDERS[candidate.provider](rental)
     workers = candidate.nodes - 1
@@ -47,11 +47,11 @@ def export(rental: Rental) -> ExportedDocument:
         commands.append(rental.mount())
     notes = [
         *rental.wheel_notes(),
-        f"start it with ray up of Ray {VERSION}, the version on the nodes",
+        f"start the cluster with ray up of Ray {VERSION}, the version on the nodes",
     ]
     if candidate.placement:
         notes.append(
-            f"make the placement group first: aws ec2 create-placement-group --group-name "
+            f"create the placement group first: aws ec2 create-placement-group --group-name "
             f"{rental.name} --strategy cluster --region {rental.region}"
         )
     return ExportedDocument(
@@ -133,7 +133,7 @@ def _gcp(rental: Rental) -> Part:
 def _azure(rental: Rental) -> Part:
     if rental.candidate.volumes:
         raise ExportError(
-            "Ray attaches no volumes to nodes of azure: choose another candidate or provider"
+            "Ray does not support attaching volumes on azure; choose another candidate or provider"
         )
     image, zone = placeholder("imageId"), placeholder("availability_zone")
     provider = {

@@ -54,12 +54,12 @@ class Rental:
 
     @property
     def replace_region(self) -> dict[str, str]:
-        description = "the region of the plan's prices, which the catalog does not name"
+        description = "the region of the plan's prices, which the catalog does not state"
         return {} if self.offer.region else {placeholder("region"): description}
 
     @property
     def system(self) -> str:
-        return f"Ubuntu 24.04 for {self.offer.arch or 'the cores of ' + self.offer.type}"
+        return f"Ubuntu 24.04 for {self.offer.arch or 'the architecture of ' + self.offer.type}"
 
     @property
     def local_disks(self) -> int | None:
@@ -91,9 +91,9 @@ class Rental:
         machine = ""
         if self.offer.arch == "arm64":
             machine = (
-                f" on a machine of {self.offer.arch} (or make wheels, and copy its wheel there)"
+                f" on an {self.offer.arch} machine (or run make wheels, and copy the wheel there)"
             )
-        return [f"run make build first{machine}, and use the document in that directory"]
+        return [f"run make build first{machine}, and use the document in the same directory"]
 
 
 def placeholder(name: str) -> str:

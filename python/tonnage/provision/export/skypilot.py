@@ -24,16 +24,16 @@ def export(rental: Rental) -> ExportedDocument:
         ", or export for ray or aws" if candidate.provider == "aws" else ""
     )
     if candidate.volumes:
-        raise ExportError(f"SkyPilot attaches no volumes to nodes: {others}")
+        raise ExportError(f"SkyPilot does not support attaching volumes; {others}")
     if candidate.placement:
         raise ExportError(
-            "SkyPilot places no nodes close together: plan without placement"
+            "SkyPilot does not support placement groups; plan without placement"
             + (", or export for ray or aws" if candidate.provider == "aws" else "")
         )
     if candidate.provider == "aws" and disks_to_request(rental):
         raise ExportError(
-            f"SkyPilot requests no local disks from EC2, and {offer.type} has them only on "
-            f"request: {others}"
+            f"SkyPilot does not support requesting local disks on EC2, but {offer.type} attaches "
+            f"its disks only on request; {others}"
         )
     document: dict[str, Any] = {
         "name": rental.name,

@@ -82,25 +82,25 @@ def parse(text: str, file: str) -> LabConfig:
     try:
         top = _Table(file, "", tomllib.loads(text))
     except tomllib.TOMLDecodeError as why:
-        raise UsageError(f"{file}: {why}: fix the TOML") from None
+        raise UsageError(f"{file}: invalid TOML: {why}") from None
     lab = top.table("lab")
     name = lab.word("name", LONGEST_NAME, "")
     lab.refuse_others()
     machines = tuple(_machine(table) for table in top.tables("machine"))
     top.refuse_others()
     if not machines:
-        raise top.wrong("machine", "is missing: add a [[machine]] for each machine type")
+        raise top.wrong("machine", "is missing; add a [[machine]] for each machine type")
     types: set[str] = set()
     for number, machine in enumerate(machines):
         if machine.type in types:
             raise top.wrong(
                 f"machine[{number}].type",
-                f"{machine.type} appears twice: list each type once with its count",
+                f"{machine.type} appears twice; list each type once, with its count",
             )
         types.add(machine.type)
     nodes = sum(machine.count for machine in machines)
     if nodes > MAX_NODES:
-        raise top.wrong("machine", f"{nodes} nodes in total: the limit is {MAX_NODES}")
+        raise top.wrong("machine", f"{nodes} nodes in total; the limit is {MAX_NODES}")
     return LabConfig(name, machines)
 
 
@@ -116,7 +116,7 @@ def _machine(table: _Table) -> MachineType:
     )
     table.refuse_others()
     if len(found.disks) > MAX_DISKS:
-        raise table.wrong("disks", f"{len(found.disks)} disks: the limit is {MAX_DISKS}")
+        raise table.wrong("disks", f"{len(found.disks)} disks; the limit is {MAX_DISKS}")
     return found
 
 
@@ -153,12 +153,12 @@ class _Table:
             if key not in self._taken:
                 meant = formatting.did_you_mean(key, self._taken)
                 known = ", ".join(self._taken)
-                raise self.wrong(key, f"unknown key{meant}: known keys are {known}")
+                raise self.wrong(key, f"unknown key{meant}; the known keys are {known}")
 
     def table(self, key: str) -> _Table:
         value = self._take(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, f"is missing: add a table [{key}]")
+            raise self.wrong(key, f"is missing; add a table [{key}]")
         return _Table(self._file, f"{self._place}{key}.", value)
 
     def tables(self, key: str) -> Iterable[_Table]:
@@ -167,7 +167,7 @@ class _Table:
             return
         if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
             written = "disks = [{ size = ... }]" if self._place else f"[[{key}]]"
-            raise self.wrong(key, f"is not a list of tables: write {written}")
+            raise self.wrong(key, f"is not a list of tables; write {written}")
         for number, value in enumerate(values):
             yield _Table(self._file, f"{self._place}{key}[{number}].", value)
 
@@ -175,25 +175,25 @@ class _Table:
         """A name that is valid for files, control groups and Ray's labels."""
         value = self._take(key)
         if value is None:
-            raise self.wrong(key, f'is missing: write {key} = "..."')
-        letters = f"letters and digits, inside also {'-, _ and dots' if more else '- and _'}"
+            raise self.wrong(key, f'is missing; write {key} = "..."')
+        letters = f"letters and digits, and between them {'-, _ and dots' if more else '- and _'}"
         pattern = rf"[A-Za-z0-9]([A-Za-z0-9_{re.escape(more)}-]*[A-Za-z0-9])?"
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-            raise self.wrong(key, f"{value!r} is not a name: use {letters}")
+            raise self.wrong(key, f"{value!r} is not a valid name; use {letters}")
         if len(value) > longest:
-            raise self.wrong(key, f"{value!r} is too long: the limit is {longest} characters")
+            raise self.wrong(key, f"{value!r} is too long; the limit is {longest} characters")
         return value
 
     def choice(self, key: str, known: tuple[str, ...], default: str) -> str:
         value = self._take(key, default)
         if value not in known:
-            raise self.wrong(key, f"{value!r} is unknown: write one of {', '.join(known)}")
+            raise self.wrong(key, f"{value!r} is unknown; use one of {', '.join(known)}")
         return str(value)
 
     def needed(self, key: str, least: float, most: float) -> float:
         found = self.number(key, least, most, None)
         if found is None:
-            raise self.wrong(key, f"is missing: write {key} = a number")
+            raise self.wrong(key, f"is missing; write {key} = a number")
         return found
 
     def number(self, key: str, least: float, most: float, default: float | None) -> float | None:
@@ -201,9 +201,11 @@ class _Table:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-            raise self.wrong(key, f"{value!r} is not a number: write one without quotes")
+            raise self.wrong(key, f"{value!r} is not a number; write a number without quotes")
         if not least <= value <= most:
-            raise self.wrong(key, f"{value:g} is out of range: {least:g} to {most:g}")
+            raise self.wrong(
+                key, f"{value:g} is out of range; it must be from {least:g} to {most:g}"
+            )
         return float(value)
 
     def integer(self, key: str, least: int, most: int, default: int | None) -> int | None:
@@ -216,10 +218,10 @@ class _Table:
         """A required size in whole sectors."""
         value = self._take(key)
         if value is None:
-            raise self.wrong(key, f'is missing: write {key} = "4GiB"')
+            raise self.wrong(key, f'is missing; write for example {key} = "4GiB"')
         found = formatting.bytes_of(value) if isinstance(value, str) else value
         if isinstance(found, bool) or not isinstance(found, int):
-            raise self.wrong(key, f'{value!r} is not a size: write it like "4GiB" or "500MB"')
+            raise self.wrong(key, f'{value!r} is not a size; write for example "4GiB" or "500MB"')
         if not least <= found < 1 << 60:
             what = "a device" if file_system == "none" else file_system
             raise self.wrong(key, f"{what} needs at least {formatting.memory(least)}")

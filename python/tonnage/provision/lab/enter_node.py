@@ -61,7 +61,9 @@ def join_groups(groups: Iterable[Path]) -> None:
         try:
             (group / "cgroup.procs").write_text("0")
         except OSError as why:
-            raise RunError(f"{group}: {why.strerror}: is the lab still up?") from why
+            raise RunError(
+                f"cannot enter {group}: {why.strerror}; check that the lab is still up"
+            ) from why
 
 
 def check_program(name: str) -> None:
@@ -75,10 +77,10 @@ def check_program(name: str) -> None:
     if os.sep not in name:
         path = os.environ.get("PATH", os.defpath)
         raise NotStarted(
-            f"{name}: command not found in PATH={path} (sudo sets its own): "
-            "give the command's path",
+            f"{name}: command not found in PATH={path} (sudo sets its own); "
+            "use the full path of the command",
             127,
         )
     if not os.path.exists(name):
-        raise NotStarted(f"{name}: file not found: give a command's path", 127)
+        raise NotStarted(f"{name}: file not found; use the path of a command", 127)
     raise NotStarted(f"{name} is not executable", 126)

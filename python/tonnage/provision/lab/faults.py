@@ -67,10 +67,10 @@ def inject_fault(
         RunError: It failed.
     """
     if kind not in FAULTS:
-        raise UsageError(f"{kind}: there is no such fault: give one of {', '.join(FAULTS)}")
+        raise UsageError(f"unknown fault {kind}; use one of {', '.join(FAULTS)}")
     if factor is not None and kind not in SLOWDOWNS:
         raise UsageError(
-            f"only {' and '.join(SLOWDOWNS)} have a factor, {kind} has none", setting="factor"
+            f"only {' and '.join(SLOWDOWNS)} have a factor, but {kind} has none", setting="factor"
         )
     with lab_lock(room) as lock:
         record = require_up(room, lab)
@@ -138,11 +138,19 @@ def _with_ray(record: LabRecord, room: Path) -> list[Node]:
 
 def _refuse_nothing_to(what: str, node: Node) -> None:
     if what == "slow-link" and node.machine.link_bytes_per_second is None:
-        raise UsageError(f"{node.name} has no link_mb_per_s: configure one to slow it down")
+        raise UsageError(
+            f"{node.name} has no link_mb_per_s, so its link cannot be slowed; set it in the "
+            "lab file"
+        )
     if what == "slow-disk" and not node.has_limited_disks:
-        raise UsageError(f"{node.name} has no disk with rates: configure one to slow it down")
+        raise UsageError(
+            f"{node.name} has no disk with rates, so no disk can be slowed; set read_mb_per_s or "
+            "write_mb_per_s in the lab file"
+        )
     if what == "fill-disk" and not node.mounts:
-        raise UsageError(f"{node.name} has no file system: configure a disk with one to fill it")
+        raise UsageError(
+            f"{node.name} has no disk with a file system to fill; set fs of a disk in the lab file"
+        )
 
 
 def _apply(what: str, node: Node, lab: str, factor: float, run: Callable[[Command], str]) -> None:
@@ -192,7 +200,7 @@ def _fill(file: Path) -> None:
                 size += more
             except OSError as why:
                 if why.errno != errno.ENOSPC:
-                    raise RunError(f"{file}: {why.strerror}") from why
+                    raise RunError(f"cannot fill {file}: {why.strerror}") from why
                 more //= 2
     finally:
         with suppress(OSError):

@@ -68,8 +68,8 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
             if found.config == wanted:
                 return found
             raise UsageError(
-                f"{file}: a lab {name} with other machines is up: remove it with "
-                f"tonnage lab down --lab {name}, or give this one another name"
+                f"{file}: a different lab named {name} is running; remove that lab with "
+                f"tonnage lab down --lab {name}, or rename this one"
             )
         known, network = controllers(), free_network(room)
         nodes = lab_nodes(wanted, network, room / name)
@@ -115,7 +115,7 @@ def find_node(record: LabRecord, name: str, room: Path = STATE_DIR) -> Node:
     nodes = {node.name: node for node in record.nodes(room)}
     if name not in nodes:
         lab, meant = record.config.name, formatting.did_you_mean(name, nodes)
-        raise UsageError(f"lab {lab} has no node {name}{meant}: there are {', '.join(nodes)}")
+        raise UsageError(f"lab {lab} has no node {name}{meant}; its nodes are {', '.join(nodes)}")
     return nodes[name]
 
 
@@ -128,9 +128,11 @@ def lab_lock(room: Path = STATE_DIR) -> Iterator[int]:
             process changes a lab.
     """
     if os.geteuid():
-        raise UsageError("only root may change a lab: use sudo")
+        raise UsageError("changing a lab requires root; use sudo")
     if f"/{GROUP}." in OWN_GROUPS.read_text():
-        raise UsageError("this process is on a lab's node: change labs without lab exec")
+        raise UsageError(
+            "this command is running inside a lab node; run it outside tonnage lab exec"
+        )
     with locked_room(room, OWNER, PATIENCE_SECONDS) as lock:
         try:
             yield lock
@@ -195,13 +197,13 @@ def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
     cores = len(os.sched_getaffinity(0))
     if wanted > cores:
         found.append(
-            f"the nodes have {wanted:g} cores in total, this machine has {cores}: under full load "
-            "they get less"
+            f"the nodes have {wanted:g} cores in total, but this machine has {cores}; under full "
+            "load the nodes get less"
         )
     devices = [attached.get(each.image) for node in nodes for each in node.devices]
     if any(device and uses_page_cache(device) for device in devices):
         found.append(
-            "the disks' files do not support direct I/O: they use this machine's page cache"
+            "the disks' files do not support direct I/O, so they use this machine's page cache"
         )
     return found
 
@@ -210,9 +212,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as why:
-        raise UsageError(f"{file}: {why.strerror}: give a lab's file") from None
+        raise UsageError(f"{file}: {why.strerror}; specify the file of a lab") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not text: give a lab's file in TOML") from None
+        raise UsageError(f"{file} is not text; specify the file of a lab, in TOML") from None
 
 
 def _journal(room: Path, name: str, lock: int) -> UndoJournal:
@@ -238,7 +240,7 @@ def _clear(room: Path, name: str, lock: int) -> None:
         _journal(room, name, lock).undo()
         if left := mounts_below(directory):
             raise RunError(
-                f"{left[0]} is mounted in the lab's directory but not by the lab: unmount it, then "
+                f"{left[0]} is mounted in the lab's directory but not by the lab; unmount it, then "
                 f"run {DOWN} --lab {name} again"
             )
         shutil.rmtree(directory)
@@ -252,6 +254,6 @@ def _refuse_full(nodes: list[Node], directory: Path) -> None:
     wanted = sum(each.disk.size_bytes for node in nodes for each in node.devices)
     if wanted > free:
         raise UsageError(
-            f"the disks take {formatting.size(wanted)} and {place} has {formatting.size(free)} "
-            "free: use smaller disks or fewer nodes"
+            f"the disks need {formatting.size(wanted)}, but {place} has only "
+            f"{formatting.size(free)} free; use smaller disks or fewer nodes"
         )

@@ -51,7 +51,7 @@ def check_machine(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Non
         UsageError: Lists everything that is missing.
     """
     if os.geteuid():
-        raise UsageError("only root may create a lab: use sudo")
+        raise UsageError("creating a lab requires root; use sudo")
     lacking = [*_programs(nodes)]
     if not lacking:
         lacking += [*_network(nodes), *_groups(nodes, known), *_devices(nodes)]
@@ -80,16 +80,16 @@ def _network(nodes: Sequence[Node]) -> Iterator[str]:
 
 def _groups(nodes: Sequence[Node], known: Mapping[str, Controller]) -> Iterator[str]:
     if not known:
-        yield "no control groups are mounted (they track a node's processes)"
+        yield "no control groups are mounted (the lab tracks the processes of a node with them)"
         return
     capped = any(node.machine.cpus is not None for node in nodes)
     cpu = known.get("cpu")
     if capped and not (cpu and _has_file(cpu, "cpu.cfs_quota_us")):
-        yield "no control group limits CPU (controller cpu, CONFIG_CFS_BANDWIDTH)"
+        yield "no control group can limit CPU (controller cpu, CONFIG_CFS_BANDWIDTH)"
     io = known.get("io")
     limited = any(node.has_limited_disks for node in nodes)
     if limited and not (io and _has_file(io, "blkio.throttle.read_bps_device")):
-        yield "no control group limits device rates (controller io, or blkio in version 1)"
+        yield "no control group can limit device rates (controller io, or blkio in version 1)"
 
 
 def _has_file(controller: Controller, name: str) -> bool:
@@ -99,7 +99,7 @@ def _has_file(controller: Controller, name: str) -> bool:
 
 def _devices(nodes: Sequence[Node]) -> Iterator[str]:
     if any(node.devices for node in nodes) and not LOOP_CONTROL.exists():
-        yield f"there are no loop devices ({LOOP_CONTROL} is missing)"
+        yield f"loop devices are not available ({LOOP_CONTROL} is missing)"
     for system in FOR_FILE_SYSTEMS:
         wanted = any(each.disk.file_system == system for node in nodes for each in node.devices)
         if wanted and not _mounts(system):

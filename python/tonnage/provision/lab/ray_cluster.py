@@ -148,14 +148,14 @@ def _program() -> str:
     if given:
         found = shutil.which(given)
         if found is None:
-            raise UsageError(f"{VARIABLE}={given}: there is no such program: give the path of ray")
+            raise UsageError(f"{VARIABLE}={given}: program not found; set the path of ray")
         return os.path.abspath(found)
     next_to_python = Path(sys.executable).parent / "ray"
     found = str(next_to_python) if next_to_python.exists() else shutil.which("ray")
     if found is None:
         raise UsageError(
-            "Ray is not installed: install it next to Tonnage (pip install 'tonnage[cluster]'), or "
-            f"name it with {VARIABLE}=.../bin/ray"
+            "Ray is not installed; install it with Tonnage (pip install 'tonnage[cluster]'), or "
+            f"set {VARIABLE}=.../bin/ray"
         )
     return os.path.abspath(found)
 
@@ -208,7 +208,7 @@ def _start(nodes: Sequence[Node], record: LabRecord, room: Path) -> None:
         try:
             said, _ = process.communicate(timeout=max(deadline - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
-            failed.append(f"{node.name}: no answer in {PATIENCE_SECONDS:g} s")
+            failed.append(f"{node.name}: no answer within {PATIENCE_SECONDS:g} s")
             continue
         if process.returncode:
             failed.append(f"{node.name}: {' '.join(said.split())[-400:]}")
@@ -226,7 +226,7 @@ def _wait(record: LabRecord, nodes: Sequence[Node], room: Path, on_wait: OnWait)
             return
         if time.monotonic() > deadline:
             late = ", ".join(node.name for node in nodes if node not in settled)
-            raise RunError(f"Ray did not come up on {late} in {PATIENCE_SECONDS:g} s")
+            raise RunError(f"Ray did not start on {late} within {PATIENCE_SECONDS:g} s")
         on_wait(len(settled), len(nodes))
         time.sleep(PAUSE_SECONDS)
 

@@ -80,7 +80,7 @@ def lab_names(room: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except PermissionError:
-        raise UsageError("only root may look at a lab: use sudo") from None
+        raise UsageError("inspecting a lab requires root; use sudo") from None
 
 
 def read_record(room: Path, name: str) -> LabRecord | None:
@@ -95,9 +95,12 @@ def read_record(room: Path, name: str) -> LabRecord | None:
     except FileNotFoundError:
         return None
     except RecordError as why:
-        raise UsageError(f"{why}: tonnage lab down --lab {name}") from why
+        raise UsageError(f"{why}; remove the lab with tonnage lab down --lab {name}") from why
     if found.config.name != name:
-        raise UsageError(f"{file}: $.text: expected a lab named {name}, got {found.config.name}")
+        raise UsageError(
+            f"{file}: $.text: expected a lab named {name}, but found {found.config.name}; remove "
+            f"the lab with tonnage lab down --lab {name}"
+        )
     return found
 
 
@@ -109,13 +112,13 @@ def require_up(room: Path, name: str | None) -> LabRecord:
     """
     name = select_lab(room, name)
     if name is None:
-        raise UsageError("no lab is up: create one with tonnage lab up FILE")
+        raise UsageError("no lab is running; create one with tonnage lab up FILE")
     found = read_record(room, name)
     if found is None or not found.is_whole:
-        raise UsageError(f"lab {name} is incomplete: remove it with tonnage lab down --lab {name}")
+        raise UsageError(f"lab {name} is incomplete; remove it with tonnage lab down --lab {name}")
     if not found.is_up:
         raise UsageError(
-            f"lab {name} was lost in a reboot: create it again with tonnage lab up FILE, or remove "
+            f"lab {name} was lost in a reboot; create it again with tonnage lab up FILE, or remove "
             f"what is left with tonnage lab down --lab {name}"
         )
     return found
@@ -129,10 +132,12 @@ def select_lab(room: Path, name: str | None) -> str | None:
     """
     there = lab_names(room)
     if name is not None and name not in there:
-        others = f": there are {', '.join(there)}" if there else ": none is up"
+        others = f"; the labs are {', '.join(there)}" if there else "; none is running"
         raise UsageError(f"there is no lab {name}{others}", setting="lab")
     if name is None and len(there) > 1:
-        raise UsageError(f"{', '.join(there)} are up: say which one", setting="lab")
+        raise UsageError(
+            f"several labs are running ({', '.join(there)}); choose one", setting="lab"
+        )
     return name or (there[0] if there else None)
 
 
@@ -146,4 +151,4 @@ def free_network(room: Path) -> int:
     for number in NETWORKS:
         if number not in taken:
             return number
-    raise UsageError("too many labs are up: remove one with tonnage lab down")
+    raise UsageError("too many labs are running; remove one with tonnage lab down")
