@@ -134,8 +134,8 @@ def test_losses_rounds_and_evil_names_are_shown_as_text(browser: Browser, tmp_pa
         assert page.inner.title() != "taken"
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= NARROW
     assert "1 node of 4 lost" in said and f"{evil}: died: <b>its machine</b> is gone" in said
-    assert "No limits: no measured capacities were given." in said
-    assert "No plan was given." in said
+    assert "No limits, because no measured capacities were specified." in said
+    assert "No plan was specified." in said
 
 
 @pytest.mark.browser
@@ -165,7 +165,7 @@ def test_functions_are_said_to_be_in_no_phases_core_seconds() -> None:
     run = replace(run, compared=compare(run))
     page = render(run)
     # Of each of four nodes, five stages of pass one and three of pass two took a second.
-    assert "Core seconds of phases exclude functions: 32.0 of 36.0." in page
+    assert "Core seconds of phases exclude user functions: 32.0 of 36.0." in page
     assert page.count("the CPU, without user functions") == 2 * len(NODES)
 
 
@@ -173,7 +173,7 @@ def test_what_an_older_record_lacks_is_said() -> None:
     page = render(replace(compared(), compared=None))
     assert "This record has no phases" in page and "chart-bytes" in page
     nothing = replace(compared(), nodes=[], rounds=[], bytes=0, compared=None)
-    assert "No node did any work." in render(nothing) and "No round was needed." in render(nothing)
+    assert "No node did any work." in render(nothing) and "There were no rounds." in render(nothing)
 
 
 def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_a_jobs_directory_or_its_record_is_reported(tonnage: Tonnage, tmp_path: 
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / JOB).write_text("{}")
     for arguments, said in (
-        (("job", "m.json"), "job is a job on a cluster: give it without other paths"),
-        (("job", "--price", "n=1"), "--price is for measurements, but job is a job"),
-        (("one.json",), "one.json is a sort on one machine: give a job on a cluster"),
-        (("begun",), "has not finished: run its command again with --job-dir begun to resume it"),
+        (("job", "m.json"), "job is a cluster job; it must be the only path"),
+        (("job", "--price", "n=1"), "--price applies only to measurements, but job is a job"),
+        (("one.json",), "one.json is a sort on one machine, but"),
+        (("begun",), "has not finished; to resume it, run its command again with --job-dir begun"),
     ):
         refused = tonnage.run("report", *arguments, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr

@@ -97,7 +97,7 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
     found = [round(each.plan.candidates[0].cost_usd.median) for each in told.plans]
     assert [each.name for each in told.plans] == [*NETWORKS] and found == [218, 284, 325]
     said = tonnage.run("report", files[0], "--output", page, check=True).stdout
-    assert "infinite: 178 x i2.8xlarge (local, placed), 11 min, $218.00." in said
+    assert "infinite: 178 x i2.8xlarge (local, placement group), 11 min, $218.00." in said
 
 
 def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
     other.write_text((KEPT.parent / "job-1.json").read_text())
     broken.write_text('{"schema": "tonnage.plan/1"}')
     for given, why in (
-        ((KEPT, other), "give only plans"),
-        ((KEPT, KEPT), "a plan is given twice"),
+        ((KEPT, other), "pass only plans"),
+        ((KEPT, KEPT), "a plan is passed twice"),
         ((broken,), "broken.json: $.job: missing"),
-        ((KEPT, "--price", "m=1"), "--price is for measurements"),
-        ((tmp_path / "page.json",), "is a plan and would be overwritten"),
+        ((KEPT, "--price", "m=1"), "--price applies only to measurements"),
+        ((tmp_path / "page.json",), "which is a plan; use another"),
     ):
         (tmp_path / "page.json").write_bytes(KEPT.read_bytes())
         done = tonnage.run("report", *given, "--output", page)

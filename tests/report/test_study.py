@@ -432,7 +432,7 @@ def test_only_a_command_that_repeats_a_measurement_is_called_so(
     page = write_report(directory).read_text()
     repeats = re.findall(r"<h4>Command to repeat it</h4><pre[^>]*><code>(.*?)</code>", page)
     assert repeats == ["tonnage measure disk --dir &#x27;a b&#x27;"]
-    assert page.count("<h4>The study&#x27;s command, which includes it</h4>") == 1
+    assert page.count("<h4>The study&#x27;s command, which includes the measurement</h4>") == 1
 
 
 @pytest.mark.browser

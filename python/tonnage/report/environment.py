@@ -28,7 +28,7 @@ def environment_section(study: Study) -> Html:
         settings_table("Settings of the study", study.settings),
     ]
     if study.run:
-        caption = "Settings of the job; plan has the planned maximum"
+        caption = "Settings of the job; plan contains the planned maximum"
         parts.append(settings_table(caption, study.run.settings))
     parts += [tag("h3", "Versions"), fact_list(study.environment.versions.items())]
     parts += [tag("h3", "Commands"), command_block("The study", study.command)]

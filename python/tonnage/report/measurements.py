@@ -61,7 +61,7 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
         if trials
     ]
     if not measurement.trials:
-        body = missing_note("It has no trials.")
+        body = missing_note("This measurement has no trials.")
     else:
         body = join([_table(measurement), *(chart.figure() for chart in drawn)])
     kind = formatting.KINDS.get(measurement.kind, measurement.kind)
@@ -79,7 +79,7 @@ def _measurement(measurement: Measurement, study: Study) -> tuple[Html, list[Cha
 
 def _table(measurement: Measurement) -> Html:
     """A row for each kind of trial, with the result of each round in order."""
-    columns = ["Trial", "MB/s of each", "CPU core-s/GB of each", "Bottleneck"]
+    columns = ["Trial", "MB/s of each trial", "CPU core-s/GB of each trial", "Bottleneck"]
     rows = []
     for kind, trials in _by_kind(measurement.trials).items():
         per_gigabyte = [1e9 * trial.cpu_seconds_per_byte for trial in trials]
@@ -91,7 +91,7 @@ def _table(measurement: Measurement) -> Html:
                 formatting.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
             ]
         )
-    caption = "Trials, interleaved; rates are the last stage's"
+    caption = "Trials, interleaved; the rates are those of the last stage"
     return table(caption, columns, rows)
 
 
@@ -195,7 +195,11 @@ def _how(measurement: Measurement, studied: list[str]) -> Html:
         if key in measurement.settings
     ]
     alone = measurement.command != studied
-    name = "Command to repeat it" if alone else "The study's command, which includes it"
+    name = (
+        "Command to repeat the measurement"
+        if alone
+        else "The study's command, which includes the measurement"
+    )
     command = formatting.command(measurement.command)
     return join([fact_list(pairs), tag("h4", name), code_block(command, name)])
 
@@ -212,7 +216,7 @@ def _graphs(measurement: Measurement) -> Html | None:
         stages_table(
             trial.phase,
             f"Trial {number}: {formatting.trial(trial.name)}, "
-            f"{formatting.seconds(trial.phase.seconds)}; its rate is without the warm-up, "
+            f"{formatting.seconds(trial.phase.seconds)}; the rate excludes the warm-up, "
             f"the first {formatting.seconds(trial.warm_up_seconds)}",
         )
         for number, trial in enumerate(measurement.trials, start=1)

@@ -31,8 +31,8 @@ COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--s
 MAX_PLANS = len(COLOURS)
 """The number of distinguishable colours."""
 COLUMNS = (
-    *("Machines", "Nodes", "Time", "Cost"),
-    *("Limited by", "Evidence", "Calibrated by", "Storage"),
+    *("Machine type", "Nodes", "Time", "Cost"),
+    *("Bottleneck", "Evidence", "Calibrated by", "Storage"),
 )
 FRONT = "Pareto front of median cost and time"
 
@@ -73,7 +73,7 @@ def title(plans: Plans) -> str:
 def best_in_words(plan: Plan) -> str:
     """The plan's best candidate in words."""
     if not plan.candidates:
-        return "no candidate keeps the limits"
+        return "no candidate meets the limits"
     best = plan.candidates[0]
     return (
         f"{best.nodes} x {name_of(best)}, {formatting.duration(best.seconds.median)}, "
@@ -83,7 +83,7 @@ def best_in_words(plan: Plan) -> str:
 
 def name_of(candidate: Candidate) -> str:
     """A machine type and its storage layout."""
-    placed = ", placed" if candidate.placement else ""
+    placed = ", placement group" if candidate.placement else ""
     return f"{candidate.offer} ({candidate.layout}{placed})"
 
 

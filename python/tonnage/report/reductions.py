@@ -21,8 +21,8 @@ FIGURES = {
 }
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
 FOUND = "--accent"
-PLANNED = ("On", "Planned", "Took", "Interval", "Planned bottleneck", "Bottleneck")
-COLUMNS = ("Chunk", "Threads", "Took", "Retrieval", "Processing", "Synchronisation", "CPU", "Runs")
+PLANNED = ("Nodes", "Planned", "Time", "Interval", "Planned bottleneck", "Bottleneck")
+COLUMNS = ("Chunk", "Threads", "Time", "Retrieval", "Processing", "Synchronisation", "CPU", "Runs")
 
 
 def write_sweep(sweep: ReductionSweep, path: Path) -> Path:
@@ -72,8 +72,11 @@ def found_in_words(swept: SweepResult) -> str:
         than = ""
         if swept.found_over_chosen is not None:
             chosen = _longer(swept.found_over_chosen)
-            than = f", and {chosen} than a repetition of the choice that its other runs made"
-        said.append(f"The tuned choice took {_longer(swept.found_over_best)}{than}.")
+            than = f", and {chosen} if that choice is selected by other runs than those compared"
+        said.append(
+            f"The tuned run took {_longer(swept.found_over_best)} than the fastest fixed "
+            f"choice{than}."
+        )
     return " ".join(said)
 
 
@@ -107,13 +110,12 @@ def _chart(key: str, figure: str, swept: SweepResult) -> Chart:
         "tickvals": sizes,
         "ticktext": [formatting.significant(size / 1e6, 3) for size in sizes],
         "fixedrange": True,
-        "title": titled("MB in a chunk"),
+        "title": titled("chunk size, MB"),
     }
     return Chart(
         name=f"chart-{key}",
         title=f"{FIGURES[figure]}, s",
-        description=f"{FIGURES[figure]} by size of a chunk and number of threads. "
-        f"{'; '.join(said)}.",
+        description=f"{FIGURES[figure]} by chunk size and number of threads. {'; '.join(said)}.",
         height=260,
         traces=traces,
         layout=layout(across, zero_based_axis(nticks=6)),

@@ -250,7 +250,7 @@ def test_anyone_can_use_it(browser: Browser, some: PlanPage, width: int, scheme:
         assert page.serious == []
         # Nothing keeps that; what is asked is nothing that can be; all there is is open.
         page.inner.locator("#deadline").fill("1s")
-        page.inner.get_by_text("No offer keeps the deadline of 1.0 s").wait_for(timeout=60_000)
+        page.inner.get_by_text("No offer meets the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.serious == []
         page.inner.locator("#data").fill("much")
         page.inner.locator("#wrong-data").get_by_text("is not a size").wait_for(timeout=60_000)
@@ -306,7 +306,7 @@ def test_a_link_keeps_the_question(browser: Browser, some: PlanPage) -> None:
         command = page.inner.locator(".command code")
         assert command.inner_text() == "tonnage plan sort --data 3TB --deadline 2h --provider aws"
         page.inner.locator("#deadline").fill("1s")
-        page.inner.get_by_text("No offer keeps the deadline of 1.0 s").wait_for(timeout=60_000)
+        page.inner.get_by_text("No offer meets the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.inner.url.endswith("#data=3TB&deadline=1s&provider=aws")
         assert page.inner.get_by_role("button", name="plan with up to 10,000").is_visible()
         page.inner.locator("#data").fill("much")

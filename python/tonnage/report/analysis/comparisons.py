@@ -150,7 +150,7 @@ def _latencies(subjects: Sequence[Subject]) -> Drawn:
         traces,
         axis(value for trace in traces for value in trace["x"]),
         legend=percentile_legend(SHADES, (each.name for s in known for each in s.chosen.latencies)),
-        note="Medians over instances of each instance's own percentiles.",
+        note="Medians over machines of each machine's own percentiles.",
     )
     return [chart], []
 
@@ -195,8 +195,8 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
         ]
         for each in found
     ]
-    columns = ["Operation", "Way", "Against", "Queue depth", "Ratio", "Interval", "Of"]
-    columns += ["CPU, core-s/GB", "Against's CPU", "From"]
+    columns = ["Operation", "Variant", "Baseline", "Queue depth", "Ratio", "Interval", "Sample"]
+    columns += ["CPU, core-s/GB", "Baseline's CPU, core-s/GB", "From"]
     return [chart], [table(title, columns, cells, numeric=[*columns[3:6], *columns[7:9]])]
 
 
@@ -210,7 +210,8 @@ def _per_gigabyte(seconds: float | None) -> str:
 
 
 def _ratio_sentence(each: Comparison) -> str:
-    return f"{each.subject} {each.way} {formatting.significant(each.ratio.value)} times {each.than}"
+    ratio = formatting.significant(each.ratio.value)
+    return f"{each.subject}: {each.way} is {ratio} times {each.than}"
 
 
 def _between(ratio: Estimate) -> str:

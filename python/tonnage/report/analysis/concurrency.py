@@ -87,5 +87,5 @@ def latencies_chart(subject: Subject) -> Chart | None:
         legend=percentile_legend(
             SHADES, (each.name for level in known for each in level.latencies)
         ),
-        note="Medians over instances of each instance's own percentiles.",
+        note="Medians over machines of each machine's own percentiles.",
     )

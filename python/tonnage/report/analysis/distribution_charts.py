@@ -43,15 +43,13 @@ def lines_chart(subject: Subject) -> Chart | None:
     what = "latency" if latency else "rate over time"
     return Chart(
         name=f"chart-{subject.key}-lines",
-        title=f"Variation across instances, best to worst: {what}, {figure.name}",
+        title=f"Variation across machines, best to worst: {what}, {figure.name}",
         description=f"Percentiles of {what} of {subject.name} on each of {len(found.instances)} "
-        f"instances, from {found.instances[0]}, the best, to {found.instances[-1]}, the worst.",
+        f"machines, from {found.instances[0]}, the best, to {found.instances[-1]}, the worst.",
         height=280,
         traces=traces,
         layout=layout(
-            linear_axis(
-                "instances, from the best to the worst", rangemode="normal", zeroline=False
-            ),
+            linear_axis("machines, from the best to the worst", rangemode="normal", zeroline=False),
             axis(value for trace in traces for value in trace["y"]),
             t=20,
         ),
@@ -73,8 +71,8 @@ def spread_chart(subject: Subject) -> Chart | None:
         histogram_steps(
             edges,
             found.counts,
-            "instances",
-            f"%{{x:,.4~r}} {figure.name}: %{{y}} instances<extra></extra>",
+            "machines",
+            f"%{{x:,.4~r}} {figure.name}: %{{y}} machines<extra></extra>",
             color="--read",
             width=1,
         )
@@ -103,14 +101,14 @@ def spread_chart(subject: Subject) -> Chart | None:
     several = f" Modes: {modes}." if len(found.modes) > 1 else ""
     return Chart(
         name=f"chart-{subject.key}-spread",
-        title="Instances by throughput, with density",
-        description=f"Histogram of instances by throughput of {subject.name}: "
+        title="Machines by throughput, with density",
+        description=f"Histogram of machines by throughput of {subject.name}: "
         f"{max(found.counts)} in the fullest of "
         f"{formatting.several(len(found.counts), 'bin')}.{several}",
         height=240,
         traces=traces,
-        layout=layout(density_axis(found.axis, edges, figure), linear_axis("instances")),
-        legend=[("--read", "instances"), ("--work-one", "density, instances per bin")],
+        layout=layout(density_axis(found.axis, edges, figure), linear_axis("machines")),
+        legend=[("--read", "machines"), ("--work-one", "density, machines per bin")],
         note=f"{formatting.sentence(found.rule)}{several}",
     )
 
@@ -132,7 +130,7 @@ def latency_chart(subject: Subject) -> Chart | None:
             linear_axis(),
         ),
         legend=[(ROLES[each.role], _role(each)) for each in found],
-        note="A line for each instance: latencies are never pooled.",
+        note="One line for each machine, since latencies are never pooled.",
     )
 
 

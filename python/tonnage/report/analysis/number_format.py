@@ -103,7 +103,8 @@ def sample_size(estimate: Estimate | None) -> str:
 
 def _of(number: int, estimate: Estimate) -> str:
     """A number of the units that an estimate counts."""
-    return formatting.several(number, estimate.over.removesuffix("s"))
+    counted = "machine" if estimate.over == "instances" else estimate.over.removesuffix("s")
+    return formatting.several(number, counted)
 
 
 def measurement_links(measurements: Sequence[str]) -> Child:

@@ -70,8 +70,8 @@ def _facts(subject: Subject) -> list[tuple[str, Child]]:
         ("Layout", subject.layout or "not stated"),
         ("95 % of best", enough),
         ("Median", rate(subject.rate, subject)),
-        ("Variation", _varies(subject.variation, "between instances")),
-        ("Over time", _varies(subject.variation_over_time, "of the median instance")),
+        ("Variation", _varies(subject.variation, "between machines")),
+        ("Over time", _varies(subject.variation_over_time, "of the median machine")),
         ("From", measurement_links(subject.chosen.measurements)),
     ]
 
@@ -87,7 +87,7 @@ def _striking(subject: Subject) -> Html | None:
             each.instance,
             "slow outlier" if each.worse else "fast outlier",
             f"{formatting.per_second(each.rate, subject.unit)}, "
-            f"{formatting.significant(each.ratio)} of the median instance's",
+            f"{formatting.significant(each.ratio)} of the median machine's rate",
             _chance(each.false_alarm),
             measurement_links(each.measurements),
         ]
@@ -109,7 +109,7 @@ def _striking(subject: Subject) -> Html | None:
     ]
     cells += [
         [
-            each.instance or "all instances",
+            each.instance or "all machines",
             "cycle",
             f"period {formatting.duration(each.period_seconds)}, amplitude "
             + ("–" if each.amplitude_share is None else formatting.percent(each.amplitude_share)),
@@ -120,22 +120,22 @@ def _striking(subject: Subject) -> Html | None:
     ]
     if not cells:
         return None
-    columns = ["Instance", "Finding", "Size", "False alarms", "From"]
-    return table("Exceptional instances", columns, cells)
+    columns = ["Machine", "Finding", "Size", "False alarms", "From"]
+    return table("Exceptional machines", columns, cells)
 
 
 def _chance(false_alarm: float) -> str:
     """The share of uniform clusters that show as much by chance."""
     share = 100 * false_alarm
     shown = "< 0.01" if share < 0.01 else formatting.significant(share, 1)
-    return f"{shown} % of clusters"
+    return f"{shown} % of healthy clusters"
 
 
 def _levels(subject: Subject) -> Html:
     figure = unit(subject)
     seen = {each.name for level in subject.levels for each in level.latencies}
     named = [name for name in PERCENTILES if name in seen]
-    columns = ["Queue depth", f"Median, {figure.name}", "Interval", "Of"]
+    columns = ["Queue depth", f"Median, {figure.name}", "Interval", "Sample"]
     columns += [f"Latency, {PERCENTILES[name]}" for name in named]
     columns += ["CPU per operation", "CPU, core-s/GB", "From"]
     cells: list[list[Child]] = []
@@ -161,7 +161,7 @@ def _levels(subject: Subject) -> Html:
         )
         if level.concurrency is not None and level.concurrency == subject.near_best:
             marked.append(place)
-    caption = "By queue depth; in bold the smallest within 5 % of the best"
+    caption = "By queue depth; bold: the smallest queue depth within 5 % of the best rate"
     if subject.near_best is None:
         caption = "By queue depth"
     return table(caption, columns, cells, numeric=columns[1:3], marked=marked)
@@ -180,5 +180,5 @@ def _quantiles(subject: Subject) -> Html | None:
         for each in subject.quantiles
     ]
     count = formatting.count(len(subject.instances))
-    caption = f"Percentiles over {count} instances, of their medians"
-    return table(caption, ["Instances", figure.name, "Interval"], cells, numeric=[figure.name])
+    caption = f"Percentiles of the medians of {count} machines"
+    return table(caption, ["Machines", figure.name, "Interval"], cells, numeric=[figure.name])

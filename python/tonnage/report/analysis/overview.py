@@ -13,7 +13,7 @@ from tonnage.report.html_elements import Child, Html, missing_note, section, tab
 from tonnage.report.page import Tile, notice, page_header, tile_list
 
 COLUMNS = [
-    *("Operation", "Queue depth", "Median", "Interval", "Of", "Variation", "p50", "p99"),
+    *("Operation", "Queue depth", "Median", "Interval", "Sample", "Variation", "p50", "p99"),
     "From",
 ]
 NUMERIC = ("Queue depth", "Median", "Interval", "Variation", "p50", "p99")
@@ -28,7 +28,7 @@ def title(analysis: Analysis) -> str:
     said = f"Throughput of {formatting.count(len(known))} machines"
     if len(known) == 1:
         said = f"Throughput of {known[0]}"
-    return f"{said}; and {formatting.several(imported, 'imported result')}" if imported else said
+    return f"{said}, and {formatting.several(imported, 'imported result')}" if imported else said
 
 
 def header(analysis: Analysis) -> Html:
@@ -90,17 +90,17 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
         (
             "Operations",
             formatting.count(len(analysis.subjects)),
-            "each by one tool under one condition",
+            "of different tools or conditions",
         ),
         ("Metrics", formatting.count(readings), f"in {cited}"),
-        ("Rules passed", f"{passed} of {len(analysis.scorecard)}", "of credible results"),
+        ("Rules passed", f"{passed} of {len(analysis.scorecard)}", "for credible results"),
     ]
 
 
 def _alone(known: int, imported: int) -> str:
     if imported:
         return f"and {formatting.several(imported, 'imported result')} of unknown machines"
-    return "not representative of others" if known == 1 else "each counts once"
+    return "not representative of other machines" if known == 1 else "each counts once"
 
 
 def _row(subject: Subject) -> list[Child]:

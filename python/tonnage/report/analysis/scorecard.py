@@ -17,7 +17,7 @@ from tonnage.report.html_elements import (
     tag,
 )
 
-VERDICTS = {"pass": "✓ passed", "short": "✗ falls short", "unknown": "? unknown"}
+VERDICTS = {"pass": "✓ passed", "short": "✗ failed", "unknown": "? unknown"}
 
 
 def scorecard_section(analysis: Analysis) -> Html:
@@ -32,14 +32,14 @@ def scorecard_section(analysis: Analysis) -> Html:
     level = formatting.percent(analysis.false_alarm_level)
     confidence = formatting.percent(analysis.confidence)
     how = (
-        "A value is the median over instances, each counted once with its own median; for a single "
+        "A value is the median over machines, each counted once with its own median; for a single "
         "machine it is the median over trials. Intervals are distribution-free order statistics at "
         f"{confidence}; with too few values they are not estimable, and the tables state how many "
-        "are missing. Latency percentiles are each instance's own and are never pooled. Outliers, "
-        f"modes and cycles are each falsely found in {level} of uniform clusters, per operation."
+        "are missing. Latency percentiles are each machine's own and are never pooled. Outliers, "
+        f"modes and cycles are each falsely found in {level} of healthy clusters, per operation."
     )
     parts: list[Child] = [
-        table("Six rules of credible results", ["Rule", "Verdict", "Why"], cells),
+        table("Six rules for credible results", ["Rule", "Verdict", "Why"], cells),
         tag("h3", "Method"),
         tag("p", how),
         tag("h3", "Omitted charts"),

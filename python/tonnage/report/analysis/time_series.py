@@ -50,9 +50,9 @@ def time_series_chart(subject: Subject) -> Chart | None:
     used = [(MARKS[what], what) for what in MARKS if what in marked.values()]
     return Chart(
         name=f"chart-{subject.key}-courses",
-        title="Throughput over time, share of the highest; a line for each instance",
-        description=f"Throughput of {subject.name} over time, a line for each of "
-        f"{formatting.several(len(order), 'instance')}.{said}",
+        title="Throughput over time, share of the highest; one line for each machine",
+        description=f"Throughput of {subject.name} over time, one line for each of "
+        f"{formatting.several(len(order), 'machine')}.{said}",
         height=260,
         traces=traces,
         layout=layout(

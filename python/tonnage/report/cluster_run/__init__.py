@@ -13,7 +13,7 @@ from tonnage.report.page import PageSection, render_page, write_page
 
 __all__ = ["render", "write_run"]
 
-ROUND_COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Took", "Lost nodes")
+ROUND_COLUMNS = ("Round", "Splits read", "Partitions", "Moved", "Time", "Lost nodes")
 
 
 def write_run(record: RunRecord, path: Path) -> Path:
@@ -43,7 +43,7 @@ def _rounds(record: RunRecord) -> Html:
         tag("ul", *lost, class_="findings") if lost else tag("p", "No node was lost.")
     ]
     if not record.rounds:
-        return section("rounds", "Rounds and losses", *parts, missing_note("No round was needed."))
+        return section("rounds", "Rounds and losses", *parts, missing_note("There were no rounds."))
     seconds = formatting.seconds_like(max(each.seconds for each in record.rounds))
     rows = [
         [
@@ -57,11 +57,11 @@ def _rounds(record: RunRecord) -> Html:
         for each in record.rounds
     ]
     caption = "Rounds of pass one, by the driver's clock"
-    numeric = ("Splits read", "Partitions", "Moved", "Took")
+    numeric = ("Splits read", "Partitions", "Moved", "Time")
     parts.append(table(caption, ROUND_COLUMNS, rows, numeric=numeric))
     if record.repartitioned_bytes:
         again = formatting.size(record.repartitioned_bytes)
-        parts.append(tag("p", f"{again} were partitioned again for lack of memory."))
+        parts.append(tag("p", f"{again} were partitioned again, because they exceeded the memory."))
     return section("rounds", "Rounds and losses", *parts)
 
 
@@ -73,7 +73,7 @@ def _circumstances(record: RunRecord) -> Html:
         "Settings, measurements, versions",
         settings_table("Settings of the job", record.settings),
         tag("h3", "Measurements behind the limits"),
-        tag("ul", *cited) if cited else missing_note("No measured capacities were given."),
+        tag("ul", *cited) if cited else missing_note("No measured capacities were specified."),
         tag("h3", "The driver's machine"),
         machine_facts(record.environment),
         tag("h3", "Versions"),

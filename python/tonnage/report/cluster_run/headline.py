@@ -37,7 +37,7 @@ def _lead(record: RunRecord) -> str:
     sentences = []
     if compared and compared.phase_efficiency is not None:
         sentences.append(
-            f"Its phases reached {formatting.percent(compared.phase_efficiency)} of the nodes' "
+            f"The phases reached {formatting.percent(compared.phase_efficiency)} of the nodes' "
             "measured throughput."
         )
     for phase in compared.phases if compared else ():
@@ -53,8 +53,8 @@ def _tiles(record: RunRecord) -> list[Tile]:
     compared = record.compared
     of = "from the first check of the nodes to the end"
     if record.commands > 1:
-        of = f"the last of {record.commands} commands, {of}"
-    found = [Tile("Took", formatting.seconds(record.seconds), of)]
+        of = f"of the last of {record.commands} commands, {of}"
+    found = [Tile("Time", formatting.seconds(record.seconds), of)]
     if compared:
         outside = ""
         if compared.other_seconds is not None:
@@ -71,14 +71,14 @@ def _tiles(record: RunRecord) -> list[Tile]:
         between = formatting.seconds_between(planned.seconds.low, planned.seconds.high)
         of = f"{planned.candidate.nodes} x {planned.candidate.offer}"
         inside = "inside" if planned.inside else "outside"
-        note = f"{between} on {of}; the run is {inside}"
+        note = f"{between} on {of}; the actual time is {inside} the interval"
         found.append(Tile("Planned", formatting.seconds(planned.seconds.median), note))
-    summed = "the input's" if record.job == "sort" else "of the shuffled data"
+    summed = "of the input" if record.job == "sort" else "of the shuffled data"
     return [
         *found,
         cpu_tile(record),
         Tile(
-            "From node to node",
+            "Between nodes",
             formatting.size(record.network_bytes),
             f"in {formatting.several(len(record.rounds), 'round')} of pass one",
         ),

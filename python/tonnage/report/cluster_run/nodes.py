@@ -23,7 +23,7 @@ MOST = 32
 """Charts show this many nodes, the slowest; tables have all."""
 OPEN = 8
 """Tables of more nodes are folded."""
-USES = ("Node", "Resource", "Moved", "Measured rate", "Minimum time", "Of the phase")
+USES = ("Node", "Resource", "Moved", "Measured rate", "Minimum time", "Share of the phase")
 WAYS = (
     ("read_bytes", "read", "--read"),
     ("sent_bytes", "sent", "--work-one"),
@@ -101,7 +101,7 @@ def _chart(phase: PhaseComparison) -> Chart:
     legend = [(colour, name) for name, colour, _ in bars]
     if planned is not None:
         layout["shapes"] = [charts.upright_line(planned, color="--write", width=2)]
-        legend.append(("--write", "planned, of all"))
+        legend.append(("--write", "planned for all nodes"))
     told = "; ".join(
         f"{node.node} {formatting.seconds(node.seconds)}"
         + (f", at least {formatting.seconds(own)}" if own is not None else "")
@@ -138,7 +138,7 @@ def _slowest_nodes(nodes: Sequence[NodeT]) -> tuple[list[NodeT], list[str]]:
 def _some(number: int) -> str | None:
     if number <= MOST:
         return None
-    return f"The {MOST} of {formatting.count(number)} slowest nodes; the table has all."
+    return f"The {MOST} slowest of {formatting.count(number)} nodes; the table lists all."
 
 
 def _table(nodes: Sequence[NodeRun]) -> Html:
@@ -171,7 +171,7 @@ def _uses(phase: PhaseComparison, functions: bool) -> Html:
                 row[1] = f"{formatting.resource(use.resource)}, without user functions"
             rows.append(row)
     return table(
-        f"Resource use in {formatting.phase(phase.name)}, and the minimum time it takes",
+        f"Resource use in {formatting.phase(phase.name)}, and the minimum time that it needs",
         USES,
         rows,
         numeric=("Moved", "Measured rate", "Minimum time"),

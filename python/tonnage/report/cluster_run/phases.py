@@ -8,10 +8,10 @@ from tonnage.report.html_elements import Child, Html, missing_note, section, tab
 
 WHOLE = "all phases"
 COLUMNS = (
-    *("Phase", "Took", "Slowest node", "Median node", "Limit", "Predicted bottleneck"),
+    *("Phase", "Time", "Slowest node", "Median node", "Limit", "Predicted bottleneck"),
     *("Efficiency", "Bottleneck", "As predicted"),
 )
-PLANNED = ("Phase", "Took", "Planned", "Planned bottleneck", "Bottleneck", "As planned")
+PLANNED = ("Phase", "Time", "Planned", "Planned bottleneck", "Bottleneck", "As planned")
 YES_NO = {None: "–", True: "yes", False: "no"}
 
 
@@ -19,7 +19,7 @@ def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     compared = record.compared
     heading = "Phases, limits and plan"
     if compared is None or not compared.phases:
-        why = "This record has no phases: there was nothing to do, or it is from an older version."
+        why = "This record has no phases: there was nothing to do, or an older version wrote it."
         return section("phases", heading, missing_note(why)), []
     chart = _chart(compared)
     parts: list[Child] = [chart.figure(), _table(compared)]
@@ -28,11 +28,11 @@ def phases_section(record: RunRecord) -> tuple[Html, list[Chart]]:
             tag("p", f"The limit: {formatting.sentence(compared.limit.rule)}", class_="note")
         )
     elif all(phase.limit is None for phase in compared.phases):
-        parts.append(missing_note("No limits: no measured capacities were given."))
+        parts.append(missing_note("No limits, because no measured capacities were specified."))
     if compared.planned:
         parts += [tag("h3", "The plan"), _planned(compared), _candidate(compared)]
     else:
-        parts.append(missing_note("No plan was given."))
+        parts.append(missing_note("No plan was specified."))
     if compared.notes:
         notes = [tag("li", formatting.sentence(note)) for note in compared.notes]
         parts += [tag("h3", "Notes"), tag("ul", *notes, class_="findings")]
@@ -89,7 +89,7 @@ def _table(compared: RunComparison) -> Html:
         "Time and limit of each phase",
         COLUMNS,
         rows,
-        numeric=("Took", "Median node", "Limit", "Efficiency"),
+        numeric=("Time", "Median node", "Limit", "Efficiency"),
         marked=[len(rows) - 1],
         hide_caption=True,
     )
@@ -124,7 +124,7 @@ def _planned(compared: RunComparison) -> Html:
         for phase in compared.phases
     ]
     caption = "Planned and actual phases"
-    return table(caption, PLANNED, rows, numeric=("Took", "Planned"), hide_caption=True)
+    return table(caption, PLANNED, rows, numeric=("Time", "Planned"), hide_caption=True)
 
 
 def _time_with_replication(phase: PhaseComparison) -> str:

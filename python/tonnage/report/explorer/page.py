@@ -68,8 +68,8 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),
         providers=_options([("", "any"), *((each, each) for each in providers)]),
         held=escape(
-            f"This page holds {formatting.several(data.offers, 'machine')} "
-            f"of {formatting.listing(dates)}; "
+            f"This page contains {formatting.several(data.offers, 'offer')} "
+            f"from {formatting.listing(dates)}; "
             f"measurements: {formatting.listing(values['profiles'])}."
         ),
         interval=escape(values["interval_rule"]),

@@ -51,7 +51,9 @@ def _predicted(predicted: Prediction) -> str:
 def _lead(study: Study) -> list[str]:
     sentences = []
     if study.limit:
-        sentences.append(f"{formatting.percent(study.limit.efficiency)} of the disks' limit.")
+        sentences.append(
+            f"The job reached {formatting.percent(study.limit.efficiency)} of the disks' limit."
+        )
     if study.actual:
         ran = {phase.name: phase.stages for phase in study.run.phases} if study.run else {}
         met = [
@@ -128,7 +130,7 @@ def _resources(run: RunRecord) -> list[Tile]:
 def cpu_tile(run: RunRecord) -> Tile:
     seconds, size = run.cpu_seconds, run.bytes
     per_gigabyte = formatting.significant(seconds / (size / 1e9)) if size else "–"
-    total = f"{formatting.significant(seconds)} core-seconds in all"
+    total = f"{formatting.significant(seconds)} core-seconds in total"
     return Tile("CPU, core-seconds per GB", per_gigabyte, total)
 
 

@@ -72,7 +72,7 @@ def _limit(limit: Limit) -> Html:
     return tag(
         "p",
         f"The disks alone would need {formatting.seconds(limit.seconds)},"
-        f" {formatting.percent(limit.efficiency)} of the job's time: {limit.rule}. ",
+        f" {formatting.percent(limit.efficiency)} of the job's time; {limit.rule}. ",
         join([Html("Measured by "), join(cited, Html(", ")), "."]) if cited else None,
     )
 

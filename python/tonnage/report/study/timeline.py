@@ -47,7 +47,7 @@ def timeline_section(study: Study, tables: dict[str, Table]) -> tuple[Html, list
     parts: list[Html] = [_explained(run)]
     for name, draw in (("timeline", _stages), ("devices", _devices), ("host", _host)):
         if name not in tables:
-            parts.append(missing_note(f"The study has no table “{name}”."))
+            parts.append(missing_note(f"The study contains no table “{name}”."))
             continue
         element, more = draw(run, tables[name])
         parts.append(element)
@@ -139,7 +139,7 @@ def _left_out(run: RunRecord, drawn: dict[str, str]) -> str | None:
     left_out = [name for name in names if name not in drawn]
     if not left_out:
         return None
-    return f"Too short for the chart, see the tables below: {formatting.listing(left_out)}."
+    return f"Too short for the chart (see the tables below): {formatting.listing(left_out)}."
 
 
 def _bottlenecks(run: RunRecord) -> str:

@@ -115,7 +115,7 @@ function candidateNotes(candidate, size, durability) {
   }
   if (machine.caution) found.push(`its price is ${machine.caution}`);
   if (group.demand.advertised_classes.includes("network") && machine.peak_only) {
-    found.push("only its network's peak rate is known; the sustained rate may be lower");
+    found.push("only the peak rate of its network is known; the sustained rate may be lower");
   }
   const place = parts.map((part) => part.curve).find((curve) => curve !== null);
   const curve = place === undefined ? null : pageData.curves[place];
@@ -129,8 +129,8 @@ function candidateNotes(candidate, size, durability) {
   const largest = curve && curve.points[curve.points.length - 1][0];
   if (curve && nodes > largest) {
     const known = curve.interval ? curve.interval.map((each) => each.toFixed(2)).join(" to ")
-      : `not estimable: an error of ${randomDraws.unknown_error} is assumed`;
-    found.push(`the network of ${nodes} nodes is extrapolated from ${largest} at most, as nodes^-${curve.exponent.toFixed(2)} (${known})`);
+      : `error not estimable, ${randomDraws.unknown_error} is assumed`;
+    found.push(`the network of ${nodes} nodes is extrapolated from at most ${largest} nodes, as nodes^-${curve.exponent.toFixed(2)} (${known})`);
   }
   return found;
 }

@@ -12,7 +12,7 @@ function explain(candidate, size, samples) {
   const { group, machine } = candidate.choice;
   return group.demand.phases.flatMap((phase) => phase.terms.flatMap((term) => {
     const whole = term.parts.reduce((sum, part) => sum + part.per_byte, 0);
-    return term.parts.map((part) => {
+    return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
       const demand = part.per_byte * size;
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
       const capacityOf = (nodes, capacity) => {
@@ -34,6 +34,11 @@ function explain(candidate, size, samples) {
       };
     });
   }));
+}
+
+/** Whether a cluster of this size moves anything for a part: a single node sends nothing. */
+function movesData(term, part, nodes) {
+  return nodes > 1 || !(part.remote_only || term.resource_class === "network");
 }
 
 /** The commands that measured the capacity, or the one that would. */

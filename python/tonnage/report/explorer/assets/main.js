@@ -74,7 +74,7 @@ function start() {
     byId("answer").classList.remove("planning");
     document.documentElement.dataset.planned = toHash(fields);
     if (!found) {
-      byId("answer-heading").textContent = "Some of the input is not understood";
+      byId("answer-heading").textContent = "Some of the input is invalid";
       return;
     }
     [last, chosen] = [found, 0];

@@ -43,10 +43,10 @@ function parseNodes(text) {
 }
 
 const READ = {
-  data: [parseSize, "is not a size: write it like 20TB, 512GiB or 1000000"],
-  deadline: [parseDuration, "is not a time: write it like 30s, 10min, 24h or 7d, or leave it empty"],
-  budget: [parseUsd, "is not an amount of money: write it like 300USD, or leave it empty"],
-  "max-nodes": [parseNodes, `is not a number from 1 to ${formatting.count(MAX_NODES)}`],
+  data: [parseSize, "is not a size; enter for example 20TB, 512GiB or 1000000"],
+  deadline: [parseDuration, "is not a duration; enter for example 30s, 10min, 24h or 7d, or leave the field empty"],
+  budget: [parseUsd, "is not an amount of money; enter for example 300USD, or leave the field empty"],
+  "max-nodes": [parseNodes, `is not a whole number from 1 to ${formatting.count(MAX_NODES)}`],
 };
 
 /** The request that the form's texts state, and what is wrong with any of them. */

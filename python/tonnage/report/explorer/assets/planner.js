@@ -76,10 +76,10 @@ function excluded(request, groups, results, limits, candidates) {
 
 /** Why no number of nodes of this machine keeps the limits. */
 function exclusionReason(minNodes, { fastest, cheapest }, limits) {
-  if (minNodes > limits.maxNodes) return `too small: storing the job needs ${minNodes} nodes`;
-  if (fastest > limits.deadline) return `too slow: ${roundHalfEven(fastest)} s at best`;
-  if (cheapest > limits.budget) return `too expensive: ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD at least`;
-  return "misses the deadline or the budget with every number of nodes";
+  if (minNodes > limits.maxNodes) return `too small: at least ${minNodes} nodes are needed to store the data`;
+  if (fastest > limits.deadline) return `too slow: at least ${roundHalfEven(fastest)} s`;
+  if (cheapest > limits.budget) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;
+  return "no number of nodes meets both the deadline and the budget";
 }
 
 /** Round half to even, as Python does. */

@@ -37,39 +37,39 @@ function showAnswer({ shown: [best], nearest, request }, ask) {
   const heading = element("h2", { id: "answer-heading" });
   if (!best) {
     byId("told").replaceChildren(heading, ...showMissed(nearest, request, ask));
-    heading.textContent = nearest ? "Nothing keeps these limits" : "No offer can be planned";
+    heading.textContent = nearest ? "No offer meets these limits" : "No offer can be planned";
     return;
   }
   const phase = longest(best);
   heading.textContent = `${formatting.named(best)}: ${formatting.duration(best.seconds)}, ${formatting.usd(best.cost)}`;
   const inTime = best.inTime === null ? null
-    : tile("In time", formatting.percent(best.inTime), "of sampled clusters keep the deadline");
+    : tile("Meets the deadline", formatting.percent(best.inTime), "of the sampled clusters");
   byId("told").replaceChildren(
     heading,
     element("p", {}, `${formatting.layout(best)}, of ${best.provider}; evidence: ${best.evidence}. ${formatting.sentence(best.choice.group.demand.calibration_text)}`),
     element("dl", { class: "tiles" },
       tile("Time", formatting.duration(best.seconds), range(best.secondsInterval, formatting.duration)),
       tile("Cost", formatting.usd(best.cost), range(best.costInterval, formatting.usd)),
-      tile("What limits it", phase.bottleneck, limitsOf(best.phases)),
-      tile("A machine", `${formatting.usd(best.usdPerHour)} an hour`, `with its volumes; ${formatting.count(best.nodes)} of these`),
+      tile("Bottleneck", phase.bottleneck, limitsOf(best.phases)),
+      tile("Price of a node", `${formatting.usd(best.usdPerHour)} an hour`, `including its volumes; ${formatting.several(best.nodes, "node")}`),
       inTime));
 }
 
 /** Why nothing keeps the limits, and what can be done. */
 function showMissed(nearest, request, ask) {
-  if (!nearest) return [element("p", { class: "notice" }, "No offer has all the figures that this job needs. The reasons are below.")];
+  if (!nearest) return [element("p", { class: "notice" }, "The figures that this job needs are incomplete for every offer. The reasons are below.")];
   const limits = [request.deadline < Infinity ? `the deadline of ${formatting.duration(request.deadline)}` : null,
     request.budget < Infinity ? `the budget of ${formatting.usd(request.budget)}` : null].filter(Boolean);
-  const most = `at most ${formatting.several(request.maxNodes, "machine")}`;
+  const most = `at most ${formatting.several(request.maxNodes, "node")}`;
   const said = nearest.nodes > request.maxNodes
     ? `The data does not fit on ${most}: it needs at least ${formatting.named(nearest)}.`
-    : `No offer keeps ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
+    : `No offer meets ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
   const more = Math.min(MAX_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MAX_NODES)));
   const hint = request.maxNodes < MAX_NODES
-    ? element("p", {}, "More machines may help: ",
+    ? element("p", {}, "More nodes may help: ",
       element("button", { type: "button", onclick: () => ask({ "max-nodes": String(more) }) }, `plan with up to ${formatting.count(more)}`),
       " (--max-nodes).")
-    : element("p", {}, `More than ${formatting.count(MAX_NODES)} machines are not planned: use less data or a later deadline.`);
+    : element("p", {}, `Plans have at most ${formatting.count(MAX_NODES)} nodes; enter less data or a later deadline.`);
   return [element("p", { class: "notice" }, said), hint];
 }
 
@@ -102,8 +102,8 @@ function showDetails({ shown: [best], notes }, fields) {
 function showTable({ candidates, shown }, chosen, choose) {
   byId("others").hidden = !shown.length;
   const inTime = shown.some((each) => each.inTime !== null);
-  const columns = ["offer", "layout", "machines", "time", "cost", "limited by", "evidence", ...(inTime ? ["in time"] : [])];
-  const numeric = new Set(["machines", "time", "cost", "in time"]);
+  const columns = ["offer", "layout", "nodes", "time", "cost", "bottleneck", "evidence", ...(inTime ? ["meets the deadline"] : [])];
+  const numeric = new Set(["nodes", "time", "cost", "meets the deadline"]);
   const cell = (column, ...said) => element("td", { class: numeric.has(column) ? "number" : null }, ...said);
   const both = (middle, between) => [middle, element("br"), element("small", {}, `${between[0]} – ${between[1]}`)];
   const rows = shown.map((each, at) => element("tr", { class: at === chosen ? "marked" : null },
@@ -112,12 +112,12 @@ function showTable({ candidates, shown }, chosen, choose) {
       "aria-label": `${each.offer}: show the source of its numbers`,
     }, each.offer)),
     cell("layout", formatting.layout(each)),
-    cell("machines", formatting.count(each.nodes)),
+    cell("nodes", formatting.count(each.nodes)),
     cell("time", ...both(formatting.duration(each.seconds), each.secondsInterval.map(formatting.duration))),
     cell("cost", ...both(formatting.usd(each.cost), each.costInterval.map(formatting.usd))),
-    cell("limited by", longest(each).bottleneck),
+    cell("bottleneck", longest(each).bottleneck),
     cell("evidence", each.evidence),
-    inTime ? cell("in time", formatting.percent(each.inTime)) : null));
+    inTime ? cell("meets the deadline", formatting.percent(each.inTime)) : null));
   const caption = `The first ${formatting.count(shown.length)} of ${formatting.several(candidates.length, "candidate")}`;
   byId("table").replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
     element("table", {},
@@ -137,7 +137,7 @@ function showSources({ shown, request, samples }, chosen) {
   const line = (name, said) => element("p", {}, element("small", {}, `${name}: `, ...[said].flat()));
   const codes = (commands) => commands.flatMap((command, at) => [at ? ", " : "", element("code", {}, command)]);
   const phases = candidate.phases.flatMap((phase) => [
-    element("h3", {}, phase.name, " ", element("small", {}, `${formatting.seconds(phase.seconds)}, by ${phase.bottleneck}`)),
+    element("h3", {}, phase.name, " ", element("small", {}, `${formatting.seconds(phase.seconds)}, limited by ${phase.bottleneck}`)),
     element("ul", { class: "terms" }, ...terms.filter((term) => term.phase === phase.name).map((term) => element("li", {},
       element("p", {}, element("b", {}, term.resource), `: ${amount(term, term.demand)} / ${formatting.count(candidate.nodes)} / ${rate(term)(term.capacity)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
       line("Demand", term.demandSource),
@@ -146,7 +146,7 @@ function showSources({ shown, request, samples }, chosen) {
       term.repeat.commands.length ? line(term.repeat.label, codes(term.repeat.commands)) : null))),
   ]);
   byId("arithmetic").replaceChildren(
-    element("p", {}, `${formatting.named(candidate)}, ${formatting.layout(candidate)}. A phase takes as long as its slowest resource: demand / machines / rate of the slowest machine.`),
+    element("p", {}, `${formatting.named(candidate)}, ${formatting.layout(candidate)}. A phase takes as long as its slowest resource: demand / nodes / rate of the slowest node.`),
     ...phases,
     element("h3", {}, "Cost", " ", element("small", {}, formatting.usd(candidate.cost))),
     element("ul", { class: "terms" }, element("li", {}, ...pricesOf(candidate).map((said) => element("p", {}, said)),
