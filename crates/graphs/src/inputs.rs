@@ -95,7 +95,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
     for path in paths {
         let unreadable = |why: std::io::Error| {
             refused(format!(
-                "input {}: {why}; name a file or a directory",
+                "input {}: {why}; use the path of a file or a directory",
                 path.display()
             ))
         };

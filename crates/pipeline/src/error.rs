@@ -11,10 +11,10 @@ pub enum GraphError {
     #[error("the graph has no stages")]
     Empty,
     /// Two stages have the same name.
-    #[error("two stages are called {0}")]
+    #[error("two stages are named {0}")]
     SameName(String),
     /// An edit names an unknown stage.
-    #[error("the graph has no stage called {name}; it has {known}")]
+    #[error("the graph has no stage named {name}; its stages are {known}")]
     NoStage {
         /// The name.
         name: String,

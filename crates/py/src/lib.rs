@@ -91,7 +91,7 @@ impl Job {
             "gensort" => start(config, gensort::run, &handle),
             "valsort" => start(config, valsort::run, &handle),
             _ => Err(PyValueError::new_err(format!(
-                "there is no job called {name}"
+                "there is no job named {name}"
             ))),
         }?;
         Ok(Self {
@@ -168,7 +168,7 @@ where
     let thread = thread::Builder::new().name("tonnage job".into());
     let thread = thread
         .spawn(run)
-        .map_err(|why| PyRuntimeError::new_err(format!("starting the job: {why}")))?;
+        .map_err(|why| PyRuntimeError::new_err(format!("cannot start the job: {why}")))?;
     Ok((thread, ended))
 }
 

@@ -26,7 +26,7 @@ impl Centres {
         let numbers = numbers(&centres)?;
         if columns == 0 || numbers.is_empty() || !numbers.len().is_multiple_of(columns) {
             return Err(PyValueError::new_err(
-                "centres are whole rows, at least one",
+                "centres must be at least one whole row",
             ));
         }
         let centres = kmeans::Centres::new(numbers, columns);

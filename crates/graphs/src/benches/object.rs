@@ -213,7 +213,7 @@ pub struct Removed {
 pub fn remove(config: &Remove, handle: &RunHandle) -> Result<Removed, JobError> {
     if config.folder.trim_matches('/').is_empty() {
         return Err(refused(
-            "a folder's objects are removed, never all of a bucket",
+            "only the objects below a prefix can be removed, never a whole bucket",
         ));
     }
     let (client, found) = open_bucket(&config.store, &config.folder)?;

@@ -130,7 +130,7 @@ impl StagingDirectory {
             return Err(refused_setting(
                 "output",
                 format!(
-                    "{show} holds an earlier output ({name} and others): give an empty \
+                    "{show} contains an earlier output ({name} and others); use an empty \
                      directory, or remove that output"
                 ),
             ));
@@ -140,7 +140,7 @@ impl StagingDirectory {
             refused_setting(
                 "output",
                 format!(
-                    "another job is starting to write to {show}: wait for it, or give another \
+                    "another job is starting to write to {show}; wait for it, or use another \
                      directory"
                 ),
             )
@@ -241,8 +241,8 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
     for part in Manifest::read(&name.display().to_string(), &bytes)?.parts {
         if !all.iter().any(|directory| directory.join(&part).is_file()) {
             return Err(refused(format!(
-                "{show} holds only part of an output: {part} is missing; give all directories \
-                 that it was written to"
+                "{show} is an incomplete output: {part} is missing; specify all \
+                 directories that the output was written to"
             )));
         }
     }

@@ -47,7 +47,7 @@ impl Manifest {
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, JobError> {
         serde_json::from_slice(bytes).map_err(|why| {
             refused(format!(
-                "{name} is not the manifest of an output ({why}): run the job again, or remove \
+                "{name} is not the manifest of an output ({why}); run the job again, or remove \
                  that file to read the directory without it"
             ))
         })

@@ -525,7 +525,7 @@ fn what_was_changed_on_its_way_is_not_taken() {
         .filter_map(|from| from.lost.as_deref())
         .collect();
     assert!(
-        lost[0].contains("differ from those that were sent"),
+        lost[0].contains("received bytes differ from those sent"),
         "{lost:?}"
     );
     // Only what it has sent to itself is in its index.

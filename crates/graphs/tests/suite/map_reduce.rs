@@ -283,7 +283,9 @@ fn more_devices_than_portions_are_read_in_turn() {
     let queue = Arc::new(HostQueue::new(1));
     let refused = pass_two::run(&three, &queue, &RunHandle::default()).expect_err("too little");
     assert!(
-        refused.to_string().contains("are too little for a sort buffer"),
+        refused
+            .to_string()
+            .contains("are too little for a sort buffer"),
         "{refused}"
     );
 }
@@ -299,5 +301,9 @@ fn a_block_that_no_portion_holds_is_refused() {
     let config = taking(room.path(), vec![0], BLOCK);
     let queue = Arc::new(HostQueue::new(1));
     let refused = pass_two::run(&config, &queue, &RunHandle::default()).expect_err("too long");
-    assert!(refused.to_string().contains("does not fit into a sort buffer"));
+    assert!(
+        refused
+            .to_string()
+            .contains("does not fit into a sort buffer")
+    );
 }

@@ -322,7 +322,10 @@ fn what_cannot_be_sorted_is_refused() {
     let several = changed(|config| config.output.push("s3://tests/other".into()));
     assert!(several.contains("a single URL"), "{several}");
     let long = changed(|config| config.layout.record_bytes = 77);
-    assert!(long.contains("not a multiple of the record size (77)"), "{long}");
+    assert!(
+        long.contains("not a multiple of the record size (77)"),
+        "{long}"
+    );
     let none = changed(|config| config.storage.requests = 0);
     assert!(none.contains("is not from 1 to"), "{none}");
     store.is_clean();

@@ -190,7 +190,8 @@ fn errors_of_the_output_are_named() {
 fn scratch_that_reads_wrong_is_noticed() {
     let (said, _) = fails(vec![rule(Operation::Read, "(scratch)", Effect::Corrupt)]);
     assert!(
-        said.what.contains("the sorted output does not match the input"),
+        said.what
+            .contains("the sorted output does not match the input"),
         "{said:?}"
     );
     assert_eq!(said.stage, None);
@@ -205,7 +206,8 @@ fn scratch_that_reads_wrong_is_noticed() {
     };
     let said = fails_with(&place, &config);
     assert!(
-        said.what.contains("the sorted output does not match the input"),
+        said.what
+            .contains("the sorted output does not match the input"),
         "{said:?}"
     );
 }

@@ -81,7 +81,7 @@ impl Disk {
             ("transfer_bytes", self.transfer_bytes),
         ] {
             if value == 0 {
-                let problem = format!("{name} has to be at least 1");
+                let problem = format!("{name} must be at least 1");
                 return Err(DiskError::setup(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     problem,
@@ -106,7 +106,7 @@ impl Disk {
         match self.engine {
             Engine::Null => Ok((Box::new(Null::default()), None)),
             Engine::Blocking => Ok((Box::new(Blocking::default()), None)),
-            Engine::Threads => threads(Some("threads were asked for".to_owned())),
+            Engine::Threads => threads(Some("threads were requested".to_owned())),
             Engine::Uring => self.uring(regions),
             Engine::Auto => self
                 .uring(regions)

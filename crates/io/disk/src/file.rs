@@ -240,7 +240,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<OpenedFile> {
     if page_cache {
         return Ok(OpenedFile {
             descriptor: open_flags(path, flags)?,
-            why_buffered: Some("the page cache was asked for".to_owned()),
+            why_buffered: Some("the page cache was requested".to_owned()),
             keeps_pages: true,
         });
     }
@@ -253,7 +253,7 @@ fn open(path: &Path, flags: i32, page_cache: bool) -> io::Result<OpenedFile> {
             });
         }
         // Newer kernels accept the flag for a file system in memory, and ignore it.
-        Ok(_) => "its file system is in memory".to_owned(),
+        Ok(_) => "the file system is in memory".to_owned(),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => error.to_string(),
         Err(error) => return Err(error),
     };

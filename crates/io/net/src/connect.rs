@@ -27,7 +27,7 @@ pub(crate) fn connect_peer(
     stopped: &impl Fn() -> bool,
 ) -> Result<Vec<Outgoing>, NetError> {
     let one = |connection| {
-        let mut last = String::from("there was no time");
+        let mut last = String::from("no time was left");
         while !stopped() {
             let now = Instant::now();
             if now >= deadline {
@@ -72,12 +72,12 @@ fn connect(
     let answer = hear(&mut stream, until, stopped)?;
     let proof = handshake
         .proof(&answer, &settings.secret)
-        .ok_or_else(|| invalid("the listener there does not know the secret of this run"))?;
+        .ok_or_else(|| invalid("the listener there does not have this run's secret"))?;
     stream.write_all(&proof)?;
     // Only the responder, which is the peer by now, decides whether the proof was in time. Giving
     // up earlier could leave the peer with a connection that nobody has.
     if hear(&mut stream, deadline, stopped)? != WELCOME {
-        return Err(invalid("the answer is not a welcome"));
+        return Err(invalid("the reply is not a welcome"));
     }
     Outgoing::new(stream, peer, settings)
 }
@@ -97,7 +97,7 @@ fn hear<const BYTES: usize>(
         }
         match stream.read(&mut heard[filled..]) {
             Ok(0) => {
-                let what = "the listener there has hung up";
+                let what = "the listener there closed the connection";
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, what));
             }
             Ok(moved) => filled += moved,

@@ -189,20 +189,24 @@ impl Incoming {
         if begun + self.fill(&mut bytes[begun..], &mut [], &stopped)? < HEAD_BYTES {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
-        let (head, sum, kind) = Head::from_bytes(&bytes)
-            .ok_or_else(|| self.protocol_error("no frame begins here".into()))?;
+        let (head, sum, kind) = Head::from_bytes(&bytes).ok_or_else(|| {
+            self.protocol_error("the data received is not the start of a frame".into())
+        })?;
         if kind == Kind::End {
             let (sent, received) = (head.offset, self.received);
             return match sent == received {
                 true => Ok(None),
                 false => {
-                    Err(self.protocol_error(format!("{sent} bytes were sent, {received} arrived")))
+                    Err(self
+                        .protocol_error(format!("{sent} bytes were sent, but {received} arrived")))
                 }
             };
         }
         let (len, room) = (head.len as usize, memory.len());
         let payload = memory.get_mut(..len).ok_or_else(|| {
-            self.protocol_error(format!("a frame of {len} bytes, there is room for {room}"))
+            self.protocol_error(format!(
+                "a frame has {len} bytes, but there is room for {room}"
+            ))
         })?;
         // One system call for both, and mostly one sleep, where frames follow each other.
         let mut ahead = [0; HEAD_BYTES];
@@ -211,9 +215,7 @@ impl Incoming {
             return Err(self.broken(io::ErrorKind::UnexpectedEof.into()));
         }
         if kind == Kind::Checked && checksum(&bytes, payload) != sum {
-            return Err(
-                self.protocol_error(format!("{len} bytes differ from those that were sent"))
-            );
+            return Err(self.protocol_error(format!("{len} received bytes differ from those sent")));
         }
         (self.ahead, self.ahead_bytes) = (ahead, filled - len);
         self.received += len as u64;

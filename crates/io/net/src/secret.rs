@@ -49,7 +49,8 @@ impl fmt::Debug for Secret {
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let digits = Zeroizing::new(String::deserialize(from)?);
-        Self::from_hex(&digits).ok_or_else(|| D::Error::custom("a secret is 64 hex digits"))
+        Self::from_hex(&digits)
+            .ok_or_else(|| D::Error::custom("a secret must be 64 hexadecimal digits"))
     }
 }
 

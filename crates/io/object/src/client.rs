@@ -80,7 +80,7 @@ impl Client {
             hedge_policy: None,
             progress: Arc::default(),
             runtime: runtime
-                .map_err(|why| ObjectError::Settings(format!("starting a runtime: {why}")))?,
+                .map_err(|why| ObjectError::Settings(format!("cannot start a runtime: {why}")))?,
         })
     }
 

@@ -33,7 +33,7 @@ pub(crate) fn complete(mut builder: AmazonS3Builder) -> Result<AmazonS3Builder, 
     let Some(profile) = profile else {
         return match named {
             Some(name) => Err(ObjectError::Settings(format!(
-                "AWS_PROFILE is {name}, and ~/.aws has no such profile: correct the name, or set \
+                "AWS_PROFILE is {name}, but ~/.aws has no such profile; correct the name, or set \
                  AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             ))),
             None => Ok(builder),

@@ -64,7 +64,9 @@ impl ObjectError {
 fn message(doing: &str, name: &str, kind: ErrorKind, what: &str, requests: u64) -> String {
     match kind {
         ErrorKind::Changed => {
-            format!("{name} was changed while it was read; run the job again once no other program writes it")
+            format!(
+                "{name} was changed while it was read; run the job again once no other program writes it"
+            )
         }
         _ => format!("{doing} {name}: {what}{}", after(requests)),
     }
@@ -81,7 +83,7 @@ fn after(requests: u64) -> String {
 pub(crate) fn root_cause(error: &object_store::Error) -> String {
     let said = error.to_string();
     if said.contains(METADATA) {
-        return "no keys were found, and this machine has no role".to_owned();
+        return "no credentials were found, and this machine has no role".to_owned();
     }
     if let Some(code) = element(&said, "Code") {
         let message = element(&said, "Message").unwrap_or_default();
@@ -122,6 +124,6 @@ mod tests {
             "connection refused"
         );
         let asked = "Error performing PUT http://169.254.169.254/latest/api/token";
-        assert!(root_cause(&error(asked)).contains("no keys"));
+        assert!(root_cause(&error(asked)).contains("no credentials"));
     }
 }

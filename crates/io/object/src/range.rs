@@ -131,7 +131,7 @@ impl Range<'_> {
                 break;
             }
         }
-        Err(generic(format!("{at} of {len} bytes came")))
+        Err(generic(format!("only {at} of {len} bytes arrived")))
     }
 }
 

@@ -55,7 +55,10 @@ fn ports_that_differ_name_both_stages() {
     let graph = chain([("read", source()), ("words", wordy), ("write", end())]);
     let error = graph.check(usize::MAX).unwrap_err();
     assert_eq!(error, mismatch("read", "bytes", "words", "words"));
-    assert_eq!(error.to_string(), "read outputs bytes, but words expects words");
+    assert_eq!(
+        error.to_string(),
+        "read outputs bytes, but words expects words"
+    );
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn an_edit_of_an_unknown_stage_names_the_known() {
     assert_eq!(job().replace("sort"..="sort", node).unwrap_err(), error);
     assert_eq!(
         error.to_string(),
-        "the graph has no stage called sort; it has read, work, copy, write"
+        "the graph has no stage named sort; its stages are read, work, copy, write"
     );
 }
 

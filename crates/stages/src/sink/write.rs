@@ -229,7 +229,7 @@ impl Finisher {
         let thread = thread::Builder::new()
             .name("finish".into())
             .spawn(finish)
-            .map_err(|why| Failure::new(format!("starting a thread: {why}")))?;
+            .map_err(|why| Failure::new(format!("cannot start a thread: {why}")))?;
         Ok(Self {
             files: Some(files),
             thread: Some(thread),

@@ -62,7 +62,7 @@ impl Uring {
         .into_iter()
         .all(|code| probe.is_supported(code))
         {
-            let problem = "io_uring: the kernel's is too old to read and write";
+            let problem = "io_uring: this kernel's version is too old to read and write";
             return Err(io::Error::new(io::ErrorKind::Unsupported, problem));
         }
         let mut uring = Uring {

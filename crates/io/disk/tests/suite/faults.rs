@@ -342,7 +342,7 @@ fn a_queue_of_nothing_is_refused() {
         },
     ] {
         let error = disk.queue::<Block>(&[]).err().unwrap().to_string();
-        assert!(error.ends_with("has to be at least 1"), "{error}");
+        assert!(error.ends_with("must be at least 1"), "{error}");
     }
 }
 

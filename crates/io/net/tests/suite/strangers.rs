@@ -184,7 +184,7 @@ fn a_second_of_the_same() {
         run(1, &seen);
         let (_, mut first, mut welcomed) = crate::stranger::pass(&proxy, endpoints[0]);
         let why = Mesh::connect(&twin, || false).expect_err("its place is taken");
-        assert!(why.to_string().contains("hung up"), "{why}");
+        assert!(why.to_string().contains("closed the connection"), "{why}");
         run(2, &endpoints);
         std::io::copy(&mut first, &mut welcomed).expect("passed on");
         welcomed.shutdown(Shutdown::Write).expect("open");

@@ -206,7 +206,7 @@ fn an_object_that_ends_before_is_an_error() {
         .expect_err("too short");
     assert!(
         said.to_string()
-            .contains("s3://tests/short: 50 of 100 bytes came"),
+            .contains("s3://tests/short: only 50 of 100 bytes arrived"),
         "{said}"
     );
 }

@@ -102,7 +102,7 @@ fn what_will_not_pass_is_not_repeated() {
 #[test]
 fn fewer_bytes_than_were_asked_for_are_an_error() {
     let (_, _, what) = failed(&faulty(vec![Rule::new(Method::Get, Effect::Short)]));
-    assert_eq!(what, "999 of 1000 bytes came");
+    assert_eq!(what, "only 999 of 1000 bytes arrived");
 }
 
 #[test]
