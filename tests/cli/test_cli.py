@@ -55,7 +55,7 @@ def test_an_earlier_output_is_not_overwritten(call: Call, disk: Path, records: P
     kept = {path.name: path.read_bytes() for path in (disk / "out").iterdir()}
     code, _, err = call("run", "sort", *where)
     assert code == 2
-    assert re.fullmatch(r"tonnage: --output: \S+/out holds an earlier output .*\n", err)
+    assert re.fullmatch(r"tonnage: --output: \S+/out contains an earlier output .*\n", err)
     assert {path.name: path.read_bytes() for path in (disk / "out").iterdir()} == kept
 
 

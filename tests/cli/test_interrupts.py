@@ -166,7 +166,7 @@ def test_a_part_of_a_finished_output_is_never_taken_back(sort: Sort, tonnage: To
 
     said = tonnage.run(*sort.args())
     assert said.returncode == 2
-    assert "holds an earlier output" in said.stderr
+    assert "contains an earlier output" in said.stderr
     assert {path.name: path.read_bytes() for path in sort.output.iterdir()} == kept
     tonnage.run("valsort", sort.output, check=True)
 

@@ -189,8 +189,8 @@ def test_who_joined_since_the_survey_is_not_taken_for_one_of_the_studys(
         cluster.kill("alpha")
     assert failed.returncode == 1
     assert (
-        "the first 2 nodes of type small are now alpha and beta, but the survey used beta and gamma; "
-        "restore those nodes, or use another output directory; to resume the study, "
+        "the first 2 nodes of type small are now alpha and beta, but the survey used beta and "
+        "gamma; restore those nodes, or use another output directory; to resume the study, "
         f"run the same command with --output {out}"
     ) in failed.stderr
     assert left(data) == []

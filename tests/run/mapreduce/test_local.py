@@ -458,7 +458,7 @@ def test_what_cannot_be_used_is_refused(disk: Path) -> None:
         assert why in failed(disk, WORDS, inputs, core.UsageError, **options)
     (disk / "out").mkdir()
     (disk / "out" / "part-00000").touch()
-    with pytest.raises(core.UsageError, match="holds an earlier output"):
+    with pytest.raises(core.UsageError, match="contains an earlier output"):
         done(disk, WORDS, fine)
 
 
@@ -571,11 +571,11 @@ def test_the_command(disk: Path, tonnage: Tonnage) -> None:
     found = pa.concat_tables(tables(disk / "out"))
     assert sorted(found.column("key").to_pylist()) == ["a", "b"]
     again = tonnage.run(*job)
-    assert again.returncode == 2 and "holds an earlier output" in again.stderr
+    assert again.returncode == 2 and "contains an earlier output" in again.stderr
     for name, why in [
         ("slow.py:WRONG", "is of type int"),
         ("slow.py:NONE", "does not contain NONE"),
-        ("slow.py", "write MODULE:NAME"),
+        ("slow.py", "use MODULE:NAME"),
         ("none.py:X", "none.py"),
     ]:
         wrong = tonnage.run("run", "mapreduce", f"{disk}/{name}", path, *places)

@@ -352,7 +352,7 @@ def test_what_an_index_says_is_not_said_otherwise(tonnage: Tonnage, disk: Path) 
     ):
         said = tonnage.run(*run, *flags)
         assert (said.returncode, said.stdout) == (2, "")
-        assert f"{place} was made for rows 3<f8 rows, not rows" in said.stderr, said.stderr
+        assert f"{place} was made for rows 3<f8, not rows" in said.stderr, said.stderr
         assert "or index again with them" in said.stderr
     # The same type, or chunks of another size alone, are no contradiction.
     for flags in (("--dtype", "3f8"), ("--chunk-size", str(8 * COLUMNS * 512))):

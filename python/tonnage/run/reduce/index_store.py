@@ -129,7 +129,7 @@ def _refuse_otherwise(
         " ".join(filter(None, each.to_json().values())) for each in (known.format, wanted)
     )
     raise core.UsageError(
-        f"{place} was made for {indexed} rows, not {given}; omit the format and the rows' type, "
+        f"{place} was made for {indexed}, not {given}; omit the format and the rows' type, "
         "or index again with them",
         setting="input_format",
     )
