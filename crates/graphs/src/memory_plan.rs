@@ -199,7 +199,7 @@ impl Plan {
             return Err(refused_setting(
                 "memory",
                 format!(
-                    "{memory_bytes} bytes are too little for records of {record_bytes} bytes, {} \
+                    "{memory_bytes} bytes are not enough for records of {record_bytes} bytes, {} \
                      directories and {workers} workers; use at least {}MiB",
                     inputs + scratches + outputs,
                     // Shares grow with the memory, so the need fits into twice as much at most.

@@ -237,7 +237,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
     if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
         let files = config.files.len();
         return Err(refused(format!(
-            "{files} files cannot be divided among {workers} workers; use one, or one for each"
+            "{files} files cannot be divided among {workers} workers; use one file, or one for each worker"
         )));
     }
     let Some(segments) = config.segments else {

@@ -136,7 +136,7 @@ fn pass(
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
         return Err(refused(format!(
-            "{} bytes of memory are too little for a block of {block_bytes} bytes and {} bytes of queued blocks; use more",
+            "{} bytes of memory are not enough for a block of {block_bytes} bytes and {} bytes of queued blocks; use more",
             config.memory_bytes,
             queue.most_bytes()
         )));

@@ -161,7 +161,7 @@ fn pass(
     // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
         return Err(refused(format!(
-            "{} bytes of memory are too little for a sort buffer of {} bytes; use more",
+            "{} bytes of memory are not enough for a sort buffer of {} bytes; use more",
             config.memory_bytes, config.portion_bytes
         )));
     }

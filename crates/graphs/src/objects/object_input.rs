@@ -296,8 +296,8 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
             "{bucket}: the bucket does not exist at {place} ({what}); create it, or correct the name"
         )),
         ErrorKind::Denied => refused(format!(
-            "{bucket}: {place} denied access with these credentials ({what}); set AWS_ACCESS_KEY_ID \
-             and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            "{bucket}: access to {place} was denied ({what}); set AWS_ACCESS_KEY_ID and \
+             AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         )),
         _ => store_error(&why),
     })

@@ -77,7 +77,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         return Err(refused_setting(
             "memory",
             format!(
-                "{} bytes are too little for two upload parts of {least} bytes; use more",
+                "{} bytes are not enough for two upload parts of {least} bytes; use more",
                 config.memory_bytes
             ),
         ));

@@ -233,6 +233,11 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
         )));
     }
     let name = directory.join(MANIFEST);
+    // Before it is opened: opening a pipe waits for its writer.
+    if fs::metadata(&name).is_ok_and(|about| !about.is_file()) {
+        let show = name.display();
+        return Err(refused(format!("{show} is not a regular file; remove it")));
+    }
     let bytes = match fs::read(&name) {
         Ok(bytes) => bytes,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -177,7 +177,7 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
         return Err(refused_setting(
             "memory",
             format!(
-                "{} bytes are too little for two chunks of {} bytes; use more memory or smaller chunks",
+                "{} bytes are not enough for two chunks of {} bytes; use more memory or smaller chunks",
                 config.memory_bytes, config.chunk_bytes
             ),
         ));

@@ -285,7 +285,7 @@ fn more_devices_than_portions_are_read_in_turn() {
     assert!(
         refused
             .to_string()
-            .contains("are too little for a sort buffer"),
+            .contains("are not enough for a sort buffer"),
         "{refused}"
     );
 }

@@ -141,7 +141,7 @@ fn every_memory_is_refused_or_kept() {
         match sorts(&place, &config) {
             Ok(_) => kept += 1,
             Err(why) => assert!(
-                why.contains("bytes are too little") && why.contains("MiB"),
+                why.contains("bytes are not enough") && why.contains("MiB"),
                 "{memory}: {why}"
             ),
         }

@@ -77,7 +77,9 @@ fn connect(
     // Only the responder, which is the peer by now, decides whether the proof was in time. Giving
     // up earlier could leave the peer with a connection that nobody has.
     if hear(&mut stream, deadline, stopped)? != WELCOME {
-        return Err(invalid("the reply is not a welcome"));
+        return Err(invalid(
+            "the listener there sent an unexpected reply in the handshake",
+        ));
     }
     Outgoing::new(stream, peer, settings)
 }

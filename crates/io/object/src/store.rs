@@ -60,6 +60,8 @@ pub(crate) fn connect(
         ObjectError::Settings(format!("s3://{}: {why}", settings.bucket))
     };
     let store = builder.build().map_err(|why| refused(why.to_string()))?;
-    let http = made.get().ok_or_else(|| refused("no client".to_owned()))?;
+    let http = made
+        .get()
+        .ok_or_else(|| refused("the HTTP client could not be created".to_owned()))?;
     Ok((store, http))
 }

@@ -218,7 +218,7 @@ impl Reader {
                 Ok(file)
             }
             (FileRef::Object(object), _) => Err(Failure::new(format!(
-                "object {} is in a queue of files",
+                "internal error: object {} is in a queue of files",
                 object.url()
             ))),
         }

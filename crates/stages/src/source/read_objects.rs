@@ -53,8 +53,12 @@ fn object(extent: &Extent) -> Result<(&Object, u64), Failure> {
     match extent.pieces.as_slice() {
         [piece] => match &piece.file {
             FileRef::Object(object) => Ok((object, piece.offset)),
-            _ => Err(Failure::new("a file is in a queue of objects")),
+            _ => Err(Failure::new(
+                "internal error: a file is in a queue of objects",
+            )),
         },
-        _ => Err(Failure::new("an extent of an object must be one range")),
+        _ => Err(Failure::new(
+            "internal error: an extent of an object is not one range",
+        )),
     }
 }

@@ -35,7 +35,7 @@ impl<C> ConnectionSlot<C> {
     pub(super) fn take(lanes: &ConnectionSlots<C>, worker: usize) -> Result<Self, Failure> {
         let mut place = lanes[worker].lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *place, Self::Taken) {
-            Self::Taken => Err(Failure::new("a connection serves one run")),
+            Self::Taken => Err(Failure::new("this connection was already used by a run")),
             lane => Ok(lane),
         }
     }

@@ -165,7 +165,10 @@ fn a_payload_that_changed_on_its_way_is_noticed() {
     assert!(receive().expect("as it was sent").is_some());
     send(&mut first, 1000).expect("sent");
     let why = receive().expect_err("not as it was sent").to_string();
-    assert!(why.contains("1000 bytes differ from those"), "{why}");
+    assert!(
+        why.contains("1000 received bytes differ from those"),
+        "{why}"
+    );
 }
 
 /// A process that ends closes its connections as one does that has sent all.

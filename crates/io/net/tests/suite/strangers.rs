@@ -240,7 +240,7 @@ fn a_stranger_that_listens() {
 fn who_is_not_reached_for_strangers_is_named_with_why() {
     let _alone = alone();
     for (reply, why) in [
-        (&[7; 100][..], "does not know the secret"),
+        (&[7; 100][..], "does not have this run's secret"),
         (b"", "does not answer"),
     ] {
         let endpoints = addresses(2);
