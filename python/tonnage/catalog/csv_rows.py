@@ -4,11 +4,14 @@ Rows are numbered as in an editor: the header is row 1.
 """
 
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from tonnage.base.records.io import read_regular
 
 NOT_READABLE = "no permission to read this file; use sudo, or make a readable copy"
 LARGEST = 1e21
@@ -93,7 +96,7 @@ def read_rows(
     Raises a `CatalogError` if it is unreadable, not a CSV in UTF-8, or a row has another length.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with io.StringIO(read_regular(path).decode("utf-8-sig"), newline="") as file:
             lines = csv.reader(file, strict=True)
             header = next(lines, None)
             if header is None:

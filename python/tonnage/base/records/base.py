@@ -4,6 +4,7 @@ msgspec checks each value's type and range; a mistake is one line that names the
 what belongs there and what is there: ``$.candidates[0].nodes: expected int >= 1, got "many"``.
 """
 
+import codecs
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import msgspec
 
-from tonnage.base.records.io import write_atomically
+from tonnage.base.records.io import read_regular, write_atomically
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1, le=2**62)]
@@ -57,14 +58,15 @@ class Record(Struct, frozen=True):
         """Build the record from JSON values; a `RecordError` says what is wrong in them."""
         schema = values.get("schema") if isinstance(values, Mapping) else None
         if schema != cls.SCHEMA:
-            raise RecordError(f"expected {cls.SCHEMA}, found {schema!r}")
+            found = f"its schema is {schema}" if schema else "it has no schema"
+            raise RecordError(f"expected {cls.SCHEMA}, but {found}")
         skipped = {"schema", *cls.PRINTED_KEYS}
         return convert({name: values[name] for name in values if name not in skipped}, cls)
 
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read the record from a file, which a `RecordError` names."""
-        values = decode(path.read_bytes(), Any, path)
+        values = decode(read_regular(path), Any, path)
         try:
             return cls.from_json(values)
         except RecordError as why:
@@ -89,7 +91,7 @@ def _scalar(value: Any) -> Any:
 
 def read_values(path: Path, kind: Any) -> Any:
     """Read a JSON file of this kind as JSON values; a `RecordError` names it."""
-    content = path.read_bytes()
+    content = read_regular(path)
     decode(content, kind, path)
     return json.loads(content)
 
@@ -97,10 +99,18 @@ def read_values(path: Path, kind: Any) -> Any:
 def decode(content: bytes | str, kind: type[_T], path: object) -> _T:
     """Decode a JSON file of this kind; a `RecordError` names ``path``."""
     try:
-        values = msgspec.json.decode(content)
+        # A byte order mark is allowed at the start, as in CSV files.
+        text = content if isinstance(content, str) else content.removeprefix(codecs.BOM_UTF8)
+        values = msgspec.json.decode(text)
+        if repeated := _repeated_key(text):
+            raise RecordError(
+                f"{path}: the key {repeated!r} appears twice in one object; remove one"
+            )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as why:
         place = _not_finite(content)
-        raise RecordError(f"{path}: {place}" if place else f"{path} is not JSON: {why}") from why
+        raise RecordError(
+            f"{path}: {place}" if place else f"{path} is not JSON: {_reason(why)}"
+        ) from why
     if kind is Any:
         return values  # type: ignore[no-any-return]
     try:
@@ -119,6 +129,23 @@ def convert(values: Any, kind: type[_T]) -> _T:
         raise RecordError(first_mistake(values, kind) or f"$: {why}") from why
     except (RecursionError, OverflowError) as why:
         raise RecordError(f"$: {why}") from why
+
+
+def _repeated_key(text: bytes | str) -> str | None:
+    """A key that an object of a JSON document has twice: readers would differ in which they use."""
+    found: list[str] = []
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        if len({name for name, _ in pairs}) < len(pairs):
+            names = [name for name, _ in pairs]
+            found.append(next(name for name in names if names.count(name) > 1))
+
+    json.loads(text, object_pairs_hook=check)
+    return found[0] if found else None
+
+
+def _reason(why: Exception) -> str:
+    return str(why).removeprefix("JSON is malformed: ")
 
 
 def _not_finite(content: bytes | str) -> str | None:

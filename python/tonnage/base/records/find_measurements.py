@@ -94,5 +94,7 @@ def measurement_bytes(place: Path) -> int:
 
 
 def has_schema(file: Path, kind: type[Record]) -> bool:
+    if not file.is_file():  # Opening a pipe would wait.
+        return False
     with file.open("rb") as opened:
         return f'"{kind.SCHEMA}"'.encode() in opened.read(OPENING_BYTES)

@@ -1,6 +1,11 @@
-"""Write files atomically: readers, and crashes, see all of a file or nothing of it."""
+"""Write files atomically: readers, and crashes, see all of a file or nothing of it.
 
+Only regular files are read: a pipe may wait forever for its writer, and a device may never end.
+"""
+
+import errno
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,13 +17,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         _write(path, content)
     except OSError as why:
-        if why.filename is None:
-            raise
         # Name the path that the caller gave, not the temporary one.
         raise OSError(why.errno, why.strerror, str(path)) from why
 
 
 def _write(path: Path, content: bytes) -> None:
+    # A rename would replace the name of a device or a pipe, such as /dev/stdout.
+    if (path.exists() and not path.is_file()) or _is_open_file(path):
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -31,6 +37,23 @@ def _write(path: Path, content: bytes) -> None:
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
+
+
+def _is_open_file(path: Path) -> bool:
+    """Whether it stands for an open file of a process, like /dev/stdout or /dev/fd/3."""
+    return path.is_symlink() and os.readlink(path).startswith(("/proc/", "pipe:", "socket:"))
+
+
+def read_regular(path: Path) -> bytes:
+    """The content of a regular file; `OSError` if it is something else."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb", closefd=True) as file:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(path))
+        return file.read()
 
 
 def fsync_directory(directory: Path) -> None:

@@ -5,9 +5,9 @@ phases add up. What a kind of job takes is a row of demands, whether it comes fr
 equation or from a run that was watched.
 """
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import field
+from msgspec import Meta, field
 
 from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Struct
 from tonnage.base.records.known_keys import JobSettings, check_known_keys
@@ -45,7 +45,7 @@ class JobPhase(Struct, frozen=True, kw_only=True):
     name: str
     demands: list[Demand]
     fixed_seconds: Seconds = 0.0  # Whatever the input's size and the number of nodes
-    most_cores: Amount | None = None
+    most_cores: Annotated[float, Meta(ge=1e-3, le=1e6)] | None = None
     """Maximum number of cores of a node that it uses; ``None``: all."""
 
 

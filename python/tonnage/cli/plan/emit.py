@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records.base import to_builtins
+from tonnage.base.records.io import write_atomically
 from tonnage.cli.options.cluster import CandidateNumber
 from tonnage.cli.options.types import Option
 from tonnage.cli.options.validate import refuse_unknown, refuse_without, usage_errors
@@ -33,7 +34,8 @@ class EmitOptions:
         str | None,
         Option(
             "FORMAT",
-            "Write a document that rents the candidate: ray (cluster YAML), aws (boto3 requests) "
+            "Write a file with which to rent the candidate: ray (cluster YAML), aws (boto3 "
+            "requests) "
             "or skypilot (task YAML).",
         ),
     ] = None
@@ -76,7 +78,7 @@ def emit_candidate(
     text = document_text(kind, exported.document)
     if options.output is not None:
         with usage_errors(OSError, prefix=f"--output {options.output}: "):
-            options.output.write_text(text)
+            write_atomically(options.output, text.encode())
     if as_json:
         values = to_builtins(exported) | {"candidate": to_builtins(chosen)}
         print(json.dumps(values))

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base import formatting
+from tonnage.base.records.io import read_regular
 from tonnage.base.system import Change, RunError, UndoJournal, UsageError, locked_room
 from tonnage.base.system.block_devices import loop_devices, mounts_below, uses_page_cache
 from tonnage.base.system.cgroups import kill_all, processes_in
@@ -210,7 +211,7 @@ def _notes(nodes: list[Node], attached: Mapping[Path, str]) -> list[str]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_regular(file).decode()
     except OSError as why:
         raise UsageError(f"{file}: {why.strerror}; specify the file of a lab") from None
     except UnicodeDecodeError:

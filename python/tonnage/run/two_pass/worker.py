@@ -30,6 +30,7 @@ import msgspec
 from tonnage.base import core
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import RecordError, decode
+from tonnage.base.records.io import read_regular
 from tonnage.cluster.failure_kinds import InputChanged, InputUnreadable
 from tonnage.cluster.protocol import Step
 from tonnage.cluster.step_worker import Handler
@@ -412,9 +413,11 @@ def is_system_error(why: BaseException | None) -> bool:
 
 def _manifest_parts(path: str) -> list[str]:
     try:
-        content = Path(path, MANIFEST).read_bytes()
-    except OSError:
+        content = read_regular(Path(path, MANIFEST))
+    except FileNotFoundError:
         return []
+    except OSError as why:
+        raise core.UsageError(f"input {why.filename}: {why.strerror}") from why
     try:
         return decode(content, Manifest, Path(path, MANIFEST)).parts
     except RecordError as why:
