@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,22 @@ def test_a_column_that_does_not_exist(tonnage: Tonnage, disk: Path) -> None:
     done = tonnage.run("run", "reduce", "histogram", disk / "a.csv", "--columns", "nosuch")
     assert done.returncode == 2
     assert "--columns: there is no column nosuch; the columns are x, y" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("inputs", 5, "5 is neither a path nor a list of paths"),
+        ("inputs", None, "None is neither a path"),
+        ("inputs", b"a", "b'a' is neither a path"),
+        ("inputs", ["a", 5], "5 is not a path"),
+        ("dtype", 5, "5 is not a string"),
+        ("endpoint", 5, "5 is not a string"),
+        ("cluster", "auto", "'auto' is not a tonnage.Cluster"),
+        ("memory", float("nan"), "nan is not a size"),
+    ],
+)
+def test_values_of_a_wrong_type_are_refused_by_parameter(name: str, value: Any, why: str) -> None:
+    arguments: dict[str, Any] = {"inputs": "in", name: value}
+    with pytest.raises(tonnage.UsageError, match=re.escape(f"{name}: {why}")):
+        tonnage.reduce(Rows(), **arguments)

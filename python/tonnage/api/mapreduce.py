@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonnage.api.argument_checks import count, size
+from tonnage.api.argument_checks import count, instance, paths, size
 from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.base import core
 from tonnage.base.records import RunRecord
@@ -60,17 +60,19 @@ class MapReduce(Functions):
             KeyboardInterrupt: Ctrl-C. No output is left.
         """
         sources = [inputs] if isinstance(inputs, (Path, str, Input)) else inputs
-        scratch_dirs = [scratch] if isinstance(scratch, (Path, str)) else scratch
+        scratch_dirs = paths(scratch, "scratch")
+        instance(output, (str, Path), "output", "a path")
         memory_bytes, workers = size(memory, "memory"), count(workers, "workers")
         store = object_store or ObjectStoreOptions()
         as_inputs = [_as_input(source, input_format) for source in sources]
         if cluster is not None:
+            instance(cluster, Cluster, "cluster", "a tonnage.Cluster")
             job = cluster_job(
                 self,
                 cluster,
                 as_inputs,
                 str(output),
-                [str(each) for each in scratch_dirs],
+                scratch_dirs,
                 store,
                 memory_bytes,
                 workers,
@@ -122,8 +124,8 @@ def cluster_job(
     from tonnage.run.mapreduce.cluster import map_reduce_job
     from tonnage.run.two_pass.job_spec import check_node_paths
 
-    for name, paths in (("input", [str(each.path) for each in inputs]), ("output", [output])):
-        check_node_paths(name, (path for path in paths if not is_url(path)))
+    for name, places in (("input", [str(each.path) for each in inputs]), ("output", [output])):
+        check_node_paths(name, (path for path in places if not is_url(path)))
     check_node_paths("scratch", scratch)
     return map_reduce_job(
         functions,
@@ -144,6 +146,7 @@ def cluster_job(
 
 
 def _as_input(source: Source, format: str) -> Input:
+    instance(source, (str, Path, Input), "inputs", "a path or an Input")
     if isinstance(source, Input):
         return source if source.format != "auto" else replace(source, format=format)
     return Input(source, format=format)

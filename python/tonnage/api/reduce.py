@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tonnage.api.argument_checks import count, one_of, size
+from tonnage.api.argument_checks import count, instance, one_of, paths, size, text
 from tonnage.api.cluster import Cluster, refuse_without_ray
 from tonnage.base import core
 from tonnage.base.records import ReductionRecord
@@ -71,17 +71,21 @@ def reduce(
         RunError: Input could not be retrieved, or changed while it was read.
         KeyboardInterrupt: Ctrl-C.
     """
+    if cluster is not None:
+        instance(cluster, Cluster, "cluster", "a tonnage.Cluster")
     spec = ReduceSpec(
         reduction=reduction,
         named=named or (type(reduction).__name__, {}),
-        inputs=[str(each) for each in ([inputs] if isinstance(inputs, (str, Path)) else inputs)],
+        inputs=paths(inputs, "inputs"),
         memory_bytes=size(memory, "memory"),
         workers=count(workers, "workers"),
         chunk_bytes=count(chunk_bytes, "chunk_bytes"),
-        format=format,
-        dtype=dtype,
+        format=text(format, "format"),
+        dtype=text(dtype, "dtype"),
         assignment=one_of(assignment, ASSIGNMENTS, "assignment"),
-        object_store=ObjectStoreOptions(endpoint=endpoint, requests=count(threads, "threads")),
+        object_store=ObjectStoreOptions(
+            endpoint=text(endpoint, "endpoint"), requests=count(threads, "threads")
+        ),
         measured=count(measured, "measured"),
         command=list(sys.argv),
     )
