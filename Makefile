@@ -37,7 +37,7 @@ test-all: setup-test lint ## Set up, then lint and run all tests: an hour at mos
 	@echo "Testing Tonnage"
 	@$(BIN)/python -m pytest --hypothesis-profile=new --durations=50
 
-test-faults: setup-test ## Run 100 seeded fault cases of each kind of cluster job (needs root).
+test-faults: setup-test ## Run 100 seeded fault cases for each kind of cluster job (needs root).
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/e2e/faults/test_sort_matrix.py
 	@TONNAGE_REDUCE_SEEDS=0:100 $(BIN)/python -m pytest tests/run/reduce/cluster/test_faults.py tests/run/reduce/cluster/test_cluster.py
 

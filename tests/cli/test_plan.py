@@ -218,10 +218,13 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--provider", "gcp"), "--provider gcp is not valid; use aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle is not valid; use sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
-        (("sort", "--data", "1TB", "--provider", "gcp"), "gcp-us-central1-2026 has no volumes"),
+        (
+            ("sort", "--data", "1TB", "--provider", "gcp"),
+            "catalog gcp-us-central1-2026 lists no network block storage",
+        ),
         (
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
-            "gcp-us-central1-2026 has no volumes (522 of 522",
+            "catalog gcp-us-central1-2026 lists no network block storage (522 of 522",
         ),
         (
             ("sort", *STUDY, "--passes", "2"),

@@ -1,5 +1,6 @@
 """The tree of commands, and the line that each error ends with."""
 
+import errno
 import importlib
 import os
 import re
@@ -23,10 +24,17 @@ job, and check the prediction.
 Write sizes as 20TB, 4GiB or 4k, and times as 90s, 2h, 1h30m or 2:00:00. An option shown with
 dots (--dir DIR...) accepts several values. Each command's --help has examples.
 
-The exit code is 0 on success; 1 if the command failed (even on only one node) or valsort found
-the records unsorted; 2 for invalid arguments or input; 130 after Ctrl-C; and 143 after SIGTERM
-or SIGHUP. A command that is interrupted removes its unfinished output.
+The exit code is 0 on success; 1 if the command failed (on a cluster: on at least one node) or
+valsort found the records unsorted; 2 for invalid arguments or input; 130 after Ctrl-C; and 143
+after SIGTERM or SIGHUP. A command that is interrupted removes its unfinished output.
 """
+
+
+UNUSABLE_PATH = (
+    *(errno.EACCES, errno.ENOENT, errno.EISDIR, errno.ENOTDIR),
+    *(errno.ELOOP, errno.EROFS, errno.ENAMETOOLONG),
+)
+"""Errors of a path that was passed; others, like a full disk, are failures of the command."""
 
 
 class Entry(NamedTuple):
@@ -253,6 +261,8 @@ def _version(
 
 def call(arguments: list[str]) -> tuple[int, str]:
     """Runs a command line; returns the exit code, and the line that explains an early end."""
+    if "" in _own_arguments(arguments):
+        return 2, "an argument is empty, perhaps from an unset variable; remove it"
     command = typer.main.get_command(app)
     if COMPLETE in os.environ:
         importlib.import_module("tonnage.cli.setup.completion").prepare()
@@ -265,7 +275,10 @@ def call(arguments: list[str]) -> tuple[int, str]:
     except core.RunError as error:
         return 1, str(error)
     except OSError as error:
-        return 1, f"{error.filename or ''}: {error.strerror}".lstrip(": ")
+        if error.errno == errno.ENOENT and not error.filename:
+            return 2, "the current directory no longer exists; change to another one"
+        code = 2 if error.errno in UNUSABLE_PATH else 1
+        return code, f"{error.filename or ''}: {error.strerror}".lstrip(": ")
     except Exception as error:
         from tonnage.base.records.base import RecordError
 
@@ -275,6 +288,13 @@ def call(arguments: list[str]) -> tuple[int, str]:
             return 2, _usage_error(error)
         raise
     return (code if isinstance(code, int) else 0), ""
+
+
+def _own_arguments(arguments: list[str]) -> list[str]:
+    """The arguments that are not those of a command to run."""
+    if arguments[:1] == ["observe"] or arguments[:1] == ["lab"]:
+        return []
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _usage_error(error: Any) -> str:
@@ -303,7 +323,7 @@ def _usage_error(error: Any) -> str:
 
 def _unknown_option(error: Any, command: Any) -> str:
     if re.match(r"-\d", error.option_name):
-        return f"{error.option_name}: negative numbers are not allowed here"
+        return f"{error.option_name}: a negative number is not allowed here; use one of at least 0"
     error.possibilities = None  # They would include hidden options.
     flags = flags_of(command)
     if new := [each for each in RENAMED_FLAGS.get(error.option_name, ()) if each in flags]:

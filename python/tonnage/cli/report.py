@@ -96,7 +96,7 @@ def report(
 def _refuse_flags(flags: dict[str, Any], what: str) -> None:
     for flag, given in flags.items():
         if given is not None:
-            raise core.UsageError(f"{flag} applies only to measurements, but {what}; remove it")
+            raise core.UsageError(f"{flag} applies only to measurements, but {what}; remove {flag}")
 
 
 def _report_measurements(
@@ -144,7 +144,7 @@ def _report_plans(plans: list[Path], paths: list[Path], out: Path) -> Report:
     stems = [path.stem for path in plans]
     names = stems if len({*stems}) == len(stems) else list(map(str, plans))
     if len({*names}) < len(names):
-        raise core.UsageError("a plan is passed twice; pass each plan only once")
+        raise core.UsageError(f"{names[0]} is passed twice; pass each plan only once")
     named = [
         NamedPlan(name=name, plan=Plan.read(path)) for name, path in zip(names, plans, strict=True)
     ]

@@ -116,7 +116,12 @@ class FaultOptions:
         ),
     ] = None
     mtbf: Annotated[
-        float | None, Time("Mean time between failures of one node. Default: 183d.")
+        float | None,
+        Time(
+            "Mean time between failures of one node, for the probability that "
+            "some node fails during "
+            "the job. --lose makes nodes fail. Default: 183d."
+        ),
     ] = None
 
 
@@ -147,8 +152,8 @@ def simulate_sort(
     key: Key = "0:10",
     as_json: Json = False,
 ) -> None:
-    """Simulate a sort on a cluster of any size, and show which limit is reached first as the
-    cluster grows.
+    """Simulate a sort on a cluster of up to 10,000 nodes, and show which limit is reached first as
+    the cluster grows.
 
     The schedule and memory use are those of a real sort; the capacities of nodes are drawn at
     random from measurements.

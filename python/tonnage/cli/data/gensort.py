@@ -27,6 +27,8 @@ def gensort(
 ) -> None:
     """Generate Sort Benchmark records, byte for byte the same as those of gensort 1.5.
 
+    Files that exist are replaced, once all records are written.
+
     Examples:
         tonnage gensort 10000000 in/a in/b
     """

@@ -35,7 +35,7 @@ def split(
 ) -> None:
     """Split a large file into parts of whole rows, so that workers get equal shares.
 
-    The file is not changed. The directory is created only once all parts are complete.
+    The file is not changed. The directory appears only after all parts are complete.
 
     Examples:
         tonnage split points.bin --output points --workers 16 --dtype 8f8

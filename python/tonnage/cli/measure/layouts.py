@@ -72,8 +72,8 @@ def measure_layouts(
     Needs root.
 
     All data on the devices is destroyed, and they are left empty. Layouts alternate between
-    repetitions; each is measured as by tonnage measure disk. After a kill or a reboot, the next
-    tonnage measure layouts cleans up, and resumes if --output is the same.
+    repetitions; each is measured as tonnage measure disk does it. After a kill or a reboot, the
+    next tonnage measure layouts cleans up, and resumes if --output is the same.
 
     Examples:
         sudo tonnage measure layouts /dev/nvme1n1 /dev/nvme2n1 --output layouts
@@ -117,7 +117,7 @@ def measure_layouts(
     elif done:
         print("\n".join([*_lines(done), results_line(out)]))
     else:
-        print("No devices were passed; any remains of a killed command were removed.")
+        print("No devices were passed; any leftovers of a killed command were removed.")
 
 
 def _as_json(done: Sequence[Measurement]) -> dict[str, object]:

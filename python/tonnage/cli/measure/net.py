@@ -121,10 +121,11 @@ def measure_net(
     repetition: RepetitionOptions,
     options: ClusterOptions,
 ) -> None:
-    """Measure the network as a shuffle uses it: every endpoint sends data in memory to all others.
+    """Measure the network as a shuffle uses it: every endpoint sends to all others.
 
-    Endpoints are processes on this machine. The results are the rate of the slowest endpoint, for
-    which a shuffle has to wait, and the total rate of all endpoints.
+    Data goes from memory to memory; disks are not used. Endpoints are processes on this machine.
+    The results are the rate of the slowest endpoint, for which a shuffle has to wait, and the total
+    rate of all endpoints.
 
     With --cluster, endpoints are nodes. The trials are: every pair of nodes; one node with all
     others; and all-to-all on increasing numbers of nodes. All-to-all rates are shown as a fraction

@@ -42,7 +42,7 @@ def observe(
             "Interval between samples, lengthened automatically during long observations.",
             duration(0.01, 3600),
         ),
-    ] = default("0.05"),
+    ] = default("0.05s"),
     data: Annotated[
         int | None,
         Size(

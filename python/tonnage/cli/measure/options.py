@@ -61,7 +61,11 @@ EngineName = Annotated[
     ),
 ]
 TrialSize = Annotated[
-    int, Size("Maximum amount of data that a trial reads, and that it writes.", parse_measurable)
+    int,
+    Size(
+        "Maximum amount of data that a trial reads, and maximum amount that it writes.",
+        parse_measurable,
+    ),
 ]
 TrialSeconds = Annotated[float, Time("Maximum duration of a trial.", duration(0.1, 1_000_000))]
 Seed = Annotated[int, Count("Random seed.", 0, 1 << 62)]

@@ -31,14 +31,20 @@ Nodes = Annotated[
 Timeout = Annotated[
     float | None,
     Time(
-        "With --cluster: a node that reports nothing for this long is considered lost; so is one "
-        f"whose connections to other nodes are broken and that is silent for {ACCUSED_SECONDS:g}s, "
-        f"and one that blocks all others for twice this time. Default: {TIMEOUT_SECONDS:g}s."
+        "With --cluster: a node is considered lost if it reports nothing for this long; if its "
+        "connections to other nodes are broken and it reports nothing for "
+        f"{ACCUSED_SECONDS:g}s; or "
+        "if it blocks all others for twice this long. "
+        f"Default: {TIMEOUT_SECONDS:g}s."
     ),
 ]
 CandidateNumber = Annotated[
     int | None,
-    Count("Number of the plan's candidate to use; 1 is the best. Default: 1.", 1, 1_000_000),
+    Count(
+        "Which candidate of the plan to use, by its number; 1 is the best. Default: 1.",
+        1,
+        1_000_000,
+    ),
 ]
 Capacities = Annotated[
     list[Path] | None,

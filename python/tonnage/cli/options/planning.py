@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,9 +158,10 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
         job = _reducing_job(given)
     elif Path(name).is_file():
         job = _job_in_file(Path(name))
-    elif "/" in name or name.endswith(".json"):
+    elif "/" in name or name.endswith(".json") or Path(name).exists():
+        what = "not a regular file" if os.path.lexists(name) else "no such file"
         raise core.UsageError(
-            f"JOB {name}: no such file; use a job's JSON file, or the record of a finished run"
+            f"JOB {name}: {what}; use a job's JSON file, or the record of a finished run"
         )
     else:
         raise core.UsageError(

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LARGEST = (1 << 63) - 1
 """Sizes and counts beyond this are mistakes; the core could not represent them."""
 MIN_MEASURABLE = 1_000_000
+MAX_SECONDS = 10_000_000_000
+"""The longest time that an option accepts: 317 years."""
 TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -84,17 +86,22 @@ def parse_share(text: str) -> float:
 def parse_duration(text: str) -> float:
     """``90s``, ``2h``, ``1h30m``, ``2:00:00`` or plain seconds, as a number of seconds."""
     written = text.strip().lower()
-    seconds = Decimal(0)
     if clock := re.fullmatch(r"(\d+):([0-5]\d):([0-5]\d(?:\.\d+)?)", written):
         seconds = Decimal(clock[1]) * 3600 + Decimal(clock[2]) * 60 + Decimal(clock[3])
     elif re.fullmatch(
         r"\d+(?:\.\d+)?\s*(?:s|m|min|h|d)?|(?:\d+(?:\.\d+)?(?:s|m|min|h|d))+", written
     ):
-        for amount, unit in re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd]?)", written):
-            seconds += Decimal(amount) * TIMES[unit]
-    if not seconds:
+        parts = re.findall(r"(\d+(?:\.\d+)?)\s*(min|[smhd]?)", written)
+        seconds = sum((Decimal(amount) * TIMES[unit] for amount, unit in parts), Decimal(0))
+    else:
         raise typer.BadParameter(
             f"{text!r} is not a time; use a value like 90s, 2h, 1h30m or 2:00:00"
+        )
+    if seconds > MAX_SECONDS:
+        raise typer.BadParameter(f"{text!r} is too long; use at most {MAX_SECONDS // 86400}d")
+    if not seconds:
+        raise typer.BadParameter(
+            f"{text!r} must be more than 0 seconds; use a value like 90s or 2h"
         )
     return float(seconds)
 

@@ -48,7 +48,8 @@ def print_plan(plan: Plan, every: bool) -> None:
     left = len(plan.candidates) - len(shown)
     more = f"{formatting.several(left, 'more candidate')} (see --json); " if left else ""
     were = "was" if len(plan.excluded) == 1 else "were"
-    lines.append(f"{more}{formatting.several(len(plan.excluded), 'offer')} {were} excluded.")
+    why = f" (most common reason: {_common_reason(plan)[0]})" if plan.excluded else ""
+    lines.append(f"{more}{formatting.several(len(plan.excluded), 'offer')} {were} excluded{why}.")
     if plan.survey:
         first = plan.survey[0]
         lines.append(
@@ -70,10 +71,15 @@ def _bottlenecks(phases: Sequence[PlannedPhase]) -> str:
     return ", ".join(parts)
 
 
+def _common_reason(plan: Plan) -> tuple[str, int]:
+    """Why most offers are excluded, and how many are."""
+    reasons = Counter(each.why for each in plan.excluded)
+    return (reasons.most_common(1) or [("no offer matches", 0)])[0]
+
+
 def why_no_candidate(plan: Plan) -> str:
     if plan.nearest is None:
-        reasons = Counter(each.why for each in plan.excluded)
-        why, count = (reasons.most_common(1) or [("no offer matches", 0)])[0]
+        why, count = _common_reason(plan)
         hint = "; --survey shows which offers to measure" if plan.survey else ""
         return (
             f"no offer is usable. Most common reason: {why} ({count} of "

@@ -54,7 +54,12 @@ class LimitOptions:
     ] = None
     max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MAX_NODES)] = default("1000")
     nodes: Annotated[
-        int | None, Count("Consider only clusters of exactly this many nodes.", 1, MAX_NODES)
+        int | None,
+        Count(
+            "Consider only clusters of exactly this many nodes, whatever --max-nodes is.",
+            1,
+            MAX_NODES,
+        ),
     ] = None
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
     billing: Annotated[
@@ -116,7 +121,9 @@ class OfferOptions:
     ] = None
     measured: Annotated[
         bool,
-        Switch("--measured", "Only offers whose capacities needed by the job were all measured."),
+        Switch(
+            "--measured", "Only offers for which every capacity that the job needs was measured."
+        ),
     ] = False
 
     def refuse_unknown(self) -> None:
@@ -196,6 +203,8 @@ def plan(
 
     offers.refuse_unknown()
     emitting.refuse({"--explain": explain, "--survey": survey})
+    if not data:
+        raise core.UsageError("--data 0: the input must have at least 1 kB, like 1TB")
     if data < MIN_BYTES:
         raise core.UsageError(
             f"--data {data} means {formatting.several(data, 'byte')}; add a unit, for example 1TB"

@@ -27,7 +27,9 @@ Region = Annotated[
     str | None,
     Option(
         "NAME",
-        "AWS region, if the launch's record is not here. Default: the region in your AWS settings.",
+        "AWS region, if LAUNCH is a name and not a directory with the launch's record. Default: "
+        "the "
+        "region in your AWS settings.",
     ),
 ]
 
@@ -54,8 +56,8 @@ def status(which: Which = None, region: Region = None, as_json: Json = False) ->
 def down(which: Which = None, region: Region = None, as_json: Json = False) -> None:
     """Terminate everything that a launch has rented, and print its cost.
 
-    This works for all launches in your AWS account, including launches made by other users.
-    Without LAUNCH, terminate the only launch in the region.
+    LAUNCH may be any launch in your AWS account, including another user's. Without LAUNCH,
+    terminate the only launch in the region.
 
     Examples:
         tonnage cluster down tonnage-launch-1
@@ -109,8 +111,7 @@ def _aws_errors() -> Iterator[None]:
         yield
     except AwsError as error:
         raise core.RunError(
-            f"{error}; rented nodes are still running, and terminate themselves when the lifetime "
-            "ends"
+            f"{error}; any rented nodes keep running until their lifetime ends"
         ) from error
 
 

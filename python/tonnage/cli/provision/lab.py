@@ -27,8 +27,8 @@ def up(
     """Start the lab that a file describes: a small cluster on this machine. Needs root.
 
     Nodes are network namespaces connected by a virtual switch, with the links, disks and CPU shares
-    that FILE specifies. If the lab is already running, nothing changes; remains of a killed command
-    are removed first.
+    that FILE specifies. If the lab is already running, nothing changes; leftovers of a killed
+    command are removed first.
 
     Examples:
         sudo tonnage lab up lab.toml

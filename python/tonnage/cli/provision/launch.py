@@ -53,16 +53,30 @@ MIN_LIFETIME_SECONDS = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class AccountOptions:
-    image: Annotated[str | None, Option("AMI", "ID of an Ubuntu 24.04 image.")] = None
-    subnet: Annotated[
-        str | None, Option("ID", "Subnet for all nodes; it determines their availability zone.")
+    image: Annotated[
+        str | None, Option("AMI", "ID of an Ubuntu 24.04 image. Required, except with --dry-run.")
     ] = None
-    key: Annotated[str | None, Option("NAME", "Name of your EC2 key pair.", flag="--key-pair")] = (
-        None
-    )
+    subnet: Annotated[
+        str | None,
+        Option(
+            "ID",
+            "Subnet for all nodes; it determines their availability zone. Required, except with "
+            "--dry-run.",
+        ),
+    ] = None
+    key: Annotated[
+        str | None,
+        Option(
+            "NAME", "Name of your EC2 key pair. Required, except with --dry-run.", flag="--key-pair"
+        ),
+    ] = None
     ssh_from: Annotated[
         str | None,
-        Option("CIDR", "Addresses that may connect to the nodes by SSH, like 203.0.113.7/32."),
+        Option(
+            "CIDR",
+            "Addresses that may connect to the nodes by SSH, like 203.0.113.7/32. Required, "
+            "except with --dry-run.",
+        ),
     ] = None
     instance_profile: Annotated[
         str | None,

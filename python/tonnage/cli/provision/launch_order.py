@@ -76,7 +76,9 @@ def refuse_missing_account(order: LaunchOrder) -> None:
 
     missing = [f"{flag} ({what})" for flag, what in missing_values(order).items()]
     if missing:
-        raise core.UsageError(f"a launch also needs {'; '.join(missing)} (--dry-run works without)")
+        raise core.UsageError(
+            f"a launch also needs {'; '.join(missing)} (--dry-run needs none of these)"
+        )
 
 
 def most_usd(order: LaunchOrder) -> float:

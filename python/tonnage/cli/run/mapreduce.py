@@ -70,7 +70,7 @@ def run_mapreduce(
     store: StoreOptions,
     as_json: Json = False,
 ) -> None:
-    """Run your map and reduce functions over Arrow record batches, with a shuffle between.
+    """Run your map and reduce functions over Arrow record batches, with a shuffle in between.
 
     With --cluster, the job runs on many nodes; if one is lost, the others redo its work.
 
@@ -79,7 +79,7 @@ def run_mapreduce(
 
     Examples:
         tonnage run mapreduce words.py:JOB text --output counts --scratch tmp
-        tonnage run mapreduce words.py:JOB s3://b/in --output s3://b/out \\
+        tonnage run mapreduce words.py:JOB s3://bucket/in --output s3://bucket/out \\
             --scratch /mnt/tmp --cluster auto
     """
     read, written = locations(inputs), locations([output])

@@ -12,7 +12,7 @@ from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.planning import CatalogNames
 from tonnage.cli.options.types import Option, Time
-from tonnage.cli.options.validate import refuse_files
+from tonnage.cli.options.validate import refuse_files, refuse_repeated
 from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_study import study_lines
 from tonnage.cli.output.next_steps import from_cluster_study
@@ -62,8 +62,7 @@ def study_on_cluster(
     if not directories:
         raise core.UsageError("--cluster needs --dir; add a directory on each device of a node")
     check_node_paths("dir", map(str, directories))
-    if len(set(directories)) < len(directories):
-        raise core.UsageError("--dir: a directory is passed twice; pass each directory only once")
+    refuse_repeated("--dir", directories)
     refuse_files("--output", [out] if out else [])
     refuse_without_ray()
     from tonnage.study.cluster import ClusterStudySettings, study_cluster
