@@ -107,7 +107,7 @@ def test_what_cannot_be_put_side_by_side_is_refused(tonnage: Tonnage, tmp_path: 
     broken.write_text('{"schema": "tonnage.plan/1"}')
     for given, why in (
         ((KEPT, other), "pass only plans"),
-        ((KEPT, KEPT), "a plan is passed twice"),
+        ((KEPT, KEPT), "is passed twice"),
         ((broken,), "broken.json: $.job: missing"),
         ((KEPT, "--price", "m=1"), "--price applies only to measurements"),
         ((tmp_path / "page.json",), "which is a plan; use another"),

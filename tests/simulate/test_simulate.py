@@ -229,8 +229,6 @@ def test_lost_input_fails_the_sort() -> None:
         simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, deaths={0: 1.0}))
     with pytest.raises(core.UsageError, match="input_copies: must be from 1 to 4"):
         simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, input_copies=5))
-    with pytest.raises(core.UsageError, match="lose: must be fewer"):
-        draw_deaths(4, 4, 1.0, 0)
 
 
 def results(found: SimulatedSort) -> SimulatedSort:

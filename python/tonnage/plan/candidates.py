@@ -107,8 +107,8 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     notes = list(demand.calibration_match.notes)
     if full > NEARLY_FULL:
         notes.append(
-            f"its disks are {formatting.percent(full)} full, not counting the file system's own "
-            "1 to 2 %"
+            f"the job fills its disks to {formatting.percent(full)}, and the file system needs "
+            "another 1 to 2 %: the data may not fit"
         )
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")
@@ -125,7 +125,8 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
         notes.append("its network was not measured in clusters of several sizes")
     if demand.curve and demand.curve is not demand.measured_curve:
         notes.append(
-            f"its network is assumed to slow down in larger clusters as in {demand.curve.source}"
+            "its network is assumed to slow down in larger clusters as published in "
+            f"{demand.curve.source}"
         )
     if demand.curve and (warning := demand.curve.warning(nodes)):
         notes.append(warning)

@@ -125,7 +125,7 @@ def layout_options(
             for each in demands:
                 _classify(job, size, catalog, each, machines, measured, options)
             if not demands:
-                why = f"{catalog.name} has no volumes"
+                why = f"catalog {catalog.name} lists no network block storage"
                 options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in some)
     return options
 
@@ -140,9 +140,9 @@ def _placements(
     elif wanted in measured:
         yield wanted, measured[wanted]
     elif wanted and not offer.placement_groups:
-        why = "it does not support placement groups"
+        why = "the offer does not support placement groups"
         if offer.placement_groups is None:
-            why = "its support of placement groups is unknown"
+            why = "the catalog does not state whether the offer supports placement groups"
         yield RefusedOffer(catalog, offer, why)
     else:
         yield wanted, known.apart_from_placement(offer.provider, offer.type)

@@ -37,7 +37,9 @@ def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool
     link_usd, volumes_usd = 0.0, 0.0
     if volumes := candidate.volumes:
         if made.link_usd_per_hour is None:
-            raise PriceError(f"the price of the volume link of {offer.type} is unknown")
+            raise PriceError(
+                f"the price of {offer.type}'s connection to network block storage is unknown"
+            )
         kinds = {each.name: each.usd_per_gib_month for each in catalog.volume_kinds}
         monthly = kinds.get(volumes.kind)
         if monthly is None:

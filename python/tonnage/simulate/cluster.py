@@ -70,7 +70,9 @@ class SimulatedCluster:
 
     def slowed(self, count: int, factor: float, seed: int) -> SimulatedCluster:
         if count > self.nodes:
-            raise core.UsageError(f"the cluster has {self.nodes} nodes", setting="slow")
+            raise core.UsageError(
+                f"must be at most the cluster's {self.nodes} nodes", setting="slow"
+            )
         some = np.random.default_rng([seed, *b"slow"]).choice(self.nodes, count, replace=False)
         rates = np.ones(self.nodes)
         rates[some] = factor

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tonnage.base import core
 from tonnage.base.records.durability import Durability
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
 from tonnage.plan.demand import ResourceClass
@@ -77,6 +78,10 @@ class ScenarioResult:
 def run_scenario(scenario: Scenario) -> ScenarioResult:
     """Simulate a scenario, and tabulate the limits of clusters of other sizes."""
     began = time.perf_counter()
+    if scenario.lose >= scenario.nodes:
+        raise core.UsageError(
+            f"must be fewer than the cluster's {scenario.nodes} nodes", setting="lose"
+        )
     here = scenario.cluster(scenario.nodes)
     request = SortRequest(
         scenario.data_bytes,

@@ -124,8 +124,6 @@ def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
 
 
 def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
-    if count >= nodes:
-        raise core.UsageError(f"must be fewer than the cluster's {nodes} nodes", setting="lose")
     generator = np.random.default_rng([seed, *b"deaths"])
     which = generator.choice(nodes, count, replace=False)
     moments = generator.uniform(0, within_seconds, count)

@@ -352,7 +352,7 @@ class _Loop:
         )
         self._keep("validated", validation=validation)
         if validation.unordered or not matches:
-            raise core.RunError("the output is not the sorted input", None, None, None)
+            raise core.RunError("the output is not a sorted copy of the input", None, None, None)
         # Free the output, so that later disk measurements do not depend on how full the disk is.
         for output in outputs:
             shutil.rmtree(output)

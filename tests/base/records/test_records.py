@@ -139,7 +139,7 @@ def test_another_schema_is_refused(disk: Path, schema: object) -> None:
     values = json.loads((DATA / "prediction-1.json").read_text()) | {"schema": schema}
     (disk / "prediction.json").write_text(json.dumps(values))
     with pytest.raises(
-        RecordError, match=r"/prediction\.json: expected tonnage\.prediction/1, found "
+        RecordError, match=r"/prediction\.json: expected tonnage\.prediction/1, but "
     ):
         Prediction.read(disk / "prediction.json")
 

@@ -639,7 +639,7 @@ def test_the_command_prints_one_document(tonnage: Tonnage, tmp_path: Path) -> No
     [
         (["{}/nothing"], "nothing: no such file or directory; use the"),
         (["{}"], "no measurement; use results of tonnage measure"),
-        (["{}/other.json"], "other.json: expected tonnage.measurement/1, found None"),
+        (["{}/other.json"], "other.json: expected tonnage.measurement/1, but it has no schema"),
         (["{}/cut.json"], "cut.json is not JSON"),
         (["{}/a", "{}/copy"], "both contain measurement ops-a; pass only one"),
         (["{}/a", "--output", "{}/page.txt"], "use a file name that ends in .html"),

@@ -61,7 +61,7 @@ def test_a_file_is_machines_with_defaults() -> None:
         ('"test-lab"', '"ends-in-"', r"lab.name: 'ends-in-' is not a valid name"),
         ('"test-lab"', '"../../etc"', r"lab.name: .* is not a valid name"),
         ('"test-lab"', '"a-name-of-13l"', r"lab.name: .* is too long; the limit is 12"),
-        ("[lab]", "[lap]", r"lab: is missing; add a table \[lab\]"),
+        ("[lab]", "[lap]", r"lab: missing; add a table \[lab\]"),
         ("price_usd_per_hour = 1.0", "", r"machine\[0\].price_usd_per_hour: is missing"),
         (
             "price_usd_per_hour = 1.0",
@@ -96,7 +96,7 @@ def test_a_mistake_names_the_key_and_what_to_write(old: str, new: str, told: str
 
 
 def test_a_lab_has_machines() -> None:
-    with pytest.raises(core.UsageError, match=r"machine: is missing; add a \[\[machine\]\]"):
+    with pytest.raises(core.UsageError, match=r"machine: missing; add a \[\[machine\]\]"):
         described('[lab]\nname = "empty"')
 
 

@@ -402,7 +402,7 @@ def test_a_row_that_no_block_holds_is_named(disk: Path) -> None:
     path = text(disk / "in.txt", ["short", "x" * 200_000])
     job = MapReduce(map=lambda b: pa.record_batch({"key": b["line"]}), reduce=counts())
     said = failed(disk, job, path, core.RunError)
-    assert "the row of key 'xxx" in said and "use more memory" in said
+    assert "the row with key 'xxx" in said and "use more memory" in said
     assert done(disk, job, path, memory="64MiB")[1].num_rows == 2
 
 
@@ -518,7 +518,7 @@ def test_what_the_core_refuses_is_told_as_that(disk: Path, ends: str) -> None:
     raises, why = (
         (ValueError, "mine")
         if ends == "raises"
-        else (core.UsageError, "are too little for a block")
+        else (core.UsageError, "are not enough for a block")
     )
     with pytest.raises(raises, match=why), core.BackgroundJob("map_reduce_pass_one", config, gate):
         while ends == "shut":

@@ -165,14 +165,18 @@ def test_edges_come_to_what_numpy_says(edges: list[tuple[int, int]], dtype: str,
             r"row 1 of this chunk is \[2147483648, 0\]: nodes must be numbers from 0",
         ),
         ([[0.5, 1.0]], "an edge must be two whole numbers"),
-        ([[1, 7]], r"row 0 of this chunk is \[1, 7\]: this node was not in earlier rounds"),
+        (
+            [[1, 7]],
+            r"row 0 of this chunk is \[1, 7\]: one of these nodes was absent from the "
+            r"first round",
+        ),
     ],
 )
 def test_what_is_no_edge_is_told(edges: list[list[float]], said: str) -> None:
     reduction, rows = PageRank(), np.array(edges)
     known = reduction.finish(reduction.local(np.array([[0, 1]]), reduction.begin(None)), None)
     with pytest.raises(ValueError, match=said):
-        reduction.local(rows, reduction.begin(known if "earlier" in said else None))
+        reduction.local(rows, reduction.begin(known if "first round" in said else None))
 
 
 def test_parts_of_a_graph_that_are_apart_have_their_own_ranks(disk: Path) -> None:
@@ -245,7 +249,9 @@ def test_centres_are_drawn_of_points_that_differ() -> None:
     rows = np.repeat(points(3, 6, 2), 20, axis=0)
     found = first_centres(rows, 6, seed=4)
     assert len(np.unique(found, axis=0)) == 6
-    with pytest.raises(core.UsageError, match="k: only 6 of 120 sampled points are distinct"):
+    with pytest.raises(
+        core.UsageError, match="k: 7 is too large: the sample has only 6 distinct points"
+    ):
         first_centres(rows, 7)
 
 

@@ -399,7 +399,7 @@ def test_memory_that_holds_no_two_row_groups(tonnage: Tonnage, disk: Path) -> No
     pq.write_table(pa.table({"x": draw}), disk / "a.parquet", compression="none")
     run = ("run", "reduce", "histogram", disk / "a.parquet", "--memory")
     said = tonnage.run(*run, "4MiB")
-    assert said.returncode == 2 and "are too little for two chunks of" in said.stderr
+    assert said.returncode == 2 and "are not enough for two chunks of" in said.stderr
     assert "--chunk-size" not in said.stderr
     found = re.search(r"use (\d+MiB), or write files with smaller row groups", said.stderr)
     assert found, said.stderr

@@ -358,7 +358,7 @@ def test_what_cannot_be_is_refused(disk: Path, s3: Bucket, monkeypatch: pytest.M
     s3.put("out/mine", b"x")
     refused(r"is not empty \(it contains mine\)")
     s3.put("out/.tonnage-unfinished-other", b"")
-    with pytest.raises(core.UsageError, match="another job is writing there, or was interrupted"):
+    with pytest.raises(core.UsageError, match="an unfinished job owns this place"):
         run_two_pass(SortMachines(*NODES), disk / "other", asked(disk, s3))
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     with pytest.raises(core.UsageError, match="denied access with these credentials"):

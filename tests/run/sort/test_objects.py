@@ -137,7 +137,7 @@ def test_who_has_no_keys_is_told(
 
 
 REFUSALS = {
-    "no url": ("s3://x", [], "s3://x: not an object store URL; write s3://BUCKET or"),
+    "no url": ("s3://x", [], "s3://x: 'x' is not a bucket name"),
     "inside": (f"s3://{BUCKET}/", [], "--output: s3://tests/out is inside the input s3://tests/"),
     "no such bucket": ("s3://nowhere/in", [], "s3://nowhere: the bucket does not exist"),
     "no address": (

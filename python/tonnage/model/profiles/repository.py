@@ -104,7 +104,11 @@ def read_profiles(name: str, advertised: Callable[[], AdvertisedRates] = dict) -
         # First, since later profiles override it.
         found.insert(0, _build(name, left, runs, advertised()))
     if not found:
-        raise ProfileError(f"{name} contains no profiles, measurements or runs")
+        raise ProfileError(
+            f"{name} contains no profiles, measurements or runs; use a file of "
+            "tonnage profile, or results of "
+            "tonnage measure"
+        )
     if not any(each.offers or each.shares for each in found):
         reason = next((out.why for each in found for out in each.left_out), "all are empty")
         raise ProfileError(f"no profile could be built from {name}: {reason}")

@@ -23,7 +23,8 @@ def export(rental: Rental) -> ExportedDocument:
     candidate = rental.candidate
     if candidate.provider != "aws":
         raise ExportError(
-            f"EC2 does not offer machines of {candidate.provider}; plan with provider aws, or "
+            f"the AWS export cannot rent machines of {candidate.provider}; plan for provider "
+            "aws, or "
             "export for ray or skypilot"
         )
     tags = [{"Key": "Name", "Value": rental.name}]

@@ -27,7 +27,7 @@ def export(rental: Rental) -> ExportedDocument:
         raise ExportError(f"SkyPilot does not support attaching volumes; {others}")
     if candidate.placement:
         raise ExportError(
-            "SkyPilot does not support placement groups; plan without placement"
+            "SkyPilot does not support placement groups; plan with --no-placement"
             + (", or export for ray or aws" if candidate.provider == "aws" else "")
         )
     if candidate.provider == "aws" and disks_to_request(rental):

@@ -89,7 +89,7 @@ def parse(text: str, file: str) -> LabConfig:
     machines = tuple(_machine(table) for table in top.tables("machine"))
     top.refuse_others()
     if not machines:
-        raise top.wrong("machine", "is missing; add a [[machine]] for each machine type")
+        raise top.wrong("machine", "missing; add a [[machine]] for each machine type")
     types: set[str] = set()
     for number, machine in enumerate(machines):
         if machine.type in types:
@@ -158,7 +158,7 @@ class _Table:
     def table(self, key: str) -> _Table:
         value = self._take(key)
         if not isinstance(value, dict):
-            raise self.wrong(key, f"is missing; add a table [{key}]")
+            raise self.wrong(key, f"missing; add a table [{key}]")
         return _Table(self._file, f"{self._place}{key}.", value)
 
     def tables(self, key: str) -> Iterable[_Table]:

@@ -75,7 +75,7 @@ def encode(rows: pa.RecordBatch, key: Sequence[str], max_bytes: int) -> Iterator
         return
     if rows.num_rows == 1:
         raise core.RunError(
-            f"the row of key {keys.format_key(rows, key, 0)} has {block.size} bytes, but a "
+            f"the row with key {keys.format_key(rows, key, 0)} has {block.size} bytes, but a "
             f"block has room for {max_bytes}; shorten the row in map, or use more memory",
             "map",
         )

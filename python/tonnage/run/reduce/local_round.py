@@ -380,7 +380,7 @@ def _refuse_large_chunks(settings: ReduceSettings, allowed: int, format: ChunkFo
     if allowed < (least := 2 * settings.buffer_bytes):
         most = -(-least * settings.memory_bytes // max(allowed, 1) // (1 << 20))
         raise core.UsageError(
-            f"{settings.memory_bytes} bytes are too little for two chunks of "
+            f"{settings.memory_bytes} bytes are not enough for two chunks of "
             f"{settings.chunk_bytes} bytes; use {most}MiB, or {format.SMALLER_CHUNKS}",
             setting="memory",
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tonnage.base import core
+from tonnage.base import core, formatting
 from tonnage.run.formats import Rows
 from tonnage.run.formats.format import to_batch
 from tonnage.run.reduce.index import Index
@@ -32,7 +32,8 @@ def sample_rows(
     """
     sources, chunks = Sources(object_store, 1), [each for each in index.chunks if each.bytes]
     if not chunks:
-        raise core.UsageError("the inputs contain no rows")
+        names = formatting.listing(each.name for each in index.files)
+        raise core.UsageError(f"the inputs contain no rows: {names}")
     some = chunks[:: max(len(chunks) // SAMPLED_CHUNKS, 1)]
     each = max(count // len(some), 1)
     samples: list[Any] = []

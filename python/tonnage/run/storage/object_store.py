@@ -11,6 +11,7 @@ from typing import Any
 from tonnage.base import core
 
 SCHEME = "s3://"
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 HIDDEN = (".", "_")
 """Names that begin so in a directory or a folder are not input."""
 REQUESTS = 16
@@ -146,13 +147,20 @@ def split_url(url: str) -> tuple[str, str]:
 
 def parse_url(text: str) -> tuple[str, str]:
     """The bucket and the folder of ``s3://BUCKET/PREFIX``; `UsageError` if it is not such a url."""
-    found = re.fullmatch(rf"{SCHEME}([a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9])(?:/(.*))?", text)
-    prefix = (found[2] or "").strip("/") if found else ""
-    if found is None or any(part in ("", ".", "..") for part in prefix.split("/") if prefix):
+    bucket, prefix = split_url(text)
+    prefix = prefix.strip("/")
+    parts = prefix.split("/") if prefix else []
+    if not is_url(text) or "\n" in text or any(part in ("", ".", "..") for part in parts):
         raise core.UsageError(
             f"{text}: not an object store URL; write s3://BUCKET or s3://BUCKET/PREFIX"
         )
-    return found[1], prefix
+    if not BUCKET.fullmatch(bucket):
+        raise core.UsageError(
+            f"{text}: {bucket!r} is not a bucket name, which has 3 to 63 lowercase letters, "
+            "digits, "
+            "dots and hyphens; write s3://BUCKET or s3://BUCKET/PREFIX"
+        )
+    return bucket, prefix
 
 
 def sum_requests(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

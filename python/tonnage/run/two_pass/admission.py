@@ -73,7 +73,8 @@ def refuse_full(
             needs = int(share * (outputs * device.output / output + device.scratch / scratch))
             if device.free_bytes < needs:
                 raise core.UsageError(
-                    f"{node} has only {device.free_bytes} bytes free on a device for output or "
-                    f"scratch, but its share of the job needs {needs} there; free some space, "
+                    f"{node} has only {device.free_bytes} bytes free on a device of the "
+                    f"directories for output or scratch, but its share of the job needs {needs} "
+                    "there; free some space, "
                     "or add nodes"
                 )

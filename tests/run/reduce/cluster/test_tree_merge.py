@@ -110,8 +110,8 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
         reduce_on_cluster(cluster, tmp_path / "job", job)
     said = raised.value.args[0]
     assert (
-        f"{MAX_ATTEMPTS} attempts to merge the objects of round 2 have each lost a node (last: "
-        in said
+        f"{MAX_ATTEMPTS} attempts to merge the reduction objects of round 2 have each lost a "
+        "node (last: " in said
     )
     assert "the results of 1 round are saved" in said and "fewer workers or smaller objects" in said
     result, record = reduce_on_cluster(Machines(*NODES), tmp_path / "job", job)

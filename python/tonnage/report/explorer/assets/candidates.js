@@ -108,7 +108,7 @@ function candidateNotes(candidate, size, durability) {
   const [needed, had] = storageFit(candidate.choice, size, durability);
   const found = [...group.demand.notes];
   if (had && needed / had > NEARLY_FULL) {
-    found.push(`its disks are ${formatting.percent(needed / had)} full, not counting the file system's own 1 to 2 %`);
+    found.push(`the job fills its disks to ${formatting.percent(needed / had)}, and the file system needs another 1 to 2 %: the data may not fit`);
   }
   if (parts.some((part) => part.advertised && part.resource.startsWith("object"))) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
@@ -124,7 +124,7 @@ function candidateNotes(candidate, size, durability) {
     found.push("its network was not measured in clusters of several sizes");
   }
   if (curve && !group.demand.uses_measured_curve) {
-    found.push(`its network is assumed to slow down in larger clusters as in ${curve.source}`);
+    found.push(`its network is assumed to slow down in larger clusters as published in ${curve.source}`);
   }
   const largest = curve && curve.points[curve.points.length - 1][0];
   if (curve && nodes > largest) {

@@ -142,8 +142,8 @@ def first_centres(points: Points, k: int, seed: int = 0) -> Points:
             raise core.UsageError(f"k-means: rows are so far apart that {LARGE}")
         if not whole > 0:
             raise core.UsageError(
-                f"only {len(found)} of {len(points)} sampled points are distinct; use fewer "
-                f"than {k}",
+                f"{k} is too large: the sample has only {len(found)} distinct points; use at most "
+                f"{len(found)}",
                 setting="k",
             )
         found.append(points[draw.choice(len(points), p=apart / whole)])

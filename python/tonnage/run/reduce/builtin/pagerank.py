@@ -137,7 +137,10 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
             bad = core.assign_rank(pairs, into.share, into.rank)
             if bad is not None:
                 row = f"row {bad} of this chunk is {pairs[bad].tolist()}"
-                raise ValueError(f"{row}: this node was not in earlier rounds")
+                raise ValueError(
+                    f"{row}: one of these nodes was absent from the first round: "
+                    "the input may have changed; run again"
+                )
             return into
         if not len(pairs):
             return into

@@ -77,8 +77,10 @@ class MergeAttempts:
             return
         done = formatting.several(self.number - 1, "round")
         raise core.RunError(
-            f"{len(self.failed)} attempts to merge the objects of round {self.number} have each "
-            f"lost a node (last: {lost}); the results of {done} are saved. Two objects must fit "
+            f"{len(self.failed)} attempts to merge the reduction objects of round {self.number} "
+            "have each "
+            f"lost a node (last: {lost}); the results of {done} are saved. Two reduction "
+            "objects must fit "
             "into a node's memory in addition to the chunks; use nodes with more memory, less "
             "memory for "
             "chunks, fewer workers or smaller objects"

@@ -36,8 +36,8 @@ from tonnage.run.two_pass.splits import FileId, object_id
 OnProgress = core.OnProgress
 
 OTHER_JOB = (
-    "another job is writing there, or was interrupted; wait for it, resume it by running its "
-    "command again with its job directory"
+    "an unfinished job owns this place. If it is running, wait for it; if it was interrupted, "
+    "resume it by running its command again with its job directory"
 )
 
 
