@@ -391,7 +391,7 @@ def test_an_unreadable_file_is_not_reported_as_missing(
         return wrapped
 
     # The file itself, and the directory that it is in.
-    for what, name in ((Path, "open"), (os, "stat")):
+    for what, name in ((os, "open"), (os, "stat")):
         with monkeypatch.context() as changed, pytest.raises(CatalogError) as why:
             changed.setattr(what, name, refusing(getattr(what, name)))
             load_catalog(file)
@@ -609,7 +609,7 @@ def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
     [
         (["show", "i4i.4xlrge"], "unknown offer i4i.4xlrge (did you mean i4i.4xlarge?) in aws-us-"),
         (["show", "hi1.4xlarge"], "gcp-us-central1-2026; it is in aws-us-east-1-2014"),
-        (["show", ""], "unknown offer '' in aws-us-east-1-2026"),
+        (["show", ""], "an argument is empty"),
         (
             ["ls", "--min-memory", "64"],
             "'64' is less than any machine has; add a unit, like 64GiB",

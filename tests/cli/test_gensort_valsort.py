@@ -139,7 +139,7 @@ def test_a_part_of_an_output_is_not_taken_for_the_whole(tonnage: Tonnage, disk: 
     assert tonnage.run("valsort", *outputs).returncode == 0
     said = tonnage.run("valsort", outputs[1])
     assert said.returncode == 2
-    assert "part-00000 is missing; give all directories" in said.stderr
+    assert "part-00000 is missing; specify all directories" in said.stderr
 
 
 @settings(max_examples=40, derandomize=True)

@@ -71,7 +71,10 @@ def test_a_repeated_key_is_refused(tonnage: Tonnage, tmp_path: Path) -> None:
     file.write_text(text.replace('"name":', '"name": "other", "name":', 1))
     done = tonnage.run("plan", file, "--data", "1TB")
     assert done.returncode == 2
-    assert done.stderr == f"tonnage: JOB {file}: the key 'name' appears twice in one object; remove one\n"
+    assert (
+        done.stderr
+        == f"tonnage: JOB {file}: the key 'name' appears twice in one object; remove one\n"
+    )
 
 
 def test_a_byte_order_mark_is_allowed(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -401,7 +401,7 @@ def test_wrong_keys_are_an_error(s3: Server, tonnage: Tonnage, disk: Path) -> No
     said = tonnage.run(*command(s3, disk / "out"), env=wrong)
     assert said.returncode == 2
     assert re.fullmatch(
-        r"tonnage: s3://tests: http\S+ denied access with these credentials "
+        r"tonnage: s3://tests: access to http\S+ was denied "
         r"\(SignatureDoesNotMatch: "
         r".*AWS_PROFILE\n",
         said.stderr,

@@ -442,7 +442,7 @@ def test_the_command_prints_the_cost_of_a_failure(monkeypatch: pytest.MonkeyPatc
             "--durability volumes is not valid; use one of none, replicated",
         ),
         (["--lose", "1", "--input-copies", "1", "--seed", "2"], "the sort fails"),
-        (["--slow", "9:0.5"], "slow: the cluster has 8 nodes"),
+        (["--slow", "9:0.5"], "slow: must be at most the cluster's 8 nodes"),
         (["--offer", "nothing"], "--offer"),
         (["--offer", "t2.micro"], "this profile has no measurements of t2.micro; use a --profile"),
     ],

@@ -732,7 +732,7 @@ def test_what_cannot_be_written_is_named_as_it_was_given(tonnage: Tonnage, tmp_p
     # A name of maximum length: no temporary file with a longer name can be written first.
     name = f"{'p' * 250}.json"
     done = tonnage.run("profile", "m.json", "--output", name, cwd=tmp_path)
-    assert done.returncode == 1 and f"tonnage: {name}: File name too long" in done.stderr
+    assert done.returncode == 2 and f"tonnage: {name}: File name too long" in done.stderr
 
 
 def test_json_is_the_profile(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -555,7 +555,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     refused("would itself be read as input", output=(f"{disk}/in/out-{{node}}",))
     refused("the cluster has 3;", instances=4)
     refused("not a multiple of the record size .7.", layout=Layout(7, 0, 1))
-    refused("b was not measured there", weights={"a": 1.0, "c": 1.0})
+    refused("have no measurement of node b", weights={"a": 1.0, "c": 1.0})
     (disk / "a" / "out").mkdir(parents=True, exist_ok=True)
     (disk / "a" / "out" / "mine").touch()
     refused("is not empty .it contains mine.")

@@ -276,7 +276,7 @@ def _fingerprints(directory: Path) -> dict[Path, tuple[str, int]]:
 
 def test_how_soon_a_machine_that_others_accuse_is_lost_is_told() -> None:
     _, option = get_args(Timeout)
-    assert f"broken and that is silent for {ACCUSED_SECONDS:g}s" in option.help
+    assert f"broken and it reports nothing for {ACCUSED_SECONDS:g}s" in option.help
     told = (ROOT / "docs" / "concepts" / "cluster-sort.md").read_text()
     assert (
         f"broken connections to a node, it counts as lost after {ACCUSED_SECONDS:g} s"

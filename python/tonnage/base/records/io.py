@@ -17,6 +17,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         _write(path, content)
     except OSError as why:
+        if why.errno is None:
+            raise
         # Name the path that the caller gave, not the temporary one.
         raise OSError(why.errno, why.strerror, str(path)) from why
 

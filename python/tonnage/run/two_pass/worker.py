@@ -414,7 +414,7 @@ def is_system_error(why: BaseException | None) -> bool:
 def _manifest_parts(path: str) -> list[str]:
     try:
         content = read_regular(Path(path, MANIFEST))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as why:
         raise core.UsageError(f"input {why.filename}: {why.strerror}") from why
