@@ -293,7 +293,7 @@ def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
         [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "tonnage: --cluster needs Ray: pip install 'tonnage[cluster]'\n"
+    assert done.stderr == "tonnage: --cluster needs Ray; install it with pip install 'tonnage[cluster]'\n"
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_nodes_stream_on_one_directory_in_step(
         *streamed(cluster, f"{shared}/{{node}}", disk / "apart"), env=cluster.env
     )
     assert elsewhere.returncode == 1
-    assert "what beta created there is not visible to gamma, head" in elsewhere.stderr
+    assert "that beta created in it is not visible to gamma, head" in elsewhere.stderr
 
 
 def test_a_node_that_dies_in_step_holds_up_nobody_and_leaves_nothing(

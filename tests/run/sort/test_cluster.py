@@ -563,7 +563,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     record = run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs))
     judged(disk, keyed(1, 100), record)
     with pytest.raises(
-        core.UsageError, match="was begun with memory 16777216, not 33554432: give the same"
+        core.UsageError, match="was started with memory 16777216, not 33554432; use the original"
     ):
         run_two_pass(SortMachines(*NODES), disk / "job", asked(disk, inputs, memory_bytes=32 << 20))
     refused("is not empty|earlier output")

@@ -222,8 +222,8 @@ def test_paths_of_a_fleet_begin_at_the_root_and_flags_of_one_are_refused_without
 ) -> None:
     own = ("--output", "/o", "--scratch", "/s")
     for more, said in (
-        (("in", *own, "--cluster", "auto"), "input: in: give an absolute path"),
-        (("/{nod}/in", *own, "--cluster", "auto"), "there is no {nod}, only {node}"),
+        (("in", *own, "--cluster", "auto"), "input: in must be an absolute path"),
+        (("/{nod}/in", *own, "--cluster", "auto"), "unknown placeholder {nod}; only {node}"),
         (("/in", *own, "--connections", "2"), "--connections needs --cluster"),
         (("/in", *own, "--capacities", "x"), "--capacities needs --cluster"),
     ):
