@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tonnage.base.formatting import bytes_of
+from tonnage.base.byte_sizes import bytes_of
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture

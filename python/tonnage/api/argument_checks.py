@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tonnage.base import core
-from tonnage.base.formatting import bytes_of
+from tonnage.base.byte_sizes import bytes_of
 
 
 def size(value: str | int, name: str) -> int:

@@ -5,10 +5,8 @@ Rates and sizes are decimal (1 MB = 1e6 B), memory is binary (1 MiB = 2^20 B).
 """
 
 import difflib
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 # Resources of a prediction, as words that can follow "limited by".
@@ -39,23 +37,6 @@ ABOVE_LIMIT = (
 )
 
 KINDS = {"disk": "Disk capacity", "cpu": "CPU capacity"}
-
-
-UNITS = {
-    "": 1,
-    "b": 1,
-    **{letter: 1000**power for power, letter in enumerate("kmgtpe", start=1)},
-    **{f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", start=1)},
-    **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgtpe", start=1)},
-}
-
-
-def bytes_of(text: str) -> int | None:
-    """``4GB`` or ``4G`` (decimal), ``1GiB`` (binary) or plain bytes; ``None`` for anything else."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
-    if match is None or match[2] not in UNITS:
-        return None
-    return int(Decimal(match[1]) * UNITS[match[2]])
 
 
 def significant(value: float, digits: int = 3) -> str:

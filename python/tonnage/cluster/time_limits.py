@@ -53,6 +53,11 @@ NETWORK_DRAIN_SECONDS = 60.0
 GENERATE_PATIENCE_SECONDS = 600.0
 """Patience with a node that writes or removes a study's data."""
 
+CHECKPOINT_SECONDS = 5.0
+"""How often nodes of a reduction save their partial results."""
+MERGE_FAILURE_SECONDS = 120.0
+"""Merging is at fault if its attempts kept losing nodes for longer than this."""
+
 CONNECT_SECONDS = 5.0
 """The cluster's address has to accept a connection within this; Ray would try for minutes."""
 PROGRESS_LIVE_SECONDS = 0.25

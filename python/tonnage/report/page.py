@@ -1,4 +1,4 @@
-"""The frame of all pages: one HTML file with style, script, Plotly and the charts' data."""
+"""The frame of all reports: one HTML file with style, script, Plotly and the charts' data."""
 
 import json
 from collections.abc import Iterable, Sequence

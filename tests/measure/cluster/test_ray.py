@@ -293,7 +293,10 @@ def test_without_ray_the_command_says_how_to_have_it(disk: Path) -> None:
         [sys.executable, "-c", hidden, *args], capture_output=True, text=True, cwd=disk
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "tonnage: --cluster needs Ray; install it with pip install 'tonnage[cluster]'\n"
+    assert (
+        done.stderr
+        == "tonnage: --cluster needs Ray; install it with pip install 'tonnage[cluster]'\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from support.cli.command import Tonnage
 from support.stores.s3 import BUCKET, Bucket
 from tonnage.base import core
 from tonnage.run.formats.format import Chunk
-from tonnage.run.formats.split import PART_BYTES, group_chunks, parts_for, split
+from tonnage.run.formats.split_files import PART_BYTES, group_chunks, parts_for, split
 from tonnage.run.storage.object_store import ObjectStoreOptions
 from tonnage.run.storage.sources import Sources
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_done_is_told(
 DIES = """
 import os, signal, sys
 from pathlib import Path
-from tonnage.run.formats.split import split
+from tonnage.run.formats.split_files import split
 from tonnage.run.storage.sources import Sources
 from tonnage.run.storage.object_store import ObjectStoreOptions
 sources = Sources(ObjectStoreOptions(), 1)

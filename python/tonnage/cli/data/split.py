@@ -40,8 +40,8 @@ def split(
     Examples:
         tonnage split points.bin --output points --workers 16 --dtype 8f8
     """
-    from tonnage.run.formats.split import parts_for
-    from tonnage.run.formats.split import split as split_file
+    from tonnage.run.formats.split_files import parts_for
+    from tonnage.run.formats.split_files import split as split_file
     from tonnage.run.storage.object_store import ObjectStoreOptions
     from tonnage.run.storage.sources import Sources
 

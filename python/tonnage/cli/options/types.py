@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from tonnage.base import core, formatting
+from tonnage.base import core
+from tonnage.base.byte_sizes import bytes_of
 from tonnage.cli.options.validate import refuse_memory
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 def parse_size(text: str) -> int:
     """``4GB`` (decimal), ``1GiB`` (binary), ``4k`` or plain bytes, as a number of bytes."""
-    size = formatting.bytes_of(text)
+    size = bytes_of(text)
     if size is None:
         raise typer.BadParameter(
             f"{text!r} is not a size; use a value like 20TB, 4GiB, 4k or 1000000"

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base import formatting
+from tonnage.base.byte_sizes import bytes_of
 from tonnage.base.system import UsageError
 
 MB = 1e6
@@ -219,7 +220,7 @@ class _Table:
         value = self._take(key)
         if value is None:
             raise self.wrong(key, f'is missing; write for example {key} = "4GiB"')
-        found = formatting.bytes_of(value) if isinstance(value, str) else value
+        found = bytes_of(value) if isinstance(value, str) else value
         if isinstance(found, bool) or not isinstance(found, int):
             raise self.wrong(key, f'{value!r} is not a size; write for example "4GiB" or "500MB"')
         if not least <= found < 1 << 60:

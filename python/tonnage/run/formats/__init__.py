@@ -13,8 +13,9 @@ where lines end.
 
 from tonnage.run.formats.columns import as_points, blocks_of_points, column_of, names_of
 from tonnage.run.formats.fixed_width import dtype_text, parse_dtype
-from tonnage.run.formats.format import Chunk, ChunkFormat, Rows, SplitFormat
+from tonnage.run.formats.format import Chunk, ChunkFormat, Rows
 from tonnage.run.formats.registry import chunk_format, detect_chunk_format, split_format
+from tonnage.run.formats.splittable import SplitFormat
 
 __all__ = [
     "Chunk",

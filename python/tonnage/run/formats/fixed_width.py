@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.formats.format import Chunk, ChunkFormat, Rows, SplitFormat, invalid_file
+from tonnage.run.formats.format import Chunk, ChunkFormat, Rows, invalid_file
+from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources
 
 FIELD_END = re.compile(r",(?=[^,:()]+:)")

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonnage.base import core
-from tonnage.run.formats.format import Chunk, ChunkFormat, SplitFormat
+from tonnage.run.formats.format import Chunk, ChunkFormat
+from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources
 
 BEGINNING_BYTES = 1 << 20

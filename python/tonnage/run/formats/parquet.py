@@ -18,11 +18,11 @@ from tonnage.run.formats.format import (
     ChunkFormat,
     OutputFormat,
     Rows,
-    UnitFormat,
     describe_columns,
     invalid_file,
     to_batch,
 )
+from tonnage.run.formats.splittable import UnitFormat
 from tonnage.run.storage.sources import InputFile, Sources
 
 WRITER_CODECS: dict[str, Any] = {"UNCOMPRESSED": "none"}

@@ -8,10 +8,11 @@ from tonnage.base import core
 from tonnage.run.formats.arrow import Arrow
 from tonnage.run.formats.csv import Csv
 from tonnage.run.formats.fixed_width import FixedWidth, Npy, Records
-from tonnage.run.formats.format import ChunkFormat, Format, OutputFormat, SplitFormat
+from tonnage.run.formats.format import ChunkFormat, Format, OutputFormat
 from tonnage.run.formats.json import Json
 from tonnage.run.formats.lines import Lines
 from tonnage.run.formats.parquet import Parquet
+from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources
 
 FORMATS: list[type[Format]] = [FixedWidth, Npy, Parquet, Arrow, Csv, Json, Lines, Records]

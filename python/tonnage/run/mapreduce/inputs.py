@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from tonnage.base import core
-from tonnage.run.formats.format import SplitFormat
 from tonnage.run.formats.registry import AUTO, split_format
+from tonnage.run.formats.splittable import SplitFormat
 from tonnage.run.storage.sources import InputFile, Sources, containing_input
 
 Map = Callable[[pa.RecordBatch], pa.RecordBatch]

@@ -40,7 +40,7 @@ from tonnage.run.two_pass.job_dir.schemas import Manifest
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.output.names import COPIES, MANIFEST, UNFINISHED_PREFIX, is_part
 from tonnage.run.two_pass.output.object_store import OTHER_JOB, ObjectStoreSteps, manifest_json
-from tonnage.run.two_pass.output.replication import ReplicationSteps
+from tonnage.run.two_pass.output.replication_steps import ReplicationSteps
 from tonnage.run.two_pass.splits import FileId, file_id, object_id
 
 SCRATCH_PREFIX = "tonnage-"

@@ -20,13 +20,14 @@ from tonnage.base import core
 from tonnage.cluster import protocol
 from tonnage.cluster.protocol import FetchObject, Heartbeat
 from tonnage.cluster.step_worker import StepWorker
+from tonnage.cluster.time_limits import MERGE_FAILURE_SECONDS
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.formats import chunk_format
 from tonnage.run.reduce import index_store
 from tonnage.run.reduce.cluster import tree_merge
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
 from tonnage.run.reduce.cluster.messages import LEARN, REDUCE, FindChunks, Learn, Reduce
-from tonnage.run.reduce.cluster.tree_merge import ATTEMPTS_SECONDS, MAX_ATTEMPTS, MergeAttempts
+from tonnage.run.reduce.cluster.tree_merge import MAX_ATTEMPTS, MergeAttempts
 from tonnage.run.reduce.cluster.worker import ReduceConfig, ReduceWorker
 from tonnage.run.reduce.index import build_index, to_bytes
 from tonnage.run.reduce.local_round import ComputeFlag
@@ -102,7 +103,7 @@ def test_a_round_of_which_each_merging_loses_a_machine_ends(
     tmp_path: Path, s3: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what stays, and what to do; it began anew for ever."""
-    monkeypatch.setattr(tree_merge, "ATTEMPTS_SECONDS", 0.0)
+    monkeypatch.setattr(tree_merge, "MERGE_FAILURE_SECONDS", 0.0)
     rows, second = put(s3), tmp_path / "job" / "round.msgpack"
     cluster = Dying(lambda _, message, __: isinstance(message, FetchObject) and second.exists())
     job = asked(Checksum(3), [f"s3://{BUCKET}/in/"], s3, checkpoint_seconds=60.0)
@@ -126,14 +127,14 @@ def test_machines_that_die_every_few_seconds_are_no_reason_to_end(
     monkeypatch.setattr(tree_merge, "time", clock)
     mergings = MergeAttempts(1)
     for _ in range(4 * MAX_ATTEMPTS):
-        clock.now += ATTEMPTS_SECONDS / (4 * MAX_ATTEMPTS)
+        clock.now += MERGE_FAILURE_SECONDS / (4 * MAX_ATTEMPTS)
         mergings.note_failure("b")
-    clock.now = 1.1 * ATTEMPTS_SECONDS
+    clock.now = 1.1 * MERGE_FAILURE_SECONDS
     with pytest.raises(core.RunError, match="the results of 0 rounds are saved"):
         mergings.note_failure("b")
     few = MergeAttempts(1)
     for _ in range(MAX_ATTEMPTS - 1):
-        clock.now += 10 * ATTEMPTS_SECONDS
+        clock.now += 10 * MERGE_FAILURE_SECONDS
         few.note_failure("b")
 
 

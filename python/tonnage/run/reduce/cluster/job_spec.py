@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tonnage.cluster.code_shipping import ShippedCode
+from tonnage.cluster.time_limits import CHECKPOINT_SECONDS
 from tonnage.run.reduce.cluster.worker import ReduceConfig
 from tonnage.run.reduce.sampling import FromSample
 from tonnage.run.reduce.spec import ReduceSpec
 from tonnage.run.storage.object_store import is_url
 from tonnage.run.two_pass.job_spec import NODE_PLACEHOLDER
-
-CHECKPOINT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,14 +18,14 @@ from typing import Any
 from tonnage.base import core, formatting
 from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.protocol import FetchObject, StepResult, StoreObject
+from tonnage.cluster.time_limits import MERGE_FAILURE_SECONDS
 from tonnage.cluster.worker_pool import WorkerPool
 from tonnage.run.reduce.cluster.messages import MERGE, Merge
 
 MAX_ATTEMPTS = 5
 """Merging takes moments, so a node seldom dies during it by chance. If so many attempts in a round
-have lost a node, merging is the cause,"""
-ATTEMPTS_SECONDS = 120.0
-"""unless all were within this time: a node that dies every few seconds lets one attempt succeed."""
+have lost a node, merging is the cause, unless all were within `MERGE_FAILURE_SECONDS`: a node that
+dies every few seconds lets one attempt succeed."""
 
 
 def tree_merge(
@@ -73,7 +73,7 @@ class MergeAttempts:
         """Note that an attempt has lost these nodes; `RunError` if there were too many attempts."""
         self.failed.append(time.monotonic())
         took = self.failed[-1] - self.failed[0]
-        if len(self.failed) < MAX_ATTEMPTS or took < ATTEMPTS_SECONDS:
+        if len(self.failed) < MAX_ATTEMPTS or took < MERGE_FAILURE_SECONDS:
             return
         done = formatting.several(self.number - 1, "round")
         raise core.RunError(
