@@ -6,6 +6,7 @@ contains it. The order is the loop's; layers without imports come first.
 
 LAYERS: dict[str, set[str]] = {
     "_core": set(),
+    "base.byte_sizes": set(),
     "base.formatting": set(),
     "base.stats": set(),
     "base.records": set(),
@@ -26,7 +27,8 @@ LAYERS: dict[str, set[str]] = {
     },
     "simulate": {"base.core", "base.records", "base.stats", "cluster", "model", "plan", "run"},
     "provision": {
-        *("base.core", "base.formatting", "base.records", "base.system", "catalog", "plan"),
+        *("base.byte_sizes", "base.core", "base.formatting", "base.records", "base.system"),
+        *("catalog", "plan"),
     },
     "report": {"base.formatting", "base.records"},
     "report.explorer": {
@@ -36,7 +38,10 @@ LAYERS: dict[str, set[str]] = {
         *("base.core", "base.formatting", "base.records", "base.system", "catalog", "cluster"),
         *("measure", "model", "report", "run"),
     },
-    "api": {"base.core", "base.formatting", "base.records", "cluster", "measure", "run"},
+    "api": {
+        *("base.byte_sizes", "base.core", "base.formatting", "base.records", "cluster"),
+        *("measure", "run"),
+    },
     "__init__": {"api", "api.aggregates", "base.core", "run"},
 }
 """What each layer may import, apart from itself."""
