@@ -52,7 +52,7 @@ def build(out: Path) -> list[str]:
         FileExistsError: It exists and is not a site.
     """
     if out.exists() and any(out.iterdir()) and not (out / "style.css").exists():
-        raise FileExistsError(f"{out} is not a site: name another directory")
+        raise FileExistsError(f"{out} is not a site; use another directory")
     shutil.rmtree(out, ignore_errors=True)
     all_documents = documents()
     sections = [
