@@ -1,10 +1,10 @@
 """List import cycles between the files of one Rust crate.
 
-A file imports another when it names it in `use crate::...`, `use super::...` or `use self::...`, or
-by such a path in its code. A name that a module re-exports (`pub use`) counts as an import of the
-file that defines it. Declaring a module (`mod x;`) and re-exporting its names are not imports:
-otherwise every module tree would be a cycle. Tests inside a file (`#[cfg(test)] mod ...`) are left
-out. Cycles are strongly connected components (Tarjan, 1972).
+A file imports another when it names it in a `use` or by a path in its code, from `crate`, `super`,
+`self`, a module that it declares, or a module that it imports. A name that a module re-exports
+(`pub use`) counts as an import of the file that defines it. Declaring a module (`mod x;`) and
+re-exporting its names are not imports: otherwise every module tree would be a cycle. Tests inside a
+file (`#[cfg(test)] mod ...`) are left out. Cycles are strongly connected components (Tarjan, 1972).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'b?r?"(?:[^"\\]|\\.)*"', re.DOTALL)
 _TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{.*", re.DOTALL)
 _USE = re.compile(r"(?P<public>pub(?:\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]+);")
-_PATH = re.compile(r"\b(?:crate|super|self)(?:::\w+)+")
+_PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 
 
 def cycles(crate_src: Path) -> list[list[Path]]:
@@ -30,7 +30,7 @@ def cycles(crate_src: Path) -> list[list[Path]]:
     graph: dict[Module, set[Module]] = {}
     for module, text in texts.items():
         found = set()
-        for path in _imports(module, text):
+        for path in _imports(module, text, files):
             target = _resolve(path, files, exports)
             if target is not None and target != module:
                 found.add(target)
@@ -69,16 +69,21 @@ def _exports(module: Module, text: str, files: dict[Module, Path]) -> dict[str, 
     return found
 
 
-def _imports(module: Module, text: str) -> list[Module]:
+def _imports(module: Module, text: str, files: dict[Module, Path]) -> list[Module]:
     """Return the absolute paths that a file names, except its re-exports."""
-    found = []
+    found: list[Module | None] = []
+    aliases: dict[str, Module] = {}
     for use in _USE.finditer(text):
-        if not use["public"]:
-            found += [
-                _absolute(module, leaf.partition(" as ")[0], None) for leaf in _leaves(use["tree"])
-            ]
-    rest = _USE.sub("", text)
-    found += [_absolute(module, path, None) for path in _PATH.findall(rest)]
+        for leaf in _leaves(use["tree"]):
+            path, _, alias = leaf.partition(" as ")
+            target = _absolute(module, path, files)
+            if not use["public"]:
+                found.append(target)
+            if target in files:
+                aliases[alias.strip() or target[-1]] = target
+    for path in _PATH.findall(_USE.sub("", text)):
+        head, *rest = path.split("::")
+        found.append((*aliases[head], *rest) if head in aliases else _absolute(module, path, files))
     return [path for path in found if path]
 
 
@@ -100,7 +105,7 @@ def _leaves(tree: str) -> list[str]:
     return [leaf.removesuffix("::self") for leaf in found]
 
 
-def _absolute(module: Module, path: str, files: dict[Module, Path] | None) -> Module | None:
+def _absolute(module: Module, path: str, files: dict[Module, Path]) -> Module | None:
     """Return a path from the crate's root, or None if it names another crate."""
     parts = path.strip().removeprefix("::").split("::")
     head = parts[0]
@@ -113,7 +118,7 @@ def _absolute(module: Module, path: str, files: dict[Module, Path] | None) -> Mo
         while up < len(parts) and parts[up] == "super":
             up += 1
         return module[: len(module) - up] + tuple(parts[up:])
-    if files is not None and (*module, head) in files:
+    if (*module, head) in files:
         return module + tuple(parts)
     return None
 

@@ -3,12 +3,12 @@
 import ast
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from house.layers import CRATES, LAYERS, OUTSIDE, as_markdown, layer_of
+from house.python_imports import executed_imports, imported_names, named_imports
 from house.rust_cycles import cycles
 
 from support.stores.disk import ROOT
@@ -33,8 +33,8 @@ UNCOUNTED = ("__init__.py", "__main__.py", "py.typed", "conftest.py", "mod.rs", 
 def test_layers_import_only_allowed_layers() -> None:
     broken = [
         f"{module} imports {imported}"
-        for module, file in _modules().items()
-        for imported in _imports(file)
+        for module, named in named_imports(PACKAGE).items()
+        for imported in named
         if layer_of(imported) not in LAYERS[layer_of(module)] | {layer_of(module), "__init__"}
     ]
     assert broken == []
@@ -42,7 +42,8 @@ def test_layers_import_only_allowed_layers() -> None:
 
 def test_modules_have_no_import_cycles() -> None:
     # The package itself imports its public names only at their first use.
-    _refuse_cycles({module: _imports(file) - {""} for module, file in _modules().items() if module})
+    graph = {name: found - {""} for name, found in executed_imports(PACKAGE).items() if name}
+    assert _cycle(graph) is None
 
 
 def test_rust_files_have_no_import_cycles() -> None:
@@ -50,10 +51,36 @@ def test_rust_files_have_no_import_cycles() -> None:
     assert [cycle for crate in crates for cycle in cycles(crate.parent / "src")] == []
 
 
+def test_a_module_that_imports_its_importers_package_is_a_cycle(tmp_path: Path) -> None:
+    files = {
+        "export/__init__.py": "from shop.export import table",
+        "export/table.py": "from shop import script",
+        "export/order.py": "",
+        "script.py": "from shop.export.order import Order",
+    }
+    package = _written(tmp_path / "shop", files)
+    assert set(_cycle(executed_imports(package)) or ()) == {"export", "export.table", "script"}
+    (package / "script.py").write_text("")
+    assert _cycle(executed_imports(package)) is None
+
+
+def test_a_rust_file_that_uses_its_users_type_is_a_cycle(tmp_path: Path) -> None:
+    files = {
+        "lib.rs": "mod parser; mod tree;",
+        "tree.rs": "use crate::parser;\npub struct Tree;\nfn read() { parser::read() }",
+        "parser.rs": "mod token;\npub fn read() -> Tree { token::next() }\npub struct At;",
+        "parser/token.rs": "use super::At;",
+    }
+    source = _written(tmp_path / "src", files)
+    assert cycles(source) == [[source / "parser/token.rs", source / "parser.rs"]]
+    (source / "parser/token.rs").write_text("")
+    assert cycles(source) == []
+
+
 def test_libraries_of_the_edge_are_imported_only_there() -> None:
     importers: dict[str, set[str]] = {library: set() for library in OUTSIDE}
     for file in PACKAGE.rglob("*.py"):
-        for name in _imported_names(file):
+        for name in imported_names(PACKAGE, file):
             library = name.partition(".")[0].replace("botocore", "boto3")
             if library in importers:
                 importers[library].add(str(file.relative_to(PACKAGE)))
@@ -129,51 +156,21 @@ def test_folders_have_a_readable_number_of_entries() -> None:
     assert crowded == {}
 
 
-def _refuse_cycles(graph: Mapping[str, set[str]]) -> None:
+def _cycle(graph: Mapping[str, set[str]]) -> list[str] | None:
+    """Return modules that import each other, in order; None if there are none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as why:
-        raise AssertionError(f"import cycle: {' -> '.join(why.args[1])}") from None
+        found: list[str] = why.args[1]
+        return found
+    return None
 
 
-def _modules() -> dict[str, Path]:
-    """Return every module of the package, by its dotted name without ``tonnage.``."""
-    return {_name(file): file for file in PACKAGE.rglob("*.py")}
-
-
-def _name(file: Path) -> str:
-    parts = file.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def _imports(file: Path) -> set[str]:
-    """Return the modules of the package that a file imports, anywhere in it."""
-    modules = _module_names()
-    found = set()
-    for name in _imported_names(file):
-        package, _, rest = name.partition(".")
-        if package == PACKAGE.name:
-            # Any other name is defined by the module before it.
-            module = rest if rest in modules else rest.rpartition(".")[0]
-            found.add(module)
-    return found - {_name(file)}
-
-
-@cache
-def _module_names() -> set[str]:
-    return {*_modules(), "_core"}
-
-
-def _imported_names(file: Path) -> Iterator[str]:
-    """Yield the full name of everything that a file imports."""
-    here = (PACKAGE.name, *file.relative_to(PACKAGE).parts)
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = here[: len(here) - node.level] if node.level else ()
-            module = (*base, node.module) if node.module else base
-            yield from (".".join((*module, alias.name)) for alias in node.names)
+def _written(directory: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return directory
 
 
 def _crate(package: dict[str, str]) -> str:

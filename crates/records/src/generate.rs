@@ -8,15 +8,13 @@
 mod ascii;
 mod binary;
 mod random;
+mod record;
 mod skew;
 
 use serde::{Deserialize, Serialize};
 
-use crate::layout::Layout;
 use random::{Random, Window};
-
-/// A record of the sort benchmark.
-type Record = [u8; Layout::SORT_BENCHMARK.record_bytes];
+use record::Record;
 
 /// What the bytes of a record are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

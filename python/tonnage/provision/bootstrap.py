@@ -1,6 +1,6 @@
 """Build the shell commands that set up a reachable node.
 
-A node receives Tonnage's wheel, installs it with Ray (`export.rental`), and starts Ray, which needs
+A node receives Tonnage's wheel, installs it with Ray (`rental`), and starts Ray, which needs
 the launch's token. Commands find both through ``~/tonnage/environment``.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.provision.export.ray import VERSION
-from tonnage.provision.export.rental import WHEELS, Rental
+from tonnage.provision.rental import WHEELS, Rental
 
 PORT = 6379
 """The port of Ray's head."""

@@ -6,7 +6,7 @@ It schedules the machine's own end first, since later steps may fail, and then m
 from datetime import datetime
 from pathlib import Path
 
-from tonnage.provision.export.rental import Rental
+from tonnage.provision.rental import Rental
 
 
 def user_data(rental: Rental, ends_at: datetime | None = None) -> str:

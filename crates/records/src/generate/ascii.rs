@@ -1,8 +1,8 @@
 //! ASCII records: a key of ten printable characters, the record's number in hexadecimal, a filler
 //! from the low 52 bits of the record's pseudo-random number, and a line end.
 
-use super::Record;
 use super::random::Window;
+use super::record::Record;
 
 /// Bytes in a key.
 const KEY_BYTES: usize = 10;

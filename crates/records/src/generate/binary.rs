@@ -3,8 +3,8 @@
 //!
 //! The first mask is zero, so the key is the high 80 bits of the record's own number.
 
-use super::Record;
 use super::random::Window;
+use super::record::Record;
 
 /// The mask of each piece.
 const MASKS: Window = [

@@ -6,8 +6,9 @@
 //! 6 characters. `gensort` keeps the prefixes in tables; they are the starts of the plain keys of
 //! records 0 to 128.
 
+use super::ascii;
 use super::random::Random;
-use super::{Record, ascii};
+use super::record::Record;
 
 /// Bytes in a prefix.
 const PREFIX_BYTES: usize = 6;

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from tonnage.base.records.launch import Tariff
 from tonnage.provision.export import aws
-from tonnage.provision.export.rental import Rental, placeholder
+from tonnage.provision.rental import Rental, placeholder
 from tonnage.provision.user_data import user_data
 
 TAG = "tonnage-launch"

@@ -6,7 +6,8 @@ with the document.
 """
 
 from tonnage.provision.export import aws, ray, skypilot
-from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental
+from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.rental import Rental
 
 EXPORTERS = {"ray": ray.export, "aws": aws.export, "skypilot": skypilot.export}
 """Exporters by kind."""

@@ -5,7 +5,8 @@ Fields are those of EC2's API reference (RunInstances, CreatePlacementGroup).
 
 from typing import Any
 
-from tonnage.provision.export.rental import ExportedDocument, ExportError, Rental, placeholder
+from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.rental import Rental, placeholder
 from tonnage.provision.user_data import user_data
 
 LETTERS = "bcdefghijklmnopqrstuvwxyz"

@@ -7,14 +7,8 @@ fixed.
 from typing import Any
 
 from tonnage.provision.export import aws
-from tonnage.provision.export.rental import (
-    BOOT_GIB,
-    WHEELS,
-    ExportedDocument,
-    ExportError,
-    Rental,
-    placeholder,
-)
+from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.rental import BOOT_GIB, WHEELS, Rental, placeholder
 
 VERSION = "2.60.0"
 """The version of Ray on nodes and launcher, whose schema is tested."""

@@ -7,7 +7,8 @@ disks from EC2.
 from typing import Any
 
 from tonnage.provision.export.aws import disks_to_request
-from tonnage.provision.export.rental import BOOT_GIB, WHEELS, ExportedDocument, ExportError, Rental
+from tonnage.provision.export.document import ExportedDocument, ExportError
+from tonnage.provision.rental import BOOT_GIB, WHEELS, Rental
 
 MEASURE = "~/tonnage/bin/tonnage measure disk --dir /tonnage/*\n"
 """The task: measure whether disks are as fast as planned."""

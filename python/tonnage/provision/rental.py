@@ -1,10 +1,9 @@
-"""A rental, and what its exported documents share: names, set-up, placeholders."""
+"""The machines to rent for a plan's candidate: their name, set-up scripts and placeholders."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Offer
@@ -14,19 +13,6 @@ BOOT_GIB = 64
 """Size of the system disk where one is required."""
 WHEELS = {"~/tonnage-wheels": "target/wheels"}
 """Directory of the wheel on a node, and where ``make build`` puts it."""
-
-
-class ExportError(Exception):
-    """A candidate cannot be exported; says why and what to do in one line."""
-
-
-@dataclass(frozen=True)
-class ExportedDocument:
-    """A document, the meaning of its placeholders, and further steps."""
-
-    document: dict[str, Any]
-    replace: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
