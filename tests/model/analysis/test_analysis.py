@@ -205,7 +205,12 @@ def test_only_comparable_samples_are_grouped() -> None:
 def test_results_do_not_separate_groups() -> None:
     # What the network's and the object store's readings hold besides: lists, counts, latencies.
     details = [
-        {"connections_per_pair": 4, "connections": [{"bytes": n}], "retries": n, "requests": 9 * n}
+        {
+            "connections_per_pair": 4,
+            "connections": [{"retransmits": n}],
+            "retries": n,
+            "requests": 9 * n,
+        }
         for n in range(3)
     ]
     trials = [trial("read4k", 1, 100.0, n, details=of) for n, of in enumerate(details)]

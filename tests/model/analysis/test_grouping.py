@@ -47,7 +47,7 @@ def named(*measurements: Measurement) -> list[str]:
 
 LAYOUT = {"layout": "raid0", "devices": ["/dev/a", "/dev/b"], "size_bytes": 1 << 30}
 OBJECT = {"bucket": "mine", "endpoint": "http://here"}
-NET_SETTINGS = {"endpoints": 2, "one_way": False, "namespaces": True}
+NET_SETTINGS = {"endpoints": 2, "connections": 1, "one_way": False, "namespaces": True}
 GBIT = 10**9
 PAIRS: dict[str, tuple[Measurement, Measurement, list[str]]] = {
     "devices": (

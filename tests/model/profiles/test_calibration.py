@@ -275,7 +275,7 @@ def reduced(**more: Any) -> ReductionRecord:
         began_at="2026-01-01T00:00:00+00:00",
         command=[],
         environment=ENVIRONMENT,
-        settings={"flags": {"k": 4}},
+        settings={"inputs": ["in"], "memory_bytes": 1 << 30, "flags": {"k": 4}},
         rows=10,
         bytes=4_000_000_000,
         object_bytes=4_000_000_000,
@@ -300,7 +300,8 @@ def test_a_reduction_calibrates_each_of_its_passes() -> None:
         found = planned([made_up(laws), calibrated([reduced()])], 4, longer)
         assert math.isclose(found.seconds.median, passes * 5.0)
         assert {each.bottleneck for each in found.phases} == {"cpu"}
-    other = calibrated([reduced(settings={"flags": {"k": 8}})])
+    unlike = reduced().settings | {"flags": {"k": 8}}
+    other = calibrated([reduced(settings=unlike)])
     assert planned([made_up(laws), other], 4, job).calibrated is None
     assert calibrated([reduced(rounds_here=1)]).offers == []
 

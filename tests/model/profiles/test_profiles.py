@@ -146,9 +146,11 @@ def shuffled(
                 operation=way,
                 details={
                     "pattern": f"{pattern} of {size}" if pattern == "all to all" else pattern,
+                    "attempt": f"{number}",
                     "endpoints": size,
                     "connections_per_pair": connections,
                     "machine_types": list(types),
+                    "node_names": [f"node-{at}" for at in range(size)],
                 },
             ),
         )

@@ -37,7 +37,7 @@ def network(
     for name in names:
         why = (lost or {}).get(name)
         some = [each for each in trials[name] if why is None or each.name == "send, pair"]
-        node_measurement = structs.replace(measurement(name, {}), trials=some)
+        node_measurement = structs.replace(measurement(name, {}), kind="net", trials=some)
         kind = (types or {}).get(name, "m")
         rows.append(
             ClusterNode(
@@ -80,6 +80,7 @@ def trial(test: NetworkTest, place: int, way: str, links: Links) -> Trial:
         "attempt": f"{test.key} {test.ways}",
         "pattern": test.pattern,
         "node_names": list(test.nodes),
+        "endpoints": test.spec.endpoints,
         "connections_per_pair": test.spec.connections,
     }
     return Trial(

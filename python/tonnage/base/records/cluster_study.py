@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, Number, PositiveCount, Record, Seconds, Struct
+from tonnage.base.records.known_keys import ClusterStudySettings, check_known_keys
 from tonnage.base.records.plan import Candidate, Range
 
 STEPS = ("survey", "measure", "model", "plan", "run", "report")
@@ -51,3 +52,7 @@ class ClusterStudy(Record, frozen=True, kw_only=True):
     number: PositiveCount | None = None  # Of the candidate in the plan, from 1
     came: PlanAccuracy | None = None
     report: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps:  # The first step, the survey, decides the size.
+            check_known_keys(self.settings, ClusterStudySettings, "settings")

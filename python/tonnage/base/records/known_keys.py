@@ -39,21 +39,50 @@ class JobSettings(KnownKeys, frozen=True, kw_only=True):
 
 
 class RunSettings(KnownKeys, frozen=True, kw_only=True):
+    """Of a sort or MapReduce."""
+
     inputs: list[str] | UnsetType = UNSET
-    output: list[str] | str | UnsetType | None = UNSET
+    output: list[str] | UnsetType = UNSET
     memory_bytes: Count | UnsetType = UNSET
-    chunk_bytes: Count | UnsetType | None = UNSET
-    threads: Count | UnsetType | None = UNSET
-    workers: Count | UnsetType | None = UNSET
     partitions: Count | UnsetType = UNSET
     flags: dict[str, Any] | UnsetType = UNSET
     durability: str | UnsetType | None = UNSET
 
 
+class ReductionSettings(KnownKeys, frozen=True, kw_only=True):
+    inputs: list[str]
+    memory_bytes: Count
+    chunk_bytes: Count | UnsetType | None = UNSET
+    threads: Count | UnsetType | None = UNSET
+    workers: Count | UnsetType | None = UNSET
+    flags: dict[str, Any] | UnsetType = UNSET
+
+
+class ClusterStudySettings(KnownKeys, frozen=True, kw_only=True):
+    sorted_bytes: Count
+
+
 class MeasurementSettings(KnownKeys, frozen=True, kw_only=True):
     layout: str | UnsetType | None = UNSET
     devices: list[str] | UnsetType | None = UNSET
+    directory: str | UnsetType | None = UNSET
+    read: list[str] | UnsetType = UNSET
+    write: list[str] | UnsetType = UNSET
     endpoint: str | UnsetType | None = UNSET
+
+
+class EndpointSettings(KnownKeys, frozen=True, kw_only=True):
+    """Of a network between processes of one machine."""
+
+    endpoints: PositiveCount
+    connections: PositiveCount
+    one_way: bool
+    namespaces: bool
+    rate_bits_per_second: PositiveCount | UnsetType | None = UNSET
+
+
+class ConnectionCounts(KnownKeys, frozen=True, kw_only=True):
+    retransmits: Count | None
 
 
 class MetricDetails(KnownKeys, frozen=True, kw_only=True):
@@ -61,6 +90,7 @@ class MetricDetails(KnownKeys, frozen=True, kw_only=True):
     host: str | UnsetType | None = UNSET
     pattern: str | UnsetType = UNSET
     endpoints: Count | UnsetType = UNSET
+    connections: list[ConnectionCounts] | UnsetType = UNSET
     connections_per_pair: Count | UnsetType = UNSET
     machine_types: list[str] | UnsetType = UNSET
     node_names: list[str] | UnsetType = UNSET
@@ -69,6 +99,16 @@ class MetricDetails(KnownKeys, frozen=True, kw_only=True):
     retries: Count | UnsetType = UNSET
     errors: dict[str, Count] | Count | UnsetType = UNSET
     first_byte_seconds: dict[str, Amount | Count | None] | UnsetType = UNSET
+
+
+class NetworkTestDetails(MetricDetails, frozen=True, kw_only=True):
+    """Of a network between machines."""
+
+    pattern: str
+    endpoints: PositiveCount
+    connections_per_pair: PositiveCount
+    node_names: list[str]
+    attempt: str
 
 
 class DiskMode(KnownKeys, frozen=True, kw_only=True):

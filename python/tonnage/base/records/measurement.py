@@ -6,7 +6,13 @@ from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
-from tonnage.base.records.known_keys import MeasurementSettings, MetricDetails, check_known_keys
+from tonnage.base.records.known_keys import (
+    EndpointSettings,
+    MeasurementSettings,
+    MetricDetails,
+    NetworkTestDetails,
+    check_known_keys,
+)
 from tonnage.base.records.phase import Phase
 
 SINGLE = "single"  # The layout of one disk, the base of comparisons
@@ -166,6 +172,15 @@ class Measurement(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_known_keys(self.settings, MeasurementSettings, "settings")
+        if self.kind != "net":
+            return
+        if "endpoints" in self.settings:
+            check_known_keys(self.settings, EndpointSettings, "settings")
+            return
+        for at, trial in enumerate(self.trials):
+            if trial.reading:
+                place = f"trials[{at}].reading.details"
+                check_known_keys(trial.reading.details, NetworkTestDetails, place)
 
     @property
     def readings(self) -> list[Metric]:

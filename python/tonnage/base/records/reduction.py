@@ -6,7 +6,7 @@ from msgspec import field
 
 from tonnage.base.records.base import Count, Record, Seconds, Struct
 from tonnage.base.records.environment import Environment
-from tonnage.base.records.known_keys import RequestCounts, RunSettings, check_known_keys
+from tonnage.base.records.known_keys import ReductionSettings, RequestCounts, check_known_keys
 from tonnage.base.records.phase import Phase
 from tonnage.base.records.run_comparison import RunComparison
 
@@ -65,5 +65,5 @@ class ReductionRecord(Record, frozen=True, kw_only=True):
     compared: RunComparison | None = None
 
     def __post_init__(self) -> None:
-        check_known_keys(self.settings, RunSettings, "settings")
+        check_known_keys(self.settings, ReductionSettings, "settings")
         check_known_keys(self.requests, RequestCounts, "requests")

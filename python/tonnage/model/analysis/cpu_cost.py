@@ -99,5 +99,7 @@ def _as_one(together: Sequence[Trial]) -> Trial:
             readings[0],
             concurrency=sum(each.concurrency or 0 for each in readings),
             bandwidth_bytes_per_second=rate,
-        ),
+        )
+        if readings
+        else None,
     )

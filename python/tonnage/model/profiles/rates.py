@@ -231,7 +231,7 @@ def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
     for trial in matched.measurement.trials:
         if trial.reading and trial.step:
             details = trial.reading.details
-            several = max(several, details["machine_types"], key=len)
+            several = max(several, details.get("machine_types", ()), key=len)
             pattern: str = details["pattern"]
             pattern = ALL_TO_ALL if pattern.startswith(ALL_TO_ALL) else pattern
             size, connections = details["endpoints"], details["connections_per_pair"]
