@@ -220,7 +220,7 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("srot", "--data", "1TB"), "did you mean sort?"),
         (
             ("sort", "--data", "1TB", "--provider", "gcp"),
-            "catalog gcp-us-central1-2026 lists no network block storage",
+            "it has no local disks, and gcp-us-central1-2026 has no volumes (430 of 522 offers)",
         ),
         (
             ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),

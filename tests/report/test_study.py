@@ -430,7 +430,9 @@ def test_only_a_command_that_repeats_a_measurement_is_called_so(
     within = replace(disk, id="within", command=study.command)
     change(directory, measurements=[alone, within])
     page = write_report(directory).read_text()
-    repeats = re.findall(r"<h4>Command to repeat it</h4><pre[^>]*><code>(.*?)</code>", page)
+    repeats = re.findall(
+        r"<h4>Command to repeat the measurement</h4><pre[^>]*><code>(.*?)</code>", page
+    )
     assert repeats == ["tonnage measure disk --dir &#x27;a b&#x27;"]
     assert page.count("<h4>The study&#x27;s command, which includes the measurement</h4>") == 1
 

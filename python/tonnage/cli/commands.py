@@ -261,8 +261,11 @@ def _version(
 
 def call(arguments: list[str]) -> tuple[int, str]:
     """Runs a command line; returns the exit code, and the line that explains an early end."""
-    if "" in _own_arguments(arguments):
-        return 2, "an argument is empty, perhaps from an unset variable; remove it"
+    own = _own_arguments(arguments)
+    if "" in own:
+        before = own[own.index("") - 1] if own[0] else ""
+        empty = before if before.startswith("--") else "an argument"
+        return 2, f"{empty} is empty, perhaps from an unset variable; give a value or remove it"
     command = typer.main.get_command(app)
     if COMPLETE in os.environ:
         importlib.import_module("tonnage.cli.setup.completion").prepare()

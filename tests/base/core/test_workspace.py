@@ -3,11 +3,12 @@
 import fcntl
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tonnage.base.core import UsageError, workspace
+from tonnage.base.core import workspace
 
 PREFIX = ".tonnage-test-"
 
@@ -26,25 +27,21 @@ def test_a_workspace_is_removed_afterwards_and_leftovers_of_killed_commands_befo
     assert list(disk.iterdir()) == [disk / f"{PREFIX}2"]
 
 
-def _locked_by_another(room: Path) -> None:
-    raise BlockingIOError
-
-
-def _removed(room: Path) -> None:
-    shutil.rmtree(room)
-
-
-@pytest.mark.parametrize("happens", [_locked_by_another, _removed])
-def test_a_new_workspace_removed_by_another_command_is_refused(
-    disk: Path, monkeypatch: pytest.MonkeyPatch, happens: object
+def test_a_new_workspace_that_another_command_removes_is_made_again(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Between creation and locking, the only time in which another command can do that.
     room = disk / f"{PREFIX}{os.getpid()}"
-    monkeypatch.setattr(fcntl, "flock", lambda *_: happens(room))  # type: ignore[operator]
-    with (
-        pytest.raises(
-            UsageError, match=r"dir: \S+: another command is cleaning up there; try again"
-        ),
-        workspace("dir", disk, PREFIX),
-    ):
-        raise AssertionError("the workspace was used")
+    removed = []
+
+    def flock(handle: int, how: int, lock: Callable[[int, int], None] = fcntl.flock) -> None:
+        if not removed:
+            shutil.rmtree(room)
+            removed.append(room)
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with workspace("dir", disk, PREFIX) as made:
+        assert made == room.resolve() and removed == [room]
+        os.close(os.open(room, os.O_RDONLY))
+    assert list(disk.iterdir()) == []

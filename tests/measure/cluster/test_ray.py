@@ -264,11 +264,11 @@ def test_what_cannot_be_is_refused_in_a_line(
     token = refused(*command, env={"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "b" * 64})
     assert "the cluster requires a token" in token and "b" * 64 not in token
     nowhere = [each if each != cluster.address else "127.0.0.1:9" for each in command]
-    assert "no cluster answers there" in refused(*nowhere)
+    assert "127.0.0.1:9: no cluster answers at this address" in refused(*nowhere)
     auto = [each if each != cluster.address else "auto" for each in command]
     gone = {"RAY_ADDRESS": "127.0.0.1:9"}  # As on a node of a lab whose head is gone.
     said = refused(*auto, env=gone)
-    assert "--cluster: auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers there" in said
+    assert "--cluster: auto (RAY_ADDRESS=127.0.0.1:9): no cluster answers at this address" in said
     here = [each if "{node}" not in each else "here" for each in command]
     assert "with --cluster, use an absolute path" in refused(*here)
 
@@ -534,7 +534,7 @@ def test_screening_looks_at_every_machines_disks_and_then_at_the_network(
     command += ["--size", "8MB", "--seconds", "0.2", "--output", str(out), "--json"]
     command += ["--job", "sort", "--data", "1GB"]
     done = tonnage.run(*command, env=cluster.env, check=True)
-    assert "3 machines (1 large and 2 small); needs at least 5" in done.stderr
+    assert "3 nodes (1 large and 2 small); needs at least 5 nodes" in done.stderr
     said = json.loads(done.stdout)
     whys = [row["why"] for part in ("disk", "net") for row in said[part]["nodes"]]
     assert whys == [None] * 6

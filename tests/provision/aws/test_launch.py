@@ -627,7 +627,7 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
         (("--lifetime", "9min"), "--lifetime is too short; use at least 10min"),
         (("--wheel", "none.whl"), "--wheel none.whl: no such wheel"),
         (("--catalog", "aws-us-east-1-2014"), "the plan used aws-us-east-1-2026"),
-        (("--ssh", ""), "--ssh is empty; use a command"),
+        (("--ssh", ""), "--ssh is empty, perhaps from an unset variable"),
         (("--ssh-from", "everywhere"), "--ssh-from everywhere:"),
     ],
 )

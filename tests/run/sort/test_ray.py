@@ -93,7 +93,7 @@ def test_nodes_sort_as_planned_or_not_at_all(
 
     for nodes, said in (
         (4, "needs 4 nodes, but the cluster has 3; start more"),
-        (3, "is for lab/small, and head is labelled machine-type=large"),
+        (3, "is for lab/small, but head is labelled machine-type=large"),
     ):
         refused = done(nodes)
         assert refused.returncode == 2 and said in refused.stderr
@@ -158,7 +158,7 @@ def test_an_agent_that_hangs_is_given_up_and_those_that_wait_for_it_go_on(
     record = judged(shared, disk, stdout)
     lost = {node["node"]: node["lost"] for node in record["nodes"]}
     assert lost["gamma"] is None and lost["head"] is None
-    assert str(lost["beta"]).startswith("hangs: ")
+    assert str(lost["beta"]).startswith("hung: ")
 
 
 @pytest.mark.parametrize("when", [gathering, sorting], ids=["pass one", "pass two"])
@@ -213,7 +213,8 @@ def test_an_interrupted_sort_goes_on(
     other = [each if each != "16MiB" else "32MiB" for each in command]
     refused = tonnage.run(*other, env=cluster.env)
     assert (
-        refused.returncode == 2 and "was begun with memory 16777216, not 33554432" in refused.stderr
+        refused.returncode == 2
+        and "was started with memory 16777216, not 33554432" in refused.stderr
     )
 
 

@@ -5,7 +5,7 @@ import glob
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tonnage.base.core.errors import UsageError
@@ -36,22 +36,22 @@ def workspace(setting: str | None, parent: Path, prefix: str) -> Iterator[Path]:
     """Create a locked directory under ``parent``; remove it afterwards, unless it was renamed.
 
     Directories that killed commands left behind are removed first. ``setting`` names ``parent`` in
-    errors: `UsageError` if it is not writable, or another command is cleaning up there.
+    errors: `UsageError` if it is not writable.
     """
+    room = parent / f"{prefix}{os.getpid()}"
     try:
         for leftover in parent.glob(f"{glob.escape(prefix)}*"):
-            with _try_lock(leftover) as is_locked:
+            with _locked(leftover) as is_locked:
                 if is_locked:
                     shutil.rmtree(leftover)
-        room = parent / f"{prefix}{os.getpid()}"
         room.mkdir()
     except OSError as error:
         text = f"{parent}: {error.strerror}; choose a writable directory"
         raise UsageError(text, setting=setting) from error
-    with _try_lock(room) as is_locked:
-        if not is_locked:
-            text = f"{parent}: another command is cleaning up there; try again"
-            raise UsageError(text, setting=setting)
+    with ExitStack() as stack:
+        # Until it is locked, another command may take it for one that a killed command left.
+        while not stack.enter_context(_locked(room, wait=True)):
+            room.mkdir()
         try:
             yield room.resolve()
         finally:
@@ -60,8 +60,8 @@ def workspace(setting: str | None, parent: Path, prefix: str) -> Iterator[Path]:
 
 
 @contextmanager
-def _try_lock(directory: Path) -> Iterator[bool]:
-    """Lock ``directory`` if it exists and nobody else holds it; gives whether that worked."""
+def _locked(directory: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Lock ``directory`` if it exists and no other process holds it; yields whether it did."""
     try:
         handle = os.open(directory, os.O_RDONLY)
     except FileNotFoundError:
@@ -69,7 +69,7 @@ def _try_lock(directory: Path) -> Iterator[bool]:
         return
     try:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             is_locked = directory.is_dir()  # The previous holder may have removed it.
         except BlockingIOError:
             is_locked = False

@@ -13,7 +13,11 @@ from typing import Any
 
 def write_atomically(path: Path, content: bytes) -> None:
     """All of ``content``, or nothing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        why = os.strerror(errno.ENOTDIR)
+        raise NotADirectoryError(errno.ENOTDIR, why, str(path.parent)) from None
     try:
         _write(path, content)
     except OSError as why:

@@ -137,7 +137,7 @@ def test_an_object_that_is_changed_meanwhile_ends_a_job_on_a_fleet(
     # In the round after that at the latest a worker reads it.
     job = asked(Checksum(4), [f"s3://{BUCKET}/in/"], faulty, patience_seconds=60.0)
     with pytest.raises(
-        FatalJobError, match=f"{changed} was changed while it was read: .*start again"
+        FatalJobError, match=f"{changed} was changed while it was read; .*start again"
     ):
         reduce_on_cluster(machines(seed, deaths=1), tmp_path / "job", job, change)
     with pytest.raises(FatalJobError, match=f"{changed} has changed since the job began"):
