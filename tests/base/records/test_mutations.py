@@ -5,6 +5,7 @@ The kinds of records come from the package: a new one without an example fails h
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import json
@@ -21,6 +22,7 @@ from support.stores.disk import ROOT
 from tonnage.base.records import base
 from tonnage.base.records.base import Record, RecordError, StoredFile, read_values
 from tonnage.base.system.undo_journal import Undo
+from tonnage.run.reduce.index import RowType
 from tonnage.run.two_pass import messages
 from tonnage.run.two_pass.job_dir import schemas
 
@@ -73,8 +75,8 @@ STEP: dict[str, Any] = {
 }
 FILE = ["out/part-00000", 8, 800, 31]
 BOUND = {"key": "00ff", "after": False}
-LISTS: dict[str, tuple[Any, list[Any]]] = {
-    "rounds.json": (
+PARTS: dict[str, tuple[Any, list[Any]]] = {
+    "Events": (
         schemas.Events,
         [
             {
@@ -106,7 +108,7 @@ LISTS: dict[str, tuple[Any, list[Any]]] = {
             {"event": "publish", "told": {}},
         ],
     ),
-    "sorted.json": (
+    "OutputFiles": (
         schemas.OutputFiles,
         [
             {
@@ -120,7 +122,7 @@ LISTS: dict[str, tuple[Any, list[Any]]] = {
             }
         ],
     ),
-    "finished": (
+    "FinishedFile": (
         messages.FinishedFile,
         {
             "path": "out/part-00000",
@@ -132,12 +134,13 @@ LISTS: dict[str, tuple[Any, list[Any]]] = {
             "taken": 800,
         },
     ),
-    "journal.json": (
+    "list[Undo]": (
         list[Undo],
         [{"commands": [["umount", "/mnt"]], "question": ["findmnt"], "answers": ["/mnt"]}],
     ),
+    "RowType": (RowType, {"name": "numpy", "dtype": "<f4"}),
 }
-"""Files that are lists, or lists of lines, and have no class of their own."""
+"""Examples of what is not a file of one object: lists, lines, metadata."""
 EXAMPLES: dict[str, Any] = {
     "JobFile": {
         "schema": "tonnage.fleet-job/1",
@@ -171,6 +174,11 @@ EXAMPLES: dict[str, Any] = {
 }
 
 
+UNTYPED = {"Any", "dict[str, Any]"}
+"""Content that its reader checks: `Record.from_json`, and the core."""
+DECODERS = {"decode", "read_values", "_read"}
+
+
 type_info = functools.cache(inspect.type_info)
 
 
@@ -196,6 +204,18 @@ def kinds() -> dict[str, type]:
         if BASES.search(file.read_text()):
             importlib.import_module(".".join(file.relative_to(package).with_suffix("").parts))
     return {each.__name__: each for of in (Record, StoredFile) for each in subclasses(of)}
+
+
+def decoded_kinds() -> set[str]:
+    """What files' contents are decoded to, as the package's sources name it."""
+    found = set()
+    for file in (ROOT / "python" / "tonnage").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call) and len(node.args) > 1:
+                called = ast.unparse(node.func).rpartition(".")[2]
+                if called in DECODERS and file.name != "protocol.py":  # It reads no files.
+                    found.add(re.sub(r"^\w+\.", "", ast.unparse(node.args[1])))
+    return found - {"kind", "PLAN_FILE"}  # Passed on from other calls; a class of the package.
 
 
 BASES = re.compile(r"^class \w+\((Record|StoredFile)\b", re.MULTILINE)
@@ -229,12 +249,17 @@ def test_every_kind_has_an_example() -> None:
         assert example(kind)
 
 
-@pytest.mark.parametrize("name", [*sorted(KINDS), *LISTS])
+def test_everything_that_is_decoded_has_an_example() -> None:
+    found = decoded_kinds()
+    assert len(found) > 8 and found <= {*KINDS, *PARTS, *UNTYPED}
+
+
+@pytest.mark.parametrize("name", [*sorted(KINDS), *PARTS])
 def test_one_wrong_value_is_one_line_or_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "read_regular", lambda path: path.read_bytes())
-    kind, document = LISTS[name] if name in LISTS else (KINDS[name], example(KINDS[name]))
+    kind, document = PARTS[name] if name in PARTS else (KINDS[name], example(KINDS[name]))
     file = Content("dir/file.json")
     file.content = json.dumps(document).encode()
     assert holds(read(kind, file), document)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.base import decode
 from tonnage.base.records.durability import DURABILITIES
+from tonnage.base.records.io import read_regular
 from tonnage.cli.options.cluster import ShuffleOptions, refuse_node_in_urls, refuse_without_ray
 from tonnage.cli.options.files import command_line
 from tonnage.cli.options.object_store import Locations, StoreOptions, bytes_to_read, locations
@@ -155,7 +156,7 @@ def _sort_here(
             began_at=began_at,
             command=command_line(),
             object_store=store.store,
-            faults=json.loads(faults.read_text()) if faults else None,
+            faults=decode(read_regular(faults), dict[str, Any], faults) if faults else None,
             on_progress=progress,
         )
     return done.record

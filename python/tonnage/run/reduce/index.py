@@ -40,7 +40,7 @@ KEY = b"tonnage.index/1"
 DIGEST = b"tonnage.index.digest"
 
 
-class _RowType(Struct, frozen=True):
+class RowType(Struct, frozen=True):
     """What the index says of its files' rows."""
 
     name: str
@@ -159,7 +159,7 @@ def from_bytes(content: bytes, where: str) -> Index:
         table = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False).read(use_threads=False)
         table.validate(full=True)
         metadata = table.schema.metadata or {}
-        row_type = decode(metadata[KEY], _RowType, where)
+        row_type = decode(metadata[KEY], RowType, where)
     except (pa.ArrowException, KeyError, OSError, RecordError) as why:
         raise core.UsageError(
             f"{where} is not an index, or has a different version; remove it and index again"
@@ -168,7 +168,10 @@ def from_bytes(content: bytes, where: str) -> Index:
         raise _damaged(where, f"expected columns {', '.join(SCHEMA.names)} of their types")
     if metadata.get(DIGEST, digest := index_checks.digest(table)) != digest:
         raise _damaged(where, "the file was changed after it was written")
-    format = chunk_format(row_type.name, row_type.dtype)
+    try:
+        format = chunk_format(row_type.name, row_type.dtype)
+    except core.UsageError as why:
+        raise _damaged(where, str(why)) from why
     places: dict[InputFile, int] = {}
     chunks = []
     for name, size, version, *chunk in zip(
