@@ -608,7 +608,7 @@ def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
     ("arguments", "told"),
     [
         (["show", "i4i.4xlrge"], "unknown offer i4i.4xlrge (did you mean i4i.4xlarge?) in aws-us-"),
-        (["show", "hi1.4xlarge"], "gcp-us-central1-2026; it is in aws-us-east-1-2014"),
+        (["show", "hi1.4xlarge"], "gcp-us-central1-2026; use aws-us-east-1-2014, which has it"),
         (["show", ""], "an argument is empty"),
         (
             ["ls", "--min-memory", "64"],

@@ -507,7 +507,7 @@ def test_a_plan_on_gcp_is_handed_over(tonnage: Tonnage, tmp_path: Path) -> None:
         ),
         (
             (*STUDY, "--placement", "--emit", "skypilot"),
-            "plan with --no-placement, or export for ray",
+            "plan without placement, or export for ray",
         ),
         (
             (*STUDY, "--no-placement", "--emit", "skypilot"),

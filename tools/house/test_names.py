@@ -32,10 +32,9 @@ ELSEWHERE = (
 
 def test_no_name_is_a_bare_participle_or_pronoun() -> None:
     bare = [
-        f"{file.relative_to(ROOT)}:{node.lineno}: {node.name}"
-        for file in sorted((ROOT / "python" / "tonnage").rglob("*.py"))
-        for node in _definitions(ast.parse(file.read_text()))
-        if node.name.strip("_").lower() in (VAGUE if isinstance(node, ast.ClassDef) else BARE)
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file, line, name in (*_python_names(), *_rust_names())
+        if name.strip("_").lower() in (VAGUE if name.strip("_")[:1].isupper() else BARE)
     ]
     assert bare == []
 
@@ -57,16 +56,43 @@ def test_words_that_are_out_stay_out() -> None:
     assert found == []
 
 
+def test_errors_outside_the_command_name_settings_in_words() -> None:
+    """The Python API has parameters, not flags; flags of other programs follow their names."""
+    flags = [
+        f"{file.relative_to(ROOT)}:{text.lineno}: {text.value!r}"
+        for file in sorted((ROOT / "python" / "tonnage").rglob("*.py"))
+        if "cli" not in file.parts
+        for raised in ast.walk(ast.parse(file.read_text()))
+        if isinstance(raised, ast.Raise)
+        for text in ast.walk(raised)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+        if re.search(r"(?<!\w)--[a-z]", text.value) and "start Ray" not in text.value
+    ]
+    assert flags == []
+
+
 def _instead(text: str) -> str:
     return next(to for word, to in WORDS.items() if re.fullmatch(word, text, re.IGNORECASE))
 
 
-def _definitions(
-    tree: ast.Module,
-) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+def _python_names() -> Iterator[tuple[Path, int, str]]:
+    """Classes, functions, and types named by an assignment."""
+    for file in sorted((ROOT / "python" / "tonnage").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                    yield file, node.lineno, node.name
+                case ast.Assign(targets=[ast.Name(id=name)]) if re.match("_?[A-Z][a-z]", name):
+                    yield file, node.lineno, name
+
+
+def _rust_names() -> Iterator[tuple[Path, int, str]]:
+    """Types, functions and modules, of tests too."""
+    definition = re.compile(r"\b(?:struct|enum|trait|type|fn|mod)\s+(\w+)")
+    for file in sorted((ROOT / "crates").rglob("*.rs")):
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            if not line.lstrip().startswith("//"):
+                yield from ((file, number, name) for name in definition.findall(line))
 
 
 def _tracked() -> list[Path]:

@@ -76,16 +76,15 @@ def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     searched = ", ".join(each.name for each in catalogs)
     others = [each.name for each in catalogs_with(name)]
     if others:
-        use = " or ".join(f"--catalog {each}" for each in others)
         raise CatalogError(
-            f"offer {name} is not in {searched}; it is in {' and '.join(others)} (use {use})"
+            f"offer {name} is not in {searched}; use {' or '.join(others)}, which has it"
         )
     known = {
         each for catalog in catalogs for offer in catalog.offers for each in offer_names(offer)
     }
     said = f"unknown offer {name or repr('')}{formatting.did_you_mean(name, known)} in {searched}"
     raise CatalogError(
-        f"{said}; specify TYPE or PROVIDER/TYPE, like aws/m5d.large, or another --catalog"
+        f"{said}; specify TYPE or PROVIDER/TYPE, like aws/m5d.large, or another catalog"
     )
 
 

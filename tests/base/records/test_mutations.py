@@ -210,11 +210,19 @@ def decoded_kinds() -> set[str]:
     """What files' contents are decoded to, as the package's sources name it."""
     found = set()
     for file in (ROOT / "python" / "tonnage").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Call) and len(node.args) > 1:
-                called = ast.unparse(node.func).rpartition(".")[2]
-                if called in DECODERS and file.name != "protocol.py":  # It reads no files.
-                    found.add(re.sub(r"^\w+\.", "", ast.unparse(node.args[1])))
+        tree = ast.parse(file.read_text())
+        if not any(
+            isinstance(node, ast.ImportFrom)
+            and node.module == base.__name__
+            and DECODERS & {each.name for each in node.names}
+            for node in ast.walk(tree)
+        ):
+            continue
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(func=called, args=[_, kind, *_]):
+                    if ast.unparse(called).removeprefix("self.") in DECODERS:
+                        found.add(re.sub(r"^\w+\.", "", ast.unparse(kind)))
     return found - {"kind", "PLAN_FILE"}  # Passed on from other calls; a class of the package.
 
 

@@ -191,7 +191,7 @@ def test_unusable_runs_are_listed_with_the_reason() -> None:
         found = calibrated([each])
         assert not found.offers and why in found.left_out[0].why
     unknown = calibrated([run], OfferAssignments())
-    assert "--offer n-0=PROVIDER/TYPE" in unknown.left_out[0].why
+    assert "as in n-0=PROVIDER/TYPE" in unknown.left_out[0].why
     labels = {"provider": "aws", "machine-type": "m"}
     labelled = replace(run, labels=dict.fromkeys(("n-0", "n-1"), labels))
     (told,) = calibrated([labelled], OfferAssignments()).offers

@@ -359,7 +359,7 @@ def test_records_without_a_machine_type_are_read() -> None:
     assert old.environment and old.environment.machine_type is None
     with_host = built([old])
     assert with_host.offers == []
-    assert f"--offer {old.environment.host}=PROVIDER/TYPE" in why(with_host)
+    assert f"{old.environment.host}=PROVIDER/TYPE" in why(with_host)
     told = built([old], assigned=OfferAssignments(by_host={old.environment.host: M}))
     assert distributions(told)["local both"].modes[0].median == pytest.approx(1709270184.77)
 
@@ -571,7 +571,7 @@ def test_a_directory_may_hold_measurements_and_profiles(tmp_path: Path) -> None:
 
 def test_a_directory_without_usable_files_is_refused(tmp_path: Path) -> None:
     disks({"rw": [1e8]}, type=None).write(tmp_path / "measurement.json")
-    with pytest.raises(ProfileError, match=r"--offer node-0=PROVIDER/TYPE"):
+    with pytest.raises(ProfileError, match=r"as in node-0=PROVIDER/TYPE"):
         read_profiles(str(tmp_path))
     (tmp_path / "measurement.json").write_text('{"schema": "tonnage.measurement/1", ')
     with pytest.raises(ProfileError, match="is not JSON"):
@@ -678,7 +678,7 @@ def test_measured_here_profiled_and_planned_with(
         (("nowhere", "--output", "p.json"), "nowhere: No such file"),
         ((".", "--output", "p.json"), ". contains no measurement"),
         (("m.json", "--output", "p.txt"), "--output p.txt: use a file name that ends in .json"),
-        (("m.json", "--output", "p.json"), "--offer node-0=PROVIDER/TYPE"),
+        (("m.json", "--output", "p.json"), "as in node-0=PROVIDER/TYPE"),
         (("m.json", "--output", "p.json", "--offer", "m5.lrge"), "specify TYPE or PROVIDER/TYPE"),
         (
             ("m.json", "--output", "p.json", "--offer", "=aws/m5.large"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
-from tonnage.cli.provision.launch_order import most_usd
+from tonnage.cli.provision.launch_order import missing_values, most_usd
 
 if TYPE_CHECKING:
     from tonnage.base.records.launch import Launch
@@ -50,13 +50,13 @@ def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> 
             "most_usd": most_usd(order),
             "tariff": to_builtins(order.tariff),
         }
-        extra = {"ends_at": order.ends_at.isoformat(), "give": ec2_requests.missing_values(order)}
+        extra = {"ends_at": order.ends_at.isoformat(), "give": missing_values(order)}
         print(json.dumps(document | {"name": order.name} | prices | extra))
         return
     print(json.dumps(document, indent=1))
     for line in price_lines(order, cap_usd):
         print(line, file=sys.stderr)
-    for flag, what in ec2_requests.missing_values(order).items():
+    for flag, what in missing_values(order).items():
         print(f"To launch, add {flag} ({what}).", file=sys.stderr)
 
 

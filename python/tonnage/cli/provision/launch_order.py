@@ -71,9 +71,29 @@ def refuse_bad_range(given: str | None) -> None:
         ipaddress.ip_network(given)
 
 
-def refuse_missing_account(order: LaunchOrder) -> None:
-    from tonnage.provision.aws.requests import missing_values
+def missing_values(order: LaunchOrder) -> dict[str, str]:
+    """The flag of each missing value, and its meaning."""
+    from tonnage.provision.aws.requests import Account
 
+    rental = order.rental
+    flags = {
+        "image": ("--image", f"the id of an image of {rental.system} in {rental.region}"),
+        "subnet": ("--subnet", "the id of a subnet, whose zone all nodes are in"),
+        "key": ("--key-pair", "the name of your key pair"),
+        "ssh_from": (
+            "--ssh-from",
+            "the addresses that may reach the nodes by ssh, for example 203.0.113.7/32",
+        ),
+    }
+    unknown = Account()
+    return {
+        flag: what
+        for field, (flag, what) in flags.items()
+        if getattr(order.account, field) == getattr(unknown, field)
+    }
+
+
+def refuse_missing_account(order: LaunchOrder) -> None:
     missing = [f"{flag} ({what})" for flag, what in missing_values(order).items()]
     if missing:
         raise core.UsageError(

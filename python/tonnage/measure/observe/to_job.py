@@ -16,7 +16,7 @@ MIN_INPUT_BYTES = 1_000_000
 def find_input_size(phases: list[ObservedPhase], stated: int | None) -> tuple[int | None, str]:
     """The size of the input and how it is known; ``stated`` is what the user gave."""
     if stated is not None:
-        return stated, "--data"
+        return stated, "as stated"
     read, written = (
         [getattr(phase, f"{way}_bytes") for phase in phases] for way in ("read", "written")
     )

@@ -203,7 +203,7 @@ def omitted_charts(
     if not layouts:
         found.append(_omission("Layouts' ratio", "no operation was measured in two layouts"))
     if not by_label:
-        why = "no operation was measured with two values of a label (--label)"
+        why = "no operation was measured with two values of a label"
         found.append(_omission("By label", why))
     elif few := [f"{each.subject}, {each.label}" for each in by_label if not each.is_dense]:
         why = f"fewer than {MIN_INSTANCES} machines for a value, or all of them are equal"
@@ -227,4 +227,4 @@ def _omission(chart: str, why: str) -> Omission:
 def _why_no_price(dollars: Sequence[CostEfficiency], counted: str) -> str:
     if dollars:
         return f"no rate is stated in {counted}"
-    return "no price of these machines is known; add prices (--price)"
+    return "no price of these machines is known; add prices"

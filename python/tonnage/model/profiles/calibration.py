@@ -99,7 +99,7 @@ def _observation(
     offers = {_offer(name, run, hosts, assigned) for name in names}
     if None in offers:
         silent = next(name for name in names if _offer(name, run, hosts, assigned) is None)
-        return f"the offer of {silent} is unknown (--offer {silent}=PROVIDER/TYPE)"
+        return f"the offer of {silent} is unknown; assign it one, as in {silent}=PROVIDER/TYPE"
     if len(offers) > 1:
         return (
             "a run on several offers "

@@ -65,16 +65,16 @@ def match_offers(
             if assigned.default not in (None, reported):
                 raise OfferError(
                     f"{'/'.join(assigned.default or ())} conflicts with {here.host}, which "
-                    f"reports {'/'.join(reported)}; omit --offer, or use --offer "
-                    "HOST=PROVIDER/TYPE for machines that report no offer"
+                    f"reports {'/'.join(reported)}; assign offers only to hosts that report none, "
+                    "each as HOST=PROVIDER/TYPE"
                 )
             found.append(MatchedMeasurement(each, here.host, reported, assigned=False))
         elif assigned.default:
             found.append(MatchedMeasurement(each, here.host, assigned.default, assigned=True))
         else:
             why = (
-                f"{here.host} does not report its offer "
-                f"(tonnage profile ... --offer {here.host}=PROVIDER/TYPE)"
+                f"{here.host} does not report its offer; assign it one, as in "
+                f"{here.host}=PROVIDER/TYPE"
             )
             left.append(unused(each.id, why))
     return found, left

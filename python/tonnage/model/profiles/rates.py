@@ -197,8 +197,8 @@ def _network(matched: MatchedMeasurement) -> Iterator[Found]:
         why = "network: measured within one machine, without a network"
     elif not matched.assigned:
         why = (
-            "network: links emulated within one machine, not the links of its offer (use "
-            "--offer HOST=PROVIDER/TYPE if they represent them)"
+            "network: links emulated within one machine, not the links of its offer; "
+            "assign it an offer, as in HOST=PROVIDER/TYPE, if they represent its links"
         )
     elif settings["one_way"]:
         why = "network: measured in one direction, while a shuffle uses both"
@@ -256,8 +256,8 @@ def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
     host = urlsplit(str(measurement.settings.get("endpoint") or "")).hostname or ""
     if host.startswith(LOOPBACK) and not matched.assigned:
         why = (
-            "object storage: a store on the machine itself, not the provider's store (use "
-            "--offer HOST=PROVIDER/TYPE if it represents the provider's store)"
+            "object storage: a store on the machine itself, not the provider's store; "
+            "assign the machine an offer, as in HOST=PROVIDER/TYPE, if it represents that store"
         )
         yield unused(measurement.id, why)
         return

@@ -292,7 +292,7 @@ class Launcher:
         if self._replaced > self._asked.replacements:
             raise core.RunError(
                 f"{told}; the limit is "
-                f"{formatting.several(self._asked.replacements, 'replacement')} (--replacements); "
+                f"{formatting.several(self._asked.replacements, 'replacement')}; "
                 "allow more, or choose another candidate"
             )
         refuse_above(self._asked, self._kept.record, len(bad))

@@ -147,23 +147,3 @@ def all_requests(order: LaunchOrder) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "create_placement_group", placed
     count = order.rental.candidate.nodes
     yield "run_instances", run_instances(order, GROUP, count, number=0)
-
-
-def missing_values(order: LaunchOrder) -> dict[str, str]:
-    """The command-line flag of each missing value, and its meaning."""
-    rental = order.rental
-    flags = {
-        "image": ("--image", f"the id of an image of {rental.system} in {rental.region}"),
-        "subnet": ("--subnet", "the id of a subnet, whose zone all nodes are in"),
-        "key": ("--key-pair", "the name of your key pair"),
-        "ssh_from": (
-            "--ssh-from",
-            "the addresses that may reach the nodes by ssh, for example 203.0.113.7/32",
-        ),
-    }
-    unknown = Account()
-    return {
-        flag: what
-        for field, (flag, what) in flags.items()
-        if getattr(order.account, field) == getattr(unknown, field)
-    }

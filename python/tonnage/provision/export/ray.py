@@ -27,8 +27,7 @@ def export(rental: Rental) -> ExportedDocument:
     candidate = rental.candidate
     if candidate.placement and candidate.provider != "aws":
         raise ExportError(
-            f"Ray does not support placement groups on {candidate.provider}; plan with "
-            "--no-placement"
+            f"Ray does not support placement groups on {candidate.provider}; plan without placement"
         )
     provider, node, replace = PROVIDERS[candidate.provider](rental)
     workers = candidate.nodes - 1

@@ -28,7 +28,7 @@ def export(rental: Rental) -> ExportedDocument:
         raise ExportError(f"SkyPilot does not support attaching volumes; {others}")
     if candidate.placement:
         raise ExportError(
-            "SkyPilot does not support placement groups; plan with --no-placement"
+            "SkyPilot does not support placement groups; plan without placement"
             + (", or export for ray or aws" if candidate.provider == "aws" else "")
         )
     if candidate.provider == "aws" and disks_to_request(rental):

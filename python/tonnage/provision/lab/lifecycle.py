@@ -70,7 +70,7 @@ def up(file: Path, on_step: OnStep, room: Path = STATE_DIR) -> LabRecord:
                 return found
             raise UsageError(
                 f"{file}: a different lab named {name} is running; remove that lab with "
-                f"tonnage lab down --lab {name}, or rename this one"
+                "tonnage lab down, or rename this one"
             )
         known, network = controllers(), free_network(room)
         nodes = lab_nodes(wanted, network, room / name)
@@ -242,7 +242,7 @@ def _clear(room: Path, name: str, lock: int) -> None:
         if left := mounts_below(directory):
             raise RunError(
                 f"{left[0]} is mounted in the lab's directory but not by the lab; unmount it, then "
-                f"run {DOWN} --lab {name} again"
+                f"run {DOWN} again"
             )
         shutil.rmtree(directory)
 

@@ -95,11 +95,11 @@ def read_record(room: Path, name: str) -> LabRecord | None:
     except FileNotFoundError:
         return None
     except RecordError as why:
-        raise UsageError(f"{why}; remove the lab with tonnage lab down --lab {name}") from why
+        raise UsageError(f"{why}; remove lab {name} with tonnage lab down") from why
     if found.config.name != name:
         raise UsageError(
             f"{file}: $.text: expected a lab named {name}, but found {found.config.name}; remove "
-            f"the lab with tonnage lab down --lab {name}"
+            "the lab with tonnage lab down"
         )
     return found
 
@@ -115,11 +115,11 @@ def require_up(room: Path, name: str | None) -> LabRecord:
         raise UsageError("no lab is running; create one with tonnage lab up FILE")
     found = read_record(room, name)
     if found is None or not found.is_whole:
-        raise UsageError(f"lab {name} is incomplete; remove it with tonnage lab down --lab {name}")
+        raise UsageError(f"lab {name} is incomplete; remove it with tonnage lab down")
     if not found.is_up:
         raise UsageError(
             f"lab {name} was lost in a reboot; create it again with tonnage lab up FILE, or remove "
-            f"what is left with tonnage lab down --lab {name}"
+            "what is left with tonnage lab down"
         )
     return found
 
