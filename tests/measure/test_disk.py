@@ -173,13 +173,6 @@ def test_devices_below_a_file_system_without_one_are_those_of_its_source(
         assert block_devices.devices_of(disk) == found
 
 
-def test_stolen_time_is_a_share_of_the_time_since_then() -> None:
-    before = procfs.CoreSeconds(user=1.0, system=1.0, idle=5.0, waiting=1.0, stolen=2.0)
-    after = procfs.CoreSeconds(user=2.0, system=2.0, idle=7.0, waiting=1.0, stolen=3.0)
-    assert after.stolen_share_since(before) == pytest.approx(0.2)
-    assert after.stolen_share_since(after) == 0
-
-
 def test_counters_of_devices_are_added_up(disk: Path) -> None:
     (disk / "diskstats").write_text(
         " 8 0 sda 1 0 2 0 3 0 4 0 5 6000 7000\n 8 16 sdb 10 0 20 0 30 0 40 0 50 60000 0 0 0\n"

@@ -276,7 +276,7 @@ def test_slow_nodes_slow_down_all() -> None:
     made, machine = alike(10, 100 * MB, 10 * MB), Machine(1 << 30, 2)
     asked = SortRequest(50 * GB, even=True)
     usual = simulate(made, machine, asked).seconds_of("pass_one")
-    slowed = simulate(made.slowed(1, 0.5, 0), machine, asked).seconds_of("pass_one")
+    slowed = simulate(made.with_slow_nodes(1, 0.5, 0), machine, asked).seconds_of("pass_one")
     assert slowed == pytest.approx(2 * usual, rel=0.02)
 
 

@@ -17,12 +17,10 @@ PACKAGE = ROOT / "python" / "tonnage"
 MAX_LINES = 800
 MAX_ENTRIES = 15
 ONE_FILE_A_KIND = {
-    "python/tonnage/base/records": "a file for each kind of record",
-    "python/tonnage/base/stats": "a file for each question",
-    "python/tonnage/measure/importers": "a file for each tool",
+    "python/tonnage/base/records": "a file for each kind of record, and what they share",
+    "python/tonnage/measure/importers": "a file for each tool's format, and what they share",
     "python/tonnage/report/explorer/assets": "a script for each module that it mirrors",
     "python/tonnage/cli": "a folder or file for each family of commands",
-    "python/tonnage/cli/measure": "a file for each command",
     "tests/support/recorded": "recorded data",
 }
 """Folders that may have more entries, and why."""

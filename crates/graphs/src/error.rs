@@ -36,7 +36,7 @@ pub enum JobError {
 
 impl JobError {
     /// A failure outside of any stage.
-    pub fn failed(what: impl Into<String>) -> Self {
+    pub fn failure(what: impl Into<String>) -> Self {
         Self::Failed {
             what: what.into(),
             stage: None,
@@ -79,13 +79,13 @@ impl From<RunError> for JobError {
                 file: failure.file,
                 offset: failure.offset,
             },
-            RunError::Graph(_) | RunError::System { .. } => Self::failed(what),
+            RunError::Graph(_) | RunError::System { .. } => Self::failure(what),
         }
     }
 }
 
 /// An error of arguments, or of an input, that cannot be used.
-pub fn refused(why: impl Into<String>) -> JobError {
+pub fn usage_error(why: impl Into<String>) -> JobError {
     JobError::Refused {
         setting: None,
         why: why.into(),
@@ -93,7 +93,7 @@ pub fn refused(why: impl Into<String>) -> JobError {
 }
 
 /// An error of one setting.
-pub fn refused_setting(setting: &'static str, why: impl Into<String>) -> JobError {
+pub fn setting_error(setting: &'static str, why: impl Into<String>) -> JobError {
     JobError::Refused {
         setting: Some(setting),
         why: why.into(),

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 
 /// Creates `directory` if only its last component is missing; refuses one that cannot be written.
 ///
@@ -15,14 +15,14 @@ use crate::error::{JobError, refused, refused_setting};
 pub fn make_writable(setting: &'static str, directory: &Path) -> Result<(), JobError> {
     let show = directory.display();
     let refuse = |why: io::Error| {
-        refused_setting(
+        setting_error(
             setting,
             format!("{show}: {why}; use a directory that can be written to"),
         )
     };
     match fs::create_dir(directory) {
         // A longer missing path is more likely a mistake, or a missing mount.
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(refused_setting(
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Err(setting_error(
             setting,
             format!("{show}: its parent directory does not exist; create it first"),
         )),
@@ -67,7 +67,7 @@ pub fn check_room(scratch: &[PathBuf], output: &[PathBuf], bytes: u64) -> Result
     for (_, bytes, directory) in wanted {
         let free = free_bytes(directory);
         if free.is_some_and(|free| free < bytes) {
-            return Err(refused(format!(
+            return Err(usage_error(format!(
                 "{} has only {} bytes free, but the sort needs {bytes} bytes there (scratch and \
                  output are each as large as the input); free some space, or use other directories \
                  for scratch or output",

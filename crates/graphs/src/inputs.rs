@@ -13,7 +13,7 @@ use tonnage_stages::extent::{ALIGNMENT, Extent, FileRef, Object, Piece};
 use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::output_file::OutputFile;
 
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 use crate::objects::object_input::{self, ObjectStorage, ObjectUrl};
 use crate::output::atomic_output;
 use crate::output::manifest::MANIFEST;
@@ -94,7 +94,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
     let mut in_directories = Vec::new();
     for path in paths {
         let unreadable = |why: std::io::Error| {
-            refused(format!(
+            usage_error(format!(
                 "input {}: {why}; use the path of a file or a directory",
                 path.display()
             ))
@@ -112,7 +112,7 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
             let of_an_output = path.join(MANIFEST).is_file(); // It may have got no part.
             if in_directories.len() == before && !of_an_output {
                 // A mistyped directory must not pass for an empty input.
-                return Err(refused(format!(
+                return Err(usage_error(format!(
                     "input {}: the directory contains no input files (names that begin with . or _ \
                      are ignored)",
                     path.display()
@@ -132,11 +132,11 @@ fn in_files(paths: &[PathBuf], record_bytes: usize) -> Result<Vec<Input>, JobErr
 
 fn look_at(path: &Path, record_bytes: usize) -> Result<Input, JobError> {
     let show = path.display();
-    let refuse = |why: std::io::Error| refused(format!("input {show}: {why}"));
+    let refuse = |why: std::io::Error| usage_error(format!("input {show}: {why}"));
     let about = fs::metadata(path).map_err(refuse)?;
     // Before it is opened: opening a pipe waits for its writer.
     if !about.is_file() {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "input {show} is not a regular file; use regular files, or directories that contain only \
              regular files"
         )));
@@ -166,7 +166,7 @@ fn check_records(input: &Input, record_bytes: usize) -> Result<(), JobError> {
     let (show, bytes) = (input.file.name(), input.bytes);
     let rest = bytes % record_bytes as u64;
     if rest != 0 {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "input {}: its size ({bytes} bytes) is not a multiple of the record size ({record_bytes}): \
              {rest} extra bytes at offset {}. Truncate the file there, or set another record size",
             show.display(),
@@ -188,7 +188,7 @@ pub fn splits(splits: &[Split], record_bytes: usize) -> Result<Vec<Input>, JobEr
         } => {
             let (whole, end) = (look_at(path, record_bytes)?, offset + bytes);
             if whole.bytes < end {
-                return Err(refused(format!(
+                return Err(usage_error(format!(
                     "input {} was truncated: it has {} bytes, but the job needs {end}",
                     path.display(),
                     whole.bytes

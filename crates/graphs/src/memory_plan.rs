@@ -11,7 +11,7 @@ use tonnage_disk::Disk;
 use tonnage_stages::extent::{ALIGNMENT, aligned};
 use tonnage_stages::work::{ENTRY_BYTES, combiner_memory, stride_memory};
 
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::inputs::extent_stride;
 
 /// Size of a record where the core does not know records and counts none.
@@ -117,7 +117,7 @@ impl Plan {
         } = *shape;
         let (inputs, scratches, outputs) = devices;
         if record_bytes > RECORD_BYTES_AT_MOST {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "record_bytes",
                 format!("{record_bytes} is too large; the limit is {RECORD_BYTES_AT_MOST}"),
             ));
@@ -138,7 +138,7 @@ impl Plan {
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
         if endpoints == 0 {
-            return Err(refused_setting("endpoints", "there must be at least 1"));
+            return Err(setting_error("endpoints", "there must be at least 1"));
         }
         let links = (endpoints - 1) * connections;
         // So many blocks are in flight on connections, within an eighth of the memory, as well.
@@ -196,7 +196,7 @@ impl Plan {
         let pass_two = output + (least as f64 * per_byte) as usize;
         let need = pass_one.max(pass_two);
         if need > memory_bytes {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "memory",
                 format!(
                     "{memory_bytes} bytes are not enough for records of {record_bytes} bytes, {} \

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tonnage_disk::Mode;
 use tonnage_pipeline::{Arena, Graph, RunHandle, RunOptions, RunReport, run};
 
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 
 /// How often the timeline of a phase is sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(50);
@@ -40,7 +40,7 @@ pub fn workers() -> usize {
 /// The kernel refuses the mapping.
 pub fn memory(bytes: usize) -> Result<Arc<Arena>, JobError> {
     let arena = Arena::map(bytes).map_err(|why| {
-        refused(format!(
+        usage_error(format!(
             "cannot allocate {bytes} bytes of memory ({why}); request less"
         ))
     })?;

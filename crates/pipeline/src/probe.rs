@@ -123,7 +123,7 @@ impl Probe {
     }
 
     /// Counts what was moved.
-    pub fn moved(&self, bytes: usize, records: usize) {
+    pub fn add_moved(&self, bytes: usize, records: usize) {
         self.bytes.fetch_add(bytes as u64, Relaxed);
         self.records.fetch_add(records as u64, Relaxed);
     }

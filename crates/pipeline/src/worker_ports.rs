@@ -140,8 +140,8 @@ impl WorkerPorts {
     }
 
     /// Counts bytes and records that this worker has processed.
-    pub fn moved(&self, bytes: usize, records: usize) {
-        self.probe.moved(bytes, records);
+    pub fn add_moved(&self, bytes: usize, records: usize) {
+        self.probe.add_moved(bytes, records);
     }
 
     /// Records the queue depth of the worker's device.

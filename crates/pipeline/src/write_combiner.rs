@@ -47,7 +47,7 @@ impl WriteCombiner {
     /// Bytes of a place that its buffer does not have yet.
     #[inline]
     #[must_use]
-    pub fn held(&self, place: usize) -> usize {
+    pub fn staged_bytes(&self, place: usize) -> usize {
         self.held[place]
     }
 
@@ -171,7 +171,7 @@ mod tests {
                 let piece = vec![number as u8; len];
                 combiner.append(place, &piece, &mut buffers[place]);
                 expected[place].extend(piece);
-                prop_assert_eq!(buffers[place].len + combiner.held(place), expected[place].len());
+                prop_assert_eq!(buffers[place].len + combiner.staged_bytes(place), expected[place].len());
             }
             for place in 0..3 {
                 combiner.flush(place, &mut buffers[place]);

@@ -163,7 +163,7 @@ where
     let run = move || {
         let _end = end; // dropped when the job has ended, which ends `ended`
         let outcome = job(&config, &handle)?;
-        serde_json::to_string(&outcome).map_err(|why| JobError::failed(why.to_string()))
+        serde_json::to_string(&outcome).map_err(|why| JobError::failure(why.to_string()))
     };
     let thread = thread::Builder::new().name("tonnage job".into());
     let thread = thread

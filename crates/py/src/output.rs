@@ -24,14 +24,14 @@ impl Output {
 
     /// Where part `number` is written until it is published.
     fn part(&self, number: usize) -> PyResult<PathBuf> {
-        Ok(self.lock().as_ref().ok_or_else(ended)?.part(number))
+        Ok(self.lock().as_ref().ok_or_else(closed_error)?.part(number))
     }
 
     /// Publishes parts 0 up to `parts`, which are durable, then the manifest, which is JSON.
     fn publish(&self, parts: usize, manifest: &str) -> PyResult<()> {
         let manifest: Manifest = serde_json::from_str(manifest)
             .map_err(|why| PyValueError::new_err(format!("the manifest: {why}")))?;
-        let output = self.lock().take().ok_or_else(ended)?;
+        let output = self.lock().take().ok_or_else(closed_error)?;
         output.publish(parts, &manifest).map_err(raised)
     }
 
@@ -47,6 +47,6 @@ impl Output {
     }
 }
 
-fn ended() -> PyErr {
+fn closed_error() -> PyErr {
     PyValueError::new_err("the output was already published or abandoned")
 }

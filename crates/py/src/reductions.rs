@@ -34,7 +34,7 @@ impl Centres {
     }
 
     /// Sums of rows, each at its nearest centre; or the index of the first row that is not finite.
-    fn sums<'py>(&self, py: Python<'py>, rows: PyBuffer<f64>) -> PyResult<Found<'py>> {
+    fn sums<'py>(&self, py: Python<'py>, rows: PyBuffer<f64>) -> PyResult<ReducedRows<'py>> {
         let rows = numbers(&rows)?;
         if !rows.len().is_multiple_of(self.columns) {
             return Err(PyValueError::new_err("the last row is incomplete"));
@@ -57,7 +57,7 @@ impl Centres {
 }
 
 /// Sums, or the index of a bad row.
-type Found<'py> = (Option<Sums<'py>>, Option<usize>);
+type ReducedRows<'py> = (Option<Sums<'py>>, Option<usize>);
 
 /// Edges: pairs of node numbers, from and to.
 #[derive(FromPyObject)]

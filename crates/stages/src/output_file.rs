@@ -17,9 +17,9 @@ pub struct OutputFile {
 
 /// Called with the number of each file that is finished and durable.
 #[derive(Clone, Default)]
-pub struct OnFinished(Option<Arc<Whole>>);
+pub struct OnFinished(Option<Arc<FinishedCallback>>);
 
-type Whole = dyn Fn(usize) -> Result<(), Failure> + Send + Sync;
+type FinishedCallback = dyn Fn(usize) -> Result<(), Failure> + Send + Sync;
 
 impl OnFinished {
     /// Calls `it`, on a thread of the stage.

@@ -2,7 +2,7 @@
 
 use tonnage_pipeline::Port;
 
-/// Whole records, in no order.
+/// FinishedCallback records, in no order.
 pub const RECORDS: Port = Port("records");
 /// Bytes with a destination: a partition, or a place in a file.
 pub const BLOCKS: Port = Port("blocks");

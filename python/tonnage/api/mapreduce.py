@@ -139,7 +139,7 @@ def cluster_job(
         connections=cluster.connections,
         patience_seconds=cluster.timeout_seconds,
         command=list(sys.argv),
-        instances=cluster.nodes,
+        nodes=cluster.nodes,
         weights=cluster.weights,
         durability=cluster.durability,
     )

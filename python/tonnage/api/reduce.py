@@ -106,7 +106,7 @@ def _reduce_on_cluster(cluster: Cluster, spec: ReduceSpec, on_progress: OnRound)
     from tonnage.run.reduce.cluster.driver import reduce_on_cluster
     from tonnage.run.reduce.cluster.job_spec import ReduceJob
 
-    job = ReduceJob(**vars(spec), patience_seconds=cluster.timeout_seconds, instances=cluster.nodes)
+    job = ReduceJob(**vars(spec), patience_seconds=cluster.timeout_seconds, nodes=cluster.nodes)
     with connect(cluster.address) as ray:
         cluster.on_nodes([(each.name, each.labels) for each in ray.machines])
         return ReduceResult(*reduce_on_cluster(ray, Path(cluster.job_dir), job, on_progress))

@@ -38,7 +38,7 @@ def check_reduction(
         AssertionError: Two tries have different results; the message shows where they differ.
     """
     draw = np.random.default_rng(seed)
-    expected = reduction.finish(_reduced(reduction, [[rows]], known), known)
+    expected = reduction.finish(_reduce_assigned(reduction, [[rows]], known), known)
     for number in range(tries):
         cuts = np.sort(draw.integers(0, len(rows) + 1, draw.integers(1, 12)))
         ends = [0, *cuts.tolist(), len(rows)]
@@ -47,7 +47,7 @@ def check_reduction(
         for place in draw.permutation(len(chunks)):
             assigned[draw.integers(len(assigned))].append(chunks[place])
         order = [assigned[place] for place in draw.permutation(len(assigned))]
-        found = reduction.finish(_reduced(reduction, order, known), known)
+        found = reduction.finish(_reduce_assigned(reduction, order, known), known)
         if differs := _difference(expected, found, rtol, "the result"):
             raise AssertionError(
                 f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers "
@@ -57,7 +57,7 @@ def check_reduction(
     return expected
 
 
-def _reduced(reduction: Reduction[Any], assigned: list[list[Rows]], known: Any) -> Any:
+def _reduce_assigned(reduction: Reduction[Any], assigned: list[list[Rows]], known: Any) -> Any:
     wholes = []
     for chunks in assigned:
         whole = reduction.begin(known)
@@ -95,7 +95,7 @@ def _difference(one: Any, other: Any, rtol: float, where: str) -> str | None:
         pairs = enumerate(zip(one, other, strict=True))
         parts = [(f"{where}[{place}]", here, there) for place, (here, there) in pairs]
     else:
-        return _apart(one, other, rtol, where)
+        return _leaf_difference(one, other, rtol, where)
     return next(filter(None, (_difference(a, b, rtol, name) for name, a, b in parts)), None)
 
 
@@ -107,7 +107,7 @@ def _is_its_fields(one: Any) -> bool:
     return compares is object.__eq__ and hasattr(one, "__dict__")
 
 
-def _apart(one: Any, other: Any, rtol: float, where: str) -> str | None:
+def _leaf_difference(one: Any, other: Any, rtol: float, where: str) -> str | None:
     if isinstance(one, (float, np.ndarray, np.generic)):
         here, there = np.asarray(one), np.asarray(other)
         if here.shape != there.shape:

@@ -73,13 +73,13 @@ def _basic(measurements: Sequence[Measurement]) -> Verdict:
     if unproved:
         return UNKNOWN, f"{len(unproved)} of {figures} may come from a cache: {unproved[0]}"
     if readings:
-        return PASS, f"each trial measures one kind of operation: {_named(readings)}"
+        return PASS, f"each trial measures one kind of operation: {_operation_list(readings)}"
     if any(each.trials for each in measurements):
         return PASS, "the stages of the job were measured one by one: reading, writing, CPU work"
     return UNKNOWN, "nothing has been measured yet"
 
 
-def _named(readings: Sequence[Metric]) -> str:
+def _operation_list(readings: Sequence[Metric]) -> str:
     return ", ".join(sorted({each.operation for each in readings}))
 
 

@@ -53,7 +53,7 @@ class RunningStep(Generic[R]):
         idle_seconds = pool.patience_seconds if idle_patience is None else idle_patience
         self._hangs = FailureDetector(step.idle, pool.patience_seconds, idle_seconds)
         self.results: dict[str, StepResult[R]] = {}
-        self.left: list[WorkerHandle] = []
+        self.remaining: list[WorkerHandle] = []
         """The workers that have not ended."""
         number = pool.next_number()
         for node in sorted(requests):
@@ -63,17 +63,17 @@ class RunningStep(Generic[R]):
                 self.results[node] = StepResult(failure=Failure.LOST, reason=reason or "")
                 continue
             worker.begin(step, number, requests[node], starts_at)
-            self.left.append(worker)
-        for worker in self.left:
+            self.remaining.append(worker)
+        for worker in self.remaining:
             worker.poll()
 
     def poll(self, on_heartbeat: OnHeartbeat = lambda *_: None) -> None:
         """Takes the heartbeats that are there, as soon as there is one, or none for a while."""
-        until = self._pool.take_heartbeats(self.left, on_heartbeat, kill=self._kills)
-        there = [worker for worker in self.left if worker.lost is None]
+        until = self._pool.take_heartbeats(self.remaining, on_heartbeat, kill=self._kills)
+        there = [worker for worker in self.remaining if worker.lost is None]
         for worker, reason in self._hangs.hung(there, until):
             self._pool.lose(worker.node, reason, kill=self._kills)
-        for worker in list(self.left):
+        for worker in list(self.remaining):
             result: StepResult[R]
             if worker.lost is not None:
                 result = StepResult(failure=Failure.LOST, reason=worker.lost, error=worker.error)
@@ -83,7 +83,7 @@ class RunningStep(Generic[R]):
             else:
                 continue
             self.results[worker.node] = result
-            self.left.remove(worker)
+            self.remaining.remove(worker)
         self._release_barrier()
 
     @property
@@ -92,7 +92,7 @@ class RunningStep(Generic[R]):
         return self._step.idle is not Idle.ALONE
 
     def _release_barrier(self) -> None:
-        waits = {worker: worker.at_barrier for worker in self.left}
+        waits = {worker: worker.at_barrier for worker in self.remaining}
         if not waits or not all(waits.values()):
             return
         values = {worker.node: wait.value for worker, wait in waits.items() if wait}

@@ -170,7 +170,7 @@ class WorkerPool:
         result accuses.
         """
         running = RunningStep(self, step, requests, accuses=accuses)
-        while running.left:
+        while running.remaining:
             running.poll(on_heartbeat)
         return running.results
 

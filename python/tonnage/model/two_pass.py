@@ -102,7 +102,7 @@ def predict(
     for each, factor in zip(passes, factors, strict=True):
         draws = each.draws(shape) * factor.median * beyond
         total = total + draws
-        phases.append(each.predicted(shape, factor.median, draws))
+        phases.append(each.predict(shape, factor.median, draws))
     low, high = _middle(total)
     return Prediction(
         job="sort",
@@ -181,7 +181,7 @@ class _PassModel:
         draws: Draws = np.maximum(disk, shape.bytes * per_byte / shape.cores)
         return draws
 
-    def predicted(self, shape: SortShape, factor: float, draws: Draws) -> PredictedPhase:
+    def predict(self, shape: SortShape, factor: float, draws: Draws) -> PredictedPhase:
         low, high = _middle(draws)
         terms = [
             _term(DISK, shape.bytes, self._both, shape.bytes / self._both.median),

@@ -54,11 +54,11 @@ def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> Calibrat
             continue
         if each.functions != functions:
             notes.append(
-                f"{_named(each)} not used: other functions were run; to plan with those functions, "
+                f"{_runs_text(each)} not used: other functions were run; to plan with those, "
                 "use the record of the run as the job"
             )
         elif why := _unlike(job, each):
-            notes.append(f"{_named(each)} not used: {why}")
+            notes.append(f"{_runs_text(each)} not used: {why}")
         elif found is None or each.nodes >= found.nodes:
             found = each
     return CalibrationMatch(found, tuple(dict.fromkeys(notes)))
@@ -158,6 +158,6 @@ def _unlike(job: Job, calibration: Calibration) -> str | None:
     return None
 
 
-def _named(calibration: Calibration) -> str:
+def _runs_text(calibration: Calibration) -> str:
     runs = formatting.several(len(calibration.runs), "run")
     return f"{runs} on {formatting.several(calibration.nodes, 'node')} ({calibration.runs[0]})"

@@ -37,7 +37,7 @@ def explain(
     limits, size = request.limits, request.size
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     only = [
-        _only(catalog, offer)
+        _catalog_of_offer(catalog, offer)
         for catalog in catalogs
         if any(each.type == offer for each in catalog.offers)
     ]
@@ -72,7 +72,7 @@ def explain(
     )
 
 
-def _only(catalog: Catalog, offer: str) -> Catalog:
+def _catalog_of_offer(catalog: Catalog, offer: str) -> Catalog:
     offers = tuple(each for each in catalog.offers if each.type == offer)
     return dataclasses.replace(catalog, offers=offers)
 

@@ -86,8 +86,8 @@ def _table(measurement: Measurement) -> Html:
         rows.append(
             [
                 formatting.trial(kind),
-                _each(formatting.megabytes(trial.bytes_per_second) for trial in trials),
-                _each(formatting.significant(figure, 2) for figure in per_gigabyte),
+                _dotted(formatting.megabytes(trial.bytes_per_second) for trial in trials),
+                _dotted(formatting.significant(figure, 2) for figure in per_gigabyte),
                 formatting.listing(dict.fromkeys(trial.phase.bottleneck for trial in trials)),
             ]
         )
@@ -95,7 +95,7 @@ def _table(measurement: Measurement) -> Html:
     return table(caption, columns, rows)
 
 
-def _each(figures: Iterable[str]) -> str:
+def _dotted(figures: Iterable[str]) -> str:
     return " · ".join(figures)
 
 

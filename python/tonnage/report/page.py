@@ -69,21 +69,22 @@ def render_page(
     from plotly.offline import get_plotlyjs  # Optional: an extra of the package.
 
     links = [tag("a", part.name, href=f"#{part.identifier}") for part in parts]
-    return Template(asset("page.html")).substitute(
+    return Template(asset(__package__, "page.html")).substitute(
         title=escape(title),
-        style=asset("page.css"),
+        style=asset(__package__, "page.css"),
         skip=tag("a", f"Skip to: {parts[0].name}", class_="skip", href=f"#{parts[0].identifier}"),
         header=header,
         links=join(links, Html("\n")),
         sections=join(part.section for part in parts),
         charts=_embedded({chart.name: chart.data() for chart in charts}),
         plotly=get_plotlyjs(),
-        script=asset("page.js"),
+        script=asset(__package__, "page.js"),
     )
 
 
-def asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
+def asset(package: str, name: str) -> str:
+    """The text of a file in the assets of a package."""
+    return (resources.files(package) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _embedded(data: dict[str, Any]) -> Html:

@@ -68,7 +68,7 @@ class SimulatedCluster:
     def nodes(self) -> int:
         return len(self.network)
 
-    def slowed(self, count: int, factor: float, seed: int) -> SimulatedCluster:
+    def with_slow_nodes(self, count: int, factor: float, seed: int) -> SimulatedCluster:
         if count > self.nodes:
             raise core.UsageError(
                 f"must be at most the cluster's {self.nodes} nodes", setting="slow"
@@ -127,7 +127,7 @@ def draw_cluster(
             each = each * part.curve.share(np.array([nodes]))
         return each * figures[name] if part.advertised else each
 
-    def only(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
+    def term_rates(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
         if name not in terms:
             return np.full(nodes, np.inf)
         (part,) = terms[name].parts
@@ -139,7 +139,9 @@ def draw_cluster(
         disks = Disks(both, both, apart=False)
     else:
         disks = Disks(ways["local read"], ways["local write"], apart=True)
-    return SimulatedCluster(disks, only(first, "network"), only(first, "cpu"), only(second, "cpu"))
+    return SimulatedCluster(
+        disks, term_rates(first, "network"), term_rates(first, "cpu"), term_rates(second, "cpu")
+    )
 
 
 def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.simulate.cluster import Array, SimulatedCluster
-from tonnage.simulate.flow import copied, shuffle
+from tonnage.simulate.flow import replication_rates, shuffle
 
 DONE = 1e-9  # Share of the largest amount that counts as zero
 FASTEST = 1e15  # The rate where nothing limits
@@ -77,7 +77,10 @@ def pass_one(
         if disks.apart:
             filled *= np.clip(1 - disks.write * coming * total, 0.0, 1.0)
         ends = np.concatenate(
-            [_over(fill, filled), _over(np.where(reading, send - drain, send), rates)]
+            [
+                _transfer_seconds(fill, filled),
+                _transfer_seconds(np.where(reading, send - drain, send), rates),
+            ]
         )
         step = min(float(ends.min()), until)
         now += step
@@ -125,10 +128,10 @@ def pass_two(
         if copied_now:
             most = np.minimum(most, np.minimum(cluster.network, cluster.network[to]))
         other = disks.write if copied_now else np.zeros_like(busy)
-        rates = copied(np.where(writing, most, 0.0), busy, other, to)
+        rates = replication_rates(np.where(writing, most, 0.0), busy, other, to)
         waiting = moving & ~writing
         starts = np.min(wait[waiting] - now, initial=np.inf)
-        step = min(float(_over(left, rates).min()), float(starts), until)
+        step = min(float(_transfer_seconds(left, rates).min()), float(starts), until)
         now += step
         left -= rates * step
         moved, twice = float(rates.sum()) * step, float((rates * often).sum()) * step
@@ -139,7 +142,7 @@ def pass_two(
     return PassResult(now, sizes - left, left == 0, own.alive, read, sent, written)
 
 
-def _over(amounts: Array, rates: Array) -> Array:
+def _transfer_seconds(amounts: Array, rates: Array) -> Array:
     """The time for each amount; infinite where nothing moves."""
     return np.divide(amounts, rates, out=np.full_like(amounts, np.inf), where=rates > 0)
 

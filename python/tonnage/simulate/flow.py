@@ -29,13 +29,13 @@ def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array)
         return np.zeros_like(most)
     into = shares / network
 
-    def used(level: float) -> tuple[Array, Array]:
+    def usage(level: float) -> tuple[Array, Array]:
         rates = np.minimum(most, level)
         total = rates.sum()
         return into * (total - rates), shares * disk * total + own * rates
 
     def overfull(level: float) -> bool:
-        return max(float(each.max()) for each in used(level)) > 1
+        return max(float(each.max()) for each in usage(level)) > 1
 
     steps = np.unique(most)
     if not overfull(float(steps[-1])):
@@ -45,15 +45,15 @@ def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array)
         middle = (low + high) // 2
         low, high = (low, middle) if overfull(float(steps[middle])) else (middle, high)
     below, above = float(steps[low]) if low >= 0 else 0.0, float(steps[high])
-    began, ended = np.concatenate(used(below)), np.concatenate(used(above))
+    began, ended = np.concatenate(usage(below)), np.concatenate(usage(above))
     full = ended > 1
     parts = (1 - began[full]) / (ended[full] - began[full])
     level = below + float(np.clip(parts.min(), 0, 1)) * (above - below)
     rates = np.minimum(most, level)
-    return _alone(rates, most, into, *used(level), shares * disk, own)
+    return _bounds_alone(rates, most, into, *usage(level), shares * disk, own)
 
 
-def _alone(
+def _bounds_alone(
     rates: Array, most: Array, into: Array, network: Array, disk: Array, from_all: Array, own: Array
 ) -> Array:
     """Raise the rate of the one reader whose own incoming link is the only full resource.
@@ -72,7 +72,7 @@ def _alone(
     return rates
 
 
-def copied(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
+def replication_rates(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
     """The rate at which each node writes output that node ``to[i]`` replicates.
 
     ``most`` is each node's rate if it were alone, ``own`` and ``other`` are seconds of its disk for

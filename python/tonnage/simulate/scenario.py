@@ -46,7 +46,9 @@ class Scenario:
         shape = sort_demand(self.capacity, known, self.figures, self.durability)
         cluster = draw_cluster(shape, nodes, self.figures, self.seed)
         return (
-            cluster.slowed(*self.slow, self.seed) if self.slow and nodes == self.nodes else cluster
+            cluster.with_slow_nodes(*self.slow, self.seed)
+            if self.slow and nodes == self.nodes
+            else cluster
         )
 
 
@@ -62,7 +64,7 @@ class ScenarioResult:
     took_seconds: float  # Time of the simulation itself
 
     @property
-    def first(self) -> tuple[int, list[str]] | None:
+    def first_limit(self) -> tuple[int, list[str]] | None:
         return scalability_limits.first_limit([*self.rows, self.here])
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +72,7 @@ class ScenarioResult:
         values = dataclasses.asdict(self)
         for one, row in zip([values["here"], *values["rows"]], rows, strict=True):
             one["hit"] = row.hit
-        smallest = self.first
+        smallest = self.first_limit
         values["first"] = smallest and {"nodes": smallest[0], "limits": smallest[1]}
         return values
 

@@ -34,7 +34,7 @@ from tonnage.simulate import events
 from tonnage.simulate.cluster import Array, Machine, SimulatedCluster, SimulationError
 
 CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256  # Maximum size of a sampled chunk, as in the core
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class _Simulation:
             driver_cpu_seconds=self._cpu,
         )
 
-    def _driver(self, work: Callable[[], Given]) -> Given:
+    def _driver(self, work: Callable[[], Result]) -> Result:
         """Do work of the driver, and count its CPU time."""
         began = time.process_time()
         done = work()

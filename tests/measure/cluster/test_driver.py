@@ -96,7 +96,7 @@ def measured(
         settings={},
         command=["test"],
         labels={},
-        instances=None,
+        nodes=None,
         patience_seconds=10.0,
     )
     *_, whole = measure_cluster(machines, out, replace(asked, **more), on_rows)

@@ -289,8 +289,8 @@ class Failing:
 
     def __init__(self, names: Sequence[str], says: Callable[[str, RoundPart], str | None]) -> None:
         machines = [Machine(name, {}, "198.18.0.1", name) for name in names]
-        self.left = [MeasuringNode(WorkerHandle(machine)) for machine in machines]
-        self.nodes = {node.node: node for node in self.left}
+        self.remaining = [MeasuringNode(WorkerHandle(machine)) for machine in machines]
+        self.nodes = {node.node: node for node in self.remaining}
         self.closed: dict[str, str | None] = {}
         self.tries = 0
         self.pool = self
@@ -316,7 +316,7 @@ class Failing:
 
     def close(self, node: MeasuringNode, why: str | None) -> ClusterNode:
         self.closed[node.node] = why
-        self.left.remove(node)
+        self.remaining.remove(node)
         node.row = ClusterNode(node=node.node, ok=False, why=why)
         return node.row
 

@@ -267,7 +267,7 @@ def test_holders_that_leave_at_once_leave_nothing_and_do_not_fail(disk: Path) ->
 def test_expired_directories_are_removed_and_those_in_use_stay(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(directory_lease, "EXPIRE_SECONDS", 0.6)
+    monkeypatch.setattr(directory_lease, "EXPIRE_SECONDS", 2.0)
     monkeypatch.setattr(directory_lease, "RENEW_SECONDS", 0.1)
     monkeypatch.setattr(directory_lease, "POLL_SECONDS", 0.05)
     for name in ("old", "young"):
@@ -281,7 +281,10 @@ def test_expired_directories_are_removed_and_those_in_use_stay(
     # Only after a while was it clear that the young one had expired.
     assert list(disk.iterdir()) == [used] and waits
     with directory_lease.hold_lease(used, "0"):
-        time.sleep(0.8)
+        lease = used / f"{directory_lease.PREFIX}0"
+        os.utime(lease, (1, 1))
+        while lease.stat().st_mtime < 2:  # Until it is renewed.
+            time.sleep(0.01)
         other = directory_lease.create_leased_dir("dir", disk, PREFIX, lambda: None)
         assert set(disk.iterdir()) == {used, other}
     shutil.rmtree(other)

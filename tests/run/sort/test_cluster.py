@@ -465,7 +465,7 @@ def test_what_began_with_so_many_machines_goes_on_with_fewer(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = keyed(15, 20_000)
-    want = asked(disk, shared(disk, data), instances=3)
+    want = asked(disk, shared(disk, data), nodes=3)
     from tonnage.run.two_pass import driver as sorting
 
     monkeypatch.setattr(sorting, "_run_pass_two", killed)
@@ -553,7 +553,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
     )
     refused("does not exist on any node", inputs=(f"{disk}/nothing",))
     refused("would itself be read as input", output=(f"{disk}/in/out-{{node}}",))
-    refused("the cluster has 3;", instances=4)
+    refused("the cluster has 3;", nodes=4)
     refused("not a multiple of the record size .7.", layout=Layout(7, 0, 1))
     refused("have no measurement of node b", weights={"a": 1.0, "c": 1.0})
     (disk / "a" / "out").mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Unit;
 
 use crate::benches::disk::discard;
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::memory_plan::{Plan, Shape};
 use crate::phases::{Phase, Watch, memory, workers};
 use crate::sort::pass_graphs::{PassOne, PassTwo};
@@ -96,7 +96,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let plan = Plan::new(&shape, &disk)?;
     let budget = memory(config.memory_bytes)?;
     let duration = Duration::try_from_secs_f64(config.seconds)
-        .map_err(|_| refused_setting("seconds", format!("{} is not a duration", config.seconds)))?;
+        .map_err(|_| setting_error("seconds", format!("{} is not a duration", config.seconds)))?;
 
     let mut keys = vec![0; SAMPLED_RECORDS * layout.record_bytes];
     Generator::new(Encoding::Binary, false, 0).fill(0, &mut keys);

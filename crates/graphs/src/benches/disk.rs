@@ -27,7 +27,7 @@ use tonnage_stages::sink::{Discard, Target};
 use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Deal;
 
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::free_space::make_writable;
 use crate::memory_plan::{Plan, Shape};
 use crate::phases::{Phase, Watch, memory, workers};
@@ -96,7 +96,7 @@ pub fn read_write(pass: &PassOne) -> Result<Graph, GraphError> {
         lanes: pass.write.lanes,
     };
     pass.graph()
-        .replace("partition"..="partition", Node::new("tag", tag))
+        .replace("partition"..="partition", Node::new("deal", tag))
 }
 
 /// Reads only.
@@ -167,7 +167,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     for (use_, directories) in [("reading", &config.read), ("writing", &config.write)] {
         if directories.is_empty() {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "dir",
                 format!("there is no directory for {use_}"),
             ));
@@ -239,11 +239,11 @@ impl<'a> Bench<'a> {
         };
         let graph = graph.map_err(RunError::from)?;
         let duration = Duration::try_from_secs_f64(trial.seconds).map_err(|_| {
-            refused_setting("seconds", format!("{} is not a duration", trial.seconds))
+            setting_error("seconds", format!("{} is not a duration", trial.seconds))
         })?;
         let mut phase = watch.run(name, &graph, &self.memory, Some(duration))?;
-        phase.disk_modes = pass.read.modes.seen();
-        for mode in pass.write.modes.seen() {
+        phase.disk_modes = pass.read.modes.distinct();
+        for mode in pass.write.modes.distinct() {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);
             }

@@ -24,7 +24,7 @@ use tonnage_stages::work::SendStats;
 
 use crate::benches::disk::discard;
 use crate::cluster::exchange::{Exchange, connect};
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::phases::{Phase, Watch, memory};
 
 /// Buffers for each connection: one being sent, one that waits.
@@ -72,21 +72,23 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         seconds,
     } = config;
     if settings.number >= settings.endpoints.len() || settings.endpoints.len() < 2 {
-        return Err(refused_setting("endpoints", "there must be at least 2"));
+        return Err(setting_error("endpoints", "there must be at least 2"));
     }
     let is_peer = |&to: &usize| to < settings.endpoints.len() && to != settings.number;
     if let Some(to) = sends_to.iter().find(|to| !is_peer(to)) {
-        return Err(refused(format!("sends_to: endpoint {to} is not a peer")));
+        return Err(usage_error(format!(
+            "sends_to: endpoint {to} is not a peer"
+        )));
     }
     let duration = Duration::try_from_secs_f64(*seconds)
-        .map_err(|_| refused_setting("seconds", format!("{seconds} is not a duration")))?;
+        .map_err(|_| setting_error("seconds", format!("{seconds} is not a duration")))?;
     let began = Instant::now();
     let mesh = connect(settings, handle)?;
     let meeting_seconds = began.elapsed().as_secs_f64();
     let (graph, wire) = all_to_all(mesh, *block_bytes, sends_to, *evenly);
     let budget = memory(graph.memory_bytes())?;
     let phase = watch.run("all_to_all", &graph, &budget, Some(duration))?;
-    let (mut sent, _) = wire.done();
+    let (mut sent, _) = wire.take_stats();
     sent.sort_unstable_by_key(|sent| sent.peer);
     Ok(Outcome {
         meeting_seconds,

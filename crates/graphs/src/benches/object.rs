@@ -25,7 +25,7 @@ use tonnage_stages::source::{Chunk, Content, Generate, Get};
 
 use crate::benches::disk::discard;
 use crate::benches::random_io::{Latency, Worker};
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::objects::object_input::{check_access, store_error};
 use crate::phases::{Phase, Watch, memory};
 
@@ -109,13 +109,13 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
     let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
     let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
-        return Err(refused_setting(
+        return Err(setting_error(
             "seconds",
             format!("{seconds} is not a duration"),
         ));
     };
     if config.chunk_bytes == 0 || config.threads == 0 {
-        return Err(refused(
+        return Err(usage_error(
             "a chunk needs at least 1 byte, and a trial at least 1 thread",
         ));
     }
@@ -136,7 +136,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             object_bytes,
         } => {
             if object_bytes < config.chunk_bytes || objects == 0 {
-                return Err(refused_setting(
+                return Err(setting_error(
                     "object_size",
                     format!(
                         "{object_bytes} bytes are less than a chunk of {} bytes; use larger objects",
@@ -212,7 +212,7 @@ pub struct Removed {
 /// What is refused, what fails, or the cancellation; some objects may be removed by then.
 pub fn remove(config: &Remove, handle: &RunHandle) -> Result<Removed, JobError> {
     if config.folder.trim_matches('/').is_empty() {
-        return Err(refused(
+        return Err(usage_error(
             "only the objects below a prefix can be removed, never a whole bucket",
         ));
     }

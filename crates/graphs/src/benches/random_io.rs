@@ -17,7 +17,7 @@ use tonnage_stages::extent::ALIGNMENT;
 use tonnage_stages::latencies::error_bound;
 use tonnage_stages::source::{Pattern, RandomIo, WorkerTimings};
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::phases::{Phase, Watch, memory};
 
 /// One trial of one operation.
@@ -66,13 +66,13 @@ pub struct Segments {
     pub part_bytes: u64,
     /// Set if other nodes have parts of the file, too.
     #[serde(default)]
-    pub among: Option<Among>,
+    pub among: Option<SegmentShare>,
 }
 
 /// The place of this node's parts in each segment of a shared file.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Among {
+pub struct SegmentShare {
     /// Parts of a segment, of all nodes.
     pub parts: u64,
     /// The part of this node's first worker; its other workers follow.
@@ -81,8 +81,8 @@ pub struct Among {
 
 impl Segments {
     /// The place of this node's parts; all parts if no other node shares the file.
-    fn among(&self, workers: usize, files: usize) -> Among {
-        self.among.unwrap_or(Among {
+    fn own_share(&self, workers: usize, files: usize) -> SegmentShare {
+        self.among.unwrap_or(SegmentShare {
             parts: (workers / files) as u64,
             first: 0,
         })
@@ -139,7 +139,7 @@ const PERCENTILES: [f64; 7] = [1.0, 25.0, 50.0, 90.0, 99.0, 99.9, 99.99];
 /// What is refused, what fails, or the cancellation.
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    let refuse = |why: String| Err(refused(why));
+    let refuse = |why: String| Err(usage_error(why));
     if config.block_bytes == 0 || config.outstanding == 0 {
         return refuse(
             "an operation needs at least 1 byte, and the queue depth is at least 1".to_owned(),
@@ -164,7 +164,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let pattern = match config.segments {
         None => Pattern::Random,
         Some(segments) => {
-            let Among { parts, first } = segments.among(workers, files.len());
+            let SegmentShare { parts, first } = segments.own_share(workers, files.len());
             Pattern::Segments {
                 segments: segments.count,
                 part_bytes: segments.part_bytes,
@@ -182,7 +182,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (seconds, warm_seconds) = (config.seconds, config.warm_up_seconds);
     let [duration, warm_up] = [seconds, warm_seconds].map(Duration::try_from_secs_f64);
     let (Ok(duration), Ok(warm_up)) = (duration, warm_up) else {
-        return Err(refused_setting(
+        return Err(setting_error(
             "seconds",
             format!("{seconds} is not a duration"),
         ));
@@ -210,7 +210,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let graph = Graph::chain([Node::new("operate", operate)]);
     let budget = memory(graph.memory_bytes())?;
     let mut phase = watch.run("operate", &graph, &budget, None)?;
-    phase.disk_modes = modes.seen();
+    phase.disk_modes = modes.distinct();
     let mut seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
     seen.sort_unstable_by_key(|seen| seen.worker);
     let began = seen.iter().map(|seen| seen.began).min();
@@ -236,7 +236,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
 fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile>>, JobError> {
     if config.files.is_empty() || !workers.is_multiple_of(config.files.len()) {
         let files = config.files.len();
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "{files} files cannot be divided among {workers} workers; use one file, or one for each worker"
         )));
     }
@@ -247,7 +247,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
                 false => disk.open_read(path)?,
             };
             if file.len() < config.block_bytes as u64 {
-                return Err(refused_setting(
+                return Err(setting_error(
                     "file_size",
                     format!(
                         "{} has {} bytes, but an operation needs {}; use a larger file",
@@ -265,7 +265,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         count, part_bytes, ..
     } = segments;
     if part_bytes == 0 || !part_bytes.is_multiple_of(config.block_bytes as u64) {
-        return Err(refused_setting(
+        return Err(setting_error(
             "block",
             format!(
                 "{part_bytes} bytes are not a multiple of the transfer size, {} bytes",
@@ -274,9 +274,9 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         ));
     }
     let own = (workers / config.files.len()) as u64;
-    let Among { parts, first } = segments.among(workers, config.files.len());
+    let SegmentShare { parts, first } = segments.own_share(workers, config.files.len());
     if first.checked_add(own).is_none_or(|end| end > parts) {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "parts {first} to {first} + {own} are more than the {parts} parts of a segment"
         )));
     }
@@ -290,7 +290,7 @@ fn open(config: &Config, disk: &Disk, workers: usize) -> Result<Vec<Arc<DiskFile
         };
         if file.len() < bytes {
             let (show, len) = (path.display(), file.len());
-            return Err(refused(format!(
+            return Err(usage_error(format!(
                 "{show} has {len} bytes, but {bytes} bytes are to be read; write the file first"
             )));
         }

@@ -87,8 +87,8 @@ impl Exchange {
 
     /// Statistics of each connection.
     #[must_use]
-    pub fn done(&self) -> (Vec<SendStats>, Vec<ReceiveStats>) {
-        (taken(&self.send.sent), taken(&self.receive.received))
+    pub fn take_stats(&self) -> (Vec<SendStats>, Vec<ReceiveStats>) {
+        (take_all(&self.send.sent), take_all(&self.receive.received))
     }
 }
 
@@ -99,10 +99,10 @@ impl Exchange {
 pub fn connect(settings: &Settings, handle: &RunHandle) -> Result<Mesh, JobError> {
     Mesh::connect(settings, || handle.is_cancelled()).map_err(|why| match why {
         NetError::Stopped => JobError::Cancelled,
-        other => JobError::failed(other.to_string()),
+        other => JobError::failure(other.to_string()),
     })
 }
 
-fn taken<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
+fn take_all<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
     std::mem::take(&mut list.lock().unwrap_or_else(PoisonError::into_inner))
 }

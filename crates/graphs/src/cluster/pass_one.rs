@@ -19,7 +19,7 @@ use tonnage_stages::sink::Target;
 use crate::cluster::exchange::connect;
 use crate::cluster::pass_one_result;
 pub use crate::cluster::pass_one_result::Outcome;
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 use crate::inputs::{self, Split};
 use crate::memory_plan::{Plan, Shape};
 use crate::objects::object_input::{access, default_requests};
@@ -67,7 +67,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let (watch, record_bytes) = (Watch::begin(handle), config.layout.record_bytes);
     let boundaries = Boundaries::new(config.bounds.clone(), &config.layout);
     if config.owners.len() != boundaries.partitions() {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "there are owners for {} partitions, but there are {} partitions",
             config.owners.len(),
             boundaries.partitions()
@@ -92,7 +92,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         ..Plan::new(&shape, &config.disk)?
     };
     let extents = inputs::extents(&inputs, record_bytes, plan.extent_bytes);
-    let scratch = Scratch::named(&config.disk, &config.scratch, config.room_bytes)?;
+    let scratch = Scratch::in_files(&config.disk, &config.scratch, config.room_bytes)?;
     let scratch = Arc::new(scratch);
     let mesh = connect(&config.mesh, handle)?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
@@ -106,7 +106,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         target,
         lanes,
     )
-    .across(mesh, config.mesh.number, &config.owners);
+    .between_nodes(mesh, config.mesh.number, &config.owners);
     pass.read.access = access.clone();
     let mut passes = ExternalSort::new(watch, &config.disk, access, config.layout, plan)?;
     passes.phase(

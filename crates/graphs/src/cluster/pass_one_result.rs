@@ -57,7 +57,11 @@ pub(crate) fn save_round(
     scratch: &Scratch,
     index: &Path,
 ) -> Result<RoundResult, JobError> {
-    let (sent, received) = pass.wire.as_ref().map(Exchange::done).unwrap_or_default();
+    let (sent, received) = pass
+        .wire
+        .as_ref()
+        .map(Exchange::take_stats)
+        .unwrap_or_default();
     let is_lost = |source| {
         received
             .iter()

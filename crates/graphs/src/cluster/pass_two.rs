@@ -221,7 +221,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
             let keepers = partitions.iter().map(|number| keepers[number]);
             let keepers: Vec<Option<usize>> = keepers.collect();
             let kept = copies.exchange(&mut mesh, &own, &keepers, handle)?;
-            pass = pass.copied(mesh, copies.mesh.number, &keepers, kept);
+            pass = pass.with_replicas(mesh, copies.mesh.number, &keepers, kept);
         }
         (files, wire) = (pass.files(), pass.wire.clone());
         let all: Arc<Vec<OutputFile>> = Arc::clone(&files);
@@ -239,7 +239,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         let _none = fs::remove_file(&file.path); // Finished files have another name.
     }
     let written = ran?;
-    let (sent, received) = wire.as_ref().map(Exchange::done).unwrap_or_default();
+    let (sent, received) = wire.as_ref().map(Exchange::take_stats).unwrap_or_default();
     Ok(Outcome {
         written,
         repartitioned_bytes: passes.repartitioned_bytes,

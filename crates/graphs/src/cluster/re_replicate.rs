@@ -147,7 +147,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     for file in &files[own.len()..] {
         let _none = fs::remove_file(&file.path); // Finished files have another name.
     }
-    let (sent, received) = wire.done();
+    let (sent, received) = wire.take_stats();
     Ok(Outcome {
         sent,
         received,

@@ -19,7 +19,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_stages::output_file::OutputFile;
 
 use crate::cluster::finished_log::UNFINISHED;
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 
 /// The longest list of files that a node sends: some hundred thousand of them.
 const TABLE_BYTES: usize = 16 << 20;
@@ -72,12 +72,12 @@ impl Replicas {
             .flatten()
             .find(|&&keeper| keeper == here || keeper >= endpoints)
         {
-            return Err(refused(format!(
+            return Err(usage_error(format!(
                 "endpoint {keeper} cannot keep replicas of endpoint {here}; use another of the {endpoints} endpoints"
             )));
         }
         if self.output.is_empty() {
-            return Err(refused(
+            return Err(usage_error(
                 "there is no directory for replicas; specify at least one".to_owned(),
             ));
         }
@@ -101,10 +101,14 @@ impl Replicas {
             }
         });
         let notices = notices.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(self.held(notices, files.len()))
+        Ok(self.held_replicas(notices, files.len()))
     }
 
-    fn held(&self, notices: BTreeMap<usize, Vec<ReplicaNotice>>, own: usize) -> HeldReplicas {
+    fn held_replicas(
+        &self,
+        notices: BTreeMap<usize, Vec<ReplicaNotice>>,
+        own: usize,
+    ) -> HeldReplicas {
         let mut held = HeldReplicas::default();
         // A file's number determines the device that writes it.
         let devices = self.output.len();

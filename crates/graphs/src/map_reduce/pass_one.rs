@@ -23,7 +23,7 @@ use tonnage_stages::totals::Total;
 
 use crate::cluster::exchange::connect;
 use crate::cluster::pass_one_result;
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 use crate::memory_plan::{Plan, Shape, UNCOUNTED};
 use crate::phases::{Watch, memory};
 use crate::sort::pass_graphs::PassOne;
@@ -85,20 +85,20 @@ fn run_round(
     handle: &RunHandle,
 ) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
-    let scratch = Scratch::named(&config.disk, &config.scratch, 0)?;
+    let scratch = Scratch::in_files(&config.disk, &config.scratch, 0)?;
     let scratch = Arc::new(scratch.counting());
     let mesh = config.mesh.as_ref();
     let met = mesh.map(|mesh| connect(mesh, handle)).transpose()?;
     let meeting_seconds = watch.epoch.elapsed().as_secs_f64();
     let mut pass = pass(config, queue, &scratch)?;
     pass = match (met, mesh) {
-        (Some(met), Some(mesh)) => pass.across(met, mesh.number, &config.owners),
-        _ => alone(pass, &config.owners),
+        (Some(met), Some(mesh)) => pass.between_nodes(met, mesh.number, &config.owners),
+        _ => keep_on_this_node(pass, &config.owners),
     };
-    let graph = with_host_blocks(&pass, queue).map_err(|why| JobError::failed(why.to_string()))?;
+    let graph = with_host_blocks(&pass, queue).map_err(|why| JobError::failure(why.to_string()))?;
     let memory = memory(config.memory_bytes)?;
     let mut phase = watch.run("pass_one", &graph, &memory, None)?;
-    phase.disk_modes = pass.write.modes.seen();
+    phase.disk_modes = pass.write.modes.distinct();
     let saved = pass_one_result::save_round(&pass, &scratch, &config.index)?;
     let mut spans = scratch.spans();
     let partitions = config.owners.len();
@@ -135,7 +135,7 @@ fn pass(
         .saturating_sub(queue.most_bytes() + block_bytes);
     let spare_blocks = room / block_bytes / if config.mesh.is_some() { 2 } else { 1 };
     if spare_blocks == 0 {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "{} bytes of memory are not enough for a block of {block_bytes} bytes and {} bytes of queued blocks; use more",
             config.memory_bytes,
             queue.most_bytes()
@@ -168,7 +168,7 @@ fn pass(
 }
 
 /// On one machine everything wanted stays here, on the device of its partition.
-fn alone(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
+fn keep_on_this_node(mut pass: PassOne, owners: &[Option<usize>]) -> PassOne {
     let lanes = pass.write.lanes;
     let lane = |(place, owner): (usize, &Option<usize>)| owner.map(|_| place % lanes);
     pass.partition.lanes = Arc::new(owners.iter().enumerate().map(lane).collect());

@@ -18,7 +18,7 @@ use tonnage_stages::totals::{Total, Totals};
 use tonnage_stages::work::Unit;
 
 use crate::cluster::pass_two::Round;
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 use crate::memory_plan::{Plan, Shape, UNCOUNTED};
 use crate::phases::{Phase, Watch, memory};
 use crate::sort::pass_graphs::PassTwo;
@@ -96,10 +96,10 @@ fn read(
         queue: Arc::clone(queue),
         totals: Arc::clone(&totals),
     };
-    let graph = to_host(&pass, taken).map_err(|why| JobError::failed(why.to_string()))?;
+    let graph = to_host(&pass, taken).map_err(|why| JobError::failure(why.to_string()))?;
     let memory = memory(config.memory_bytes)?;
     let mut phase = watch.run("pass_two", &graph, &memory, None)?;
-    phase.disk_modes = pass.read.modes.seen();
+    phase.disk_modes = pass.read.modes.distinct();
     Ok(Outcome {
         taken: totals.total(),
         seconds: watch.epoch.elapsed().as_secs_f64(),
@@ -130,7 +130,7 @@ fn portions_of(
         .max()
         .unwrap_or(0);
     if longest + 2 * ALIGNMENT > portion_bytes {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "a block of {longest} bytes does not fit into a sort buffer of {portion_bytes} bytes"
         )));
     }
@@ -160,7 +160,7 @@ fn pass(
     };
     // Fewer than there are devices suffice: devices take turns with the memory.
     if plan.slots == 0 && !portions.is_empty() {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "{} bytes of memory are not enough for a sort buffer of {} bytes; use more",
             config.memory_bytes, config.portion_bytes
         )));

@@ -11,7 +11,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_stages::extent::Object;
 use tonnage_stages::object::access::ObjectAccess;
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::output::atomic_output;
 use crate::output::manifest::{MANIFEST, Manifest};
 
@@ -69,7 +69,7 @@ impl ObjectStorage {
 /// When the limit is out of range.
 pub fn access(requests: usize) -> Result<ObjectAccess, JobError> {
     if !(1..=REQUESTS_AT_MOST).contains(&requests) {
-        return Err(refused_setting(
+        return Err(setting_error(
             "requests",
             format!("{requests} is not from 1 to {REQUESTS_AT_MOST}"),
         ));
@@ -161,7 +161,7 @@ pub fn run(config: &Config, _control: &RunHandle) -> Result<Outcome, JobError> {
     let (requests, mut objects) = (config.storage.access()?, Vec::new());
     for path in &config.urls {
         let url = ObjectUrl::of(path)
-            .ok_or_else(|| refused(format!("{}: write s3://BUCKET/PREFIX", path.display())))?;
+            .ok_or_else(|| usage_error(format!("{}: write s3://BUCKET/PREFIX", path.display())))?;
         let found = find(&url, &config.storage, &requests)?;
         objects.extend(found.into_iter().map(|(object, bytes)| FoundObject {
             bucket: object.store.bucket.clone(),
@@ -221,7 +221,7 @@ fn find_in_prefix(
     };
     let mut found: Vec<ObjectInfo> = all.into_iter().filter(|one| !hidden(&one.key)).collect();
     if found.is_empty() && !of_an_output {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "input {}: no object has this name, and no readable object has it as a prefix (names \
              that begin with . or _ are ignored); check the name",
             store.name(&url.key)
@@ -241,7 +241,7 @@ fn check_finished(
 ) -> Result<bool, JobError> {
     let unfinished = url.join(atomic_output::STAGING_PREFIX);
     if all.iter().any(|found| found.key.starts_with(&unfinished)) {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "{} contains unfinished output; wait for its job, or run the job again",
             store.name(&url.key)
         )));
@@ -256,7 +256,7 @@ fn check_finished(
     for part in Manifest::read(&store.name(&key), &bytes)?.parts {
         let part = url.join(&part);
         if !all.iter().any(|found| found.key == part) {
-            return Err(refused(format!(
+            return Err(usage_error(format!(
                 "input {} is an incomplete output: {} is missing",
                 store.name(&url.key),
                 store.name(&part)
@@ -288,14 +288,14 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
                 "{place} cannot be reached ({what}); check the address, or start the server"
             );
             match (&store.endpoint, &of_environment) {
-                (None, Some(_)) => refused(format!("{ENDPOINT}: {why}")),
-                _ => refused_setting("endpoint_url", why),
+                (None, Some(_)) => usage_error(format!("{ENDPOINT}: {why}")),
+                _ => setting_error("endpoint_url", why),
             }
         }
-        ErrorKind::Missing => refused(format!(
+        ErrorKind::Missing => usage_error(format!(
             "{bucket}: the bucket does not exist at {place} ({what}); create it, or correct the name"
         )),
-        ErrorKind::Denied => refused(format!(
+        ErrorKind::Denied => usage_error(format!(
             "{bucket}: access to {place} was denied ({what}); set AWS_ACCESS_KEY_ID and \
              AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         )),
@@ -306,8 +306,8 @@ pub fn check_access<T>(store: &Settings, answer: Result<T, ObjectError>) -> Resu
 /// Turns a store's error into a job's.
 pub fn store_error(why: &ObjectError) -> JobError {
     match why {
-        ObjectError::Settings(what) => refused(what),
+        ObjectError::Settings(what) => usage_error(what),
         ObjectError::Stopped => JobError::Cancelled,
-        ObjectError::Failed { .. } => JobError::failed(why.to_string()),
+        ObjectError::Failed { .. } => JobError::failure(why.to_string()),
     }
 }

@@ -21,7 +21,7 @@ use tonnage_stages::ports::BLOCKS;
 use tonnage_stages::sink::{Target, WriteBlocks};
 use tonnage_stages::source::ReadExtents;
 
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::inputs::blocks_of;
 use crate::memory_plan::{PART_BYTES, UNCOUNTED};
 use crate::objects::object_input::{access, default_requests};
@@ -74,7 +74,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let part_bytes = part_bytes.clamp(least, most);
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);
     if buffers < 2 {
-        return Err(refused_setting(
+        return Err(setting_error(
             "memory",
             format!(
                 "{} bytes are not enough for two upload parts of {least} bytes; use more",

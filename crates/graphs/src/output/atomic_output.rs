@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::free_space::make_writable;
 use crate::output::manifest::{MANIFEST, Manifest, part_name};
 
@@ -76,7 +76,9 @@ impl AtomicOutput {
                 .step_by(count)
                 .map(|number| self.name(number))
                 .collect();
-            place.list(&names).map_err(|why| place.failed(&why))?;
+            place
+                .list(&names)
+                .map_err(|why| place.publish_error(&why))?;
         }
         for (lane, place) in self.places.iter().enumerate() {
             let mut names = (lane..parts).step_by(count).map(|number| self.name(number));
@@ -84,7 +86,7 @@ impl AtomicOutput {
                 |name: String| fs::rename(place.hidden.join(&name), place.directory.join(&name));
             names
                 .try_for_each(publish)
-                .map_err(|why| place.failed(&why))?;
+                .map_err(|why| place.publish_error(&why))?;
         }
         for place in &self.places {
             if let Err(why) = place.write_manifest(manifest) {
@@ -92,7 +94,7 @@ impl AtomicOutput {
                 for place in &self.places {
                     let _not_there = fs::remove_file(place.directory.join(MANIFEST));
                 }
-                return Err(place.failed(&why));
+                return Err(place.publish_error(&why));
             }
         }
         for place in &self.places {
@@ -106,7 +108,7 @@ impl AtomicOutput {
 impl StagingDirectory {
     fn prepare(directory: &Path) -> Result<Self, JobError> {
         let show = directory.display();
-        let refuse = |why: io::Error| refused_setting("output", format!("{show}: {why}"));
+        let refuse = |why: io::Error| setting_error("output", format!("{show}: {why}"));
         let made_directory = !directory.exists();
         make_writable("output", directory)?;
         clean(directory).map_err(refuse)?;
@@ -120,14 +122,14 @@ impl StagingDirectory {
             .map_err(refuse)?;
         // First, since a running job may be about to publish its parts: nobody should remove those.
         if names.iter().any(|name| name.starts_with(STAGING_PREFIX)) {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "output",
                 format!("another job is writing to {show}; wait for it, or use another directory"),
             ));
         }
         let is_output = |name: &&String| name.starts_with("part-") || *name == MANIFEST;
         if let Some(name) = names.iter().filter(is_output).min() {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "output",
                 format!(
                     "{show} contains an earlier output ({name} and others); use an empty \
@@ -137,7 +139,7 @@ impl StagingDirectory {
         }
         let hidden = directory.join(format!("{STAGING_PREFIX}{}", std::process::id()));
         let begins = || {
-            refused_setting(
+            setting_error(
                 "output",
                 format!(
                     "another job is starting to write to {show}; wait for it, or use another \
@@ -183,7 +185,7 @@ impl StagingDirectory {
         File::open(&self.directory)?.sync_all()
     }
 
-    fn failed(&self, why: &io::Error) -> JobError {
+    fn publish_error(&self, why: &io::Error) -> JobError {
         JobError::file("publish the output in", &self.directory, why)
     }
 }
@@ -228,7 +230,7 @@ pub fn clean(directory: &Path) -> io::Result<()> {
 pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError> {
     let show = directory.display();
     if count_staging(directory, None).is_ok_and(|others| others > 0) {
-        return Err(refused(format!(
+        return Err(usage_error(format!(
             "{show} contains unfinished output; wait for its job, or run the job again"
         )));
     }
@@ -236,16 +238,18 @@ pub fn check_finished(directory: &Path, all: &[PathBuf]) -> Result<(), JobError>
     // Before it is opened: opening a pipe waits for its writer.
     if fs::metadata(&name).is_ok_and(|about| !about.is_file()) {
         let show = name.display();
-        return Err(refused(format!("{show} is not a regular file; remove it")));
+        return Err(usage_error(format!(
+            "{show} is not a regular file; remove it"
+        )));
     }
     let bytes = match fs::read(&name) {
         Ok(bytes) => bytes,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(refused(format!("{}: {why}", name.display()))),
+        Err(why) => return Err(usage_error(format!("{}: {why}", name.display()))),
     };
     for part in Manifest::read(&name.display().to_string(), &bytes)?.parts {
         if !all.iter().any(|directory| directory.join(&part).is_file()) {
-            return Err(refused(format!(
+            return Err(usage_error(format!(
                 "{show} is an incomplete output: {part} is missing; specify all \
                  directories that the output was written to"
             )));

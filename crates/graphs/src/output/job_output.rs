@@ -11,7 +11,7 @@ use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::OutputFile;
 
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl, check_access, store_error};
 use crate::output::atomic_output::AtomicOutput;
 use crate::output::manifest::{MANIFEST, Manifest, part_name};
@@ -45,7 +45,7 @@ impl JobOutput {
                 let folder = ObjectOutput::prepare(url, storage, requests)?;
                 Ok(Self::Objects(Box::new(folder)))
             }
-            _ => Err(refused_setting(
+            _ => Err(setting_error(
                 "output",
                 "use directories, or a single URL; to write to a store faster, raise requests",
             )),
@@ -133,7 +133,7 @@ impl ObjectOutput {
         let client = Client::new(&store).map_err(|why| store_error(&why))?;
         let found = check_access(&store, client.list(&url.key))?;
         if let Some(first) = found.iter().map(|found| &found.key).min() {
-            return Err(refused_setting(
+            return Err(setting_error(
                 "output",
                 format!(
                     "{} is not empty (it contains {first}); use an unused URL",
@@ -165,7 +165,7 @@ impl ObjectOutput {
 
     fn publish(self, manifest: &Manifest, watch: &Watch) -> Result<(), JobError> {
         let manifest = serde_json::to_vec_pretty(manifest)
-            .map_err(|why| JobError::failed(format!("{MANIFEST}: {why}")))?;
+            .map_err(|why| JobError::failure(format!("{MANIFEST}: {why}")))?;
         let stopped = || watch.handle.is_cancelled();
         if let Some(uploads) = &self.uploads {
             uploads.complete(stopped).map_err(|why| store_error(&why))?;

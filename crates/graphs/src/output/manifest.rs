@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{JobError, refused};
+use crate::error::{JobError, usage_error};
 
 /// The manifest's name in each directory of an output.
 pub const MANIFEST: &str = "_tonnage.json";
@@ -46,7 +46,7 @@ impl Manifest {
     /// What is wrong in it.
     pub fn read(name: &str, bytes: &[u8]) -> Result<Self, JobError> {
         serde_json::from_slice(bytes).map_err(|why| {
-            refused(format!(
+            usage_error(format!(
                 "{name} is not the manifest of an output ({why}); run the job again, or remove \
                  that file to read the directory without it"
             ))

@@ -22,7 +22,7 @@ use tonnage_stages::object::access::ObjectAccess;
 use tonnage_stages::sink::Lend;
 use tonnage_stages::source::{Pace, Retrieve};
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::objects::object_input::{ObjectStorage, ObjectUrl};
 use crate::phases::{Phase, Watch, memory};
 
@@ -169,12 +169,12 @@ fn retrieve(config: &Config, ends: &Ends, handle: &RunHandle) -> Result<Outcome,
         ..config.storage.access()?
     };
     if config.range_bytes == 0 || config.chunk_bytes == 0 {
-        return Err(refused("chunks and ranges need at least 1 byte"));
+        return Err(usage_error("chunks and ranges need at least 1 byte"));
     }
     let buffer_bytes = aligned(config.chunk_bytes) + ALIGNMENT;
     let buffers = config.memory_bytes / buffer_bytes;
     if buffers < 2 {
-        return Err(refused_setting(
+        return Err(setting_error(
             "memory",
             format!(
                 "{} bytes are not enough for two chunks of {} bytes; use more memory or smaller chunks",

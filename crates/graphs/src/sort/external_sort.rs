@@ -188,7 +188,7 @@ impl ExternalSort {
             }
             spilled = divided;
         }
-        Err(JobError::failed(format!(
+        Err(JobError::failure(format!(
             "partitions are still too large for {} bytes of memory after repeated splitting; use more memory",
             self.plan.memory_bytes
         )))
@@ -282,7 +282,7 @@ impl ExternalSort {
         modes: &[&Arc<DiskModes>],
     ) -> Result<(), JobError> {
         let mut phase = self.watch.run(name, graph, &self.memory, None)?;
-        for mode in modes.iter().flat_map(|modes| modes.seen()) {
+        for mode in modes.iter().flat_map(|modes| modes.distinct()) {
             if !phase.disk_modes.contains(&mode) {
                 phase.disk_modes.push(mode);
             }

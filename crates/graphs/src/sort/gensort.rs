@@ -15,7 +15,7 @@ use tonnage_stages::ports::BLOCKS;
 use tonnage_stages::sink::{Target, WriteBlocks};
 use tonnage_stages::source::{Chunk, Content, Generate};
 
-use crate::error::{JobError, refused, refused_setting};
+use crate::error::{JobError, setting_error, usage_error};
 use crate::free_space::check_writable;
 use crate::phases::{Phase, Watch, memory, workers};
 
@@ -63,13 +63,13 @@ pub struct Outcome {
 pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let watch = Watch::begin(handle);
     let start = config.start.parse::<u128>().map_err(|why| {
-        refused_setting(
+        setting_error(
             "start",
             format!("{}: {why}; use a number below 2^128", config.start),
         )
     })?;
     if config.files.is_empty() {
-        return Err(refused("specify at least one file"));
+        return Err(usage_error("specify at least one file"));
     }
     let unfinished = Unfinished::claim(&config.files)?;
     let (files, chunks) = layout(config.records, &unfinished.paths);
@@ -101,7 +101,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let graph = Graph::chain([Node::new("generate", generate), Node::new("write", write)]);
     let mut phase = watch.run("generate", &graph, &memory(graph.memory_bytes())?, None)?;
-    phase.disk_modes = modes.seen();
+    phase.disk_modes = modes.distinct();
     unfinished.publish(&config.files)?;
     Ok(Outcome {
         records: config.records,
@@ -154,11 +154,14 @@ impl Unfinished {
         let mut paths: Vec<PathBuf> = Vec::new();
         for file in files {
             let Some(name) = file.file_name() else {
-                return Err(refused(format!("{} is not a file name", file.display())));
+                return Err(usage_error(format!(
+                    "{} is not a file name",
+                    file.display()
+                )));
             };
             // Links are not followed: a new file gets this name.
             if fs::symlink_metadata(file).is_ok_and(|about| !about.is_file()) {
-                return Err(refused(format!(
+                return Err(usage_error(format!(
                     "{} exists and is not a regular file; use another name",
                     file.display()
                 )));
@@ -166,12 +169,12 @@ impl Unfinished {
             let parent = directory_of(file);
             if !parent.is_dir() {
                 let (file, parent) = (file.display(), parent.display());
-                return Err(refused(format!(
+                return Err(usage_error(format!(
                     "{file}: directory {parent} does not exist; create it first"
                 )));
             }
             check_writable(parent).map_err(|why| {
-                refused(format!(
+                usage_error(format!(
                     "{}: {why}; use a file in another directory",
                     file.display()
                 ))
@@ -179,12 +182,15 @@ impl Unfinished {
             let hidden = format!(".{}.unfinished", name.to_string_lossy());
             let path = file.with_file_name(hidden);
             if paths.contains(&path) {
-                return Err(refused(format!("{} is specified twice", file.display())));
+                return Err(usage_error(format!(
+                    "{} is specified twice",
+                    file.display()
+                )));
             }
             match fs::remove_file(&path) {
                 Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
                     let show = file.display();
-                    return Err(refused(format!("{show}: {why}")));
+                    return Err(usage_error(format!("{show}: {why}")));
                 }
                 _ => paths.push(path),
             }

@@ -104,7 +104,7 @@ impl PassOne {
 
     /// Sends the blocks of each partition to its owner; `here` is this node.
     #[must_use]
-    pub fn across(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
+    pub fn between_nodes(mut self, mesh: Mesh, here: usize, owners: &[Option<usize>]) -> Self {
         let (record_bytes, block_bytes) = (self.write.record_bytes, self.partition.block_bytes);
         let mut wire = Exchange::new(mesh, Some(here), record_bytes, block_bytes);
         self.partition.lanes = Arc::new(wire.lanes_to(owners));
@@ -239,7 +239,7 @@ impl PassTwo {
     ///
     /// Every block is sent to the keeper before it is written here.
     #[must_use]
-    pub fn copied(
+    pub fn with_replicas(
         mut self,
         mesh: Mesh,
         here: usize,

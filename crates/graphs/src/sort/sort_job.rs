@@ -30,7 +30,7 @@ use tonnage_stages::extent::aligned;
 use tonnage_stages::scratch::Scratch;
 use tonnage_stages::totals::Total;
 
-use crate::error::{JobError, refused_setting};
+use crate::error::{JobError, setting_error};
 use crate::free_space::{check_room, make_writable};
 use crate::inputs::{self, Input};
 use crate::memory_plan::{Plan, Shape};
@@ -113,7 +113,7 @@ impl<'a> SortJob<'a> {
         let watch = Watch::begin(handle);
         for (setting, directories) in [("output", &config.output), ("scratch", &config.scratch)] {
             if directories.is_empty() {
-                return Err(refused_setting(setting, "specify at least one directory"));
+                return Err(setting_error(setting, "specify at least one directory"));
             }
         }
         let record = config.layout.record_bytes;
@@ -122,7 +122,7 @@ impl<'a> SortJob<'a> {
         let bytes = inputs.iter().map(|input| input.bytes).sum();
         for directory in &config.scratch {
             let refuse = |why: io::Error| {
-                refused_setting("scratch", format!("{}: {why}", directory.display()))
+                setting_error("scratch", format!("{}: {why}", directory.display()))
             };
             make_writable("scratch", directory)?;
             atomic_output::clean(directory).map_err(refuse)?;
@@ -181,7 +181,7 @@ impl<'a> SortJob<'a> {
             };
             let came_out = self.passes.pass_two(spilled, devices, part, to_output)?;
             if went_in != came_out || went_in.bytes != self.bytes {
-                return Err(JobError::failed(format!(
+                return Err(JobError::failure(format!(
                     "the sorted output does not match the input ({} bytes; read: {went_in}; written: \
                      {came_out}). A device or memory is corrupting data; the output was discarded",
                     self.bytes

@@ -108,7 +108,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     };
     let graph = Graph::chain([Node::new("read", read), Node::new("summarise", summarise)]);
     let mut phase = watch.run("validate", &graph, &memory(graph.memory_bytes())?, None)?;
-    phase.disk_modes = modes.seen();
+    phase.disk_modes = modes.distinct();
 
     let mut summaries = std::mem::take(&mut *found.lock().unwrap_or_else(PoisonError::into_inner));
     summaries.sort_unstable_by_key(|(file, offset, _)| (*file, *offset));

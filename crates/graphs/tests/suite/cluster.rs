@@ -18,7 +18,7 @@ use tonnage_records::Layout;
 use tonnage_stages::boundaries::Bound;
 
 use crate::common::{
-    DISTRIBUTIONS, KeyDistribution, addresses, disk, is_sort_of, meeting, records, seeded,
+    DISTRIBUTIONS, KeyDistribution, addresses, disk, is_sort_of, mesh_settings, records, seeded,
 };
 
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
@@ -113,7 +113,7 @@ impl Cluster {
             .join(format!("round-{}-{number}", self.rounds));
         fs::create_dir(&place).expect("a directory");
         pass_one::Config {
-            mesh: meeting(endpoints, number, 2),
+            mesh: mesh_settings(endpoints, number, 2),
             splits: self.splits(&reads[number]),
             bounds: self.bounds.clone(),
             owners: owners.to_vec(),
@@ -144,7 +144,7 @@ impl Cluster {
             })
             .collect();
         self.rounds += 1;
-        together(&configs, |config| {
+        run_together(&configs, |config| {
             pass_one::run(config, &RunHandle::default())
         })
     }
@@ -195,7 +195,7 @@ impl Cluster {
         Replicas {
             mesh: Settings {
                 faults,
-                ..meeting(endpoints, number, 1)
+                ..mesh_settings(endpoints, number, 1)
             },
             output: ["a", "b"].map(directory).to_vec(),
             finished: self.room.path().join(format!("copied-{number}")),
@@ -222,13 +222,13 @@ impl Cluster {
             config
         };
         let configs: Vec<_> = (0..count).map(config).collect();
-        together(&configs, |config| {
+        run_together(&configs, |config| {
             pass_two::run(config, &RunHandle::default()).expect("sorted")
         })
     }
 
     /// Replicas that an endpoint keeps, by name; all are on its list, and nothing else is there.
-    fn kept(&self, endpoint: usize) -> BTreeMap<String, Vec<u8>> {
+    fn kept_replicas(&self, endpoint: usize) -> BTreeMap<String, Vec<u8>> {
         let copies = self.copies(endpoint, &[], Vec::new());
         let files = of_directories(&copies.output);
         let listed = listed(&copies.finished);
@@ -289,7 +289,7 @@ fn listed(list: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Runs what each configuration asks for, all at once.
-fn together<C: Sync, T: Send>(configs: &[C], run: impl Fn(&C) -> T + Copy + Send) -> Vec<T> {
+fn run_together<C: Sync, T: Send>(configs: &[C], run: impl Fn(&C) -> T + Copy + Send) -> Vec<T> {
     thread::scope(|scope| {
         let running: Vec<_> = configs
             .iter()
@@ -364,7 +364,7 @@ proptest! {
         for (endpoint, outcome) in outcomes.into_iter().enumerate() {
             prop_assert!(outcome.sent.iter().all(|sent| sent.lost.is_none()));
             let files = of_directories(&cluster.output(endpoint));
-            prop_assert_eq!(&files, &cluster.kept((endpoint + 1) % counts.len()));
+            prop_assert_eq!(&files, &cluster.kept_replicas((endpoint + 1) % counts.len()));
             output.extend(files);
         }
         let output = output.into_values().collect::<Vec<_>>().concat();
@@ -394,8 +394,8 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
         .collect();
     let output = output.into_values().collect::<Vec<_>>().concat();
     assert_eq!(is_sort_of(&output, &cluster.input, &LAYOUT), Ok(()));
-    assert_eq!(of_directories(&others), cluster.kept(0));
-    let before = cluster.kept(1);
+    assert_eq!(of_directories(&others), cluster.kept_replicas(0));
+    let before = cluster.kept_replicas(1);
     assert!(!before.is_empty() && before.len() < files.len());
     // A file may be called anything.
     let missing = files.keys().find(|name| !before.contains_key(*name));
@@ -424,12 +424,12 @@ fn a_copy_that_its_keeper_lost_is_made_again_of_the_file() {
         memory_bytes: MEMORY / 4,
         disk: disk(Vec::new()),
     };
-    for outcome in together(&[config(0), config(1)], |config| {
+    for outcome in run_together(&[config(0), config(1)], |config| {
         re_replicate::run(config, &RunHandle::default()).expect("copied")
     }) {
         assert!(outcome.received.iter().all(|from| from.lost.is_none()));
     }
-    assert_eq!(cluster.kept(1), files);
+    assert_eq!(cluster.kept_replicas(1), files);
 }
 
 #[test]

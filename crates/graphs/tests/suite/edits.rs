@@ -26,7 +26,7 @@ use tonnage_stages::source::{Chunk, Content, Generate};
 use tonnage_stages::work::Unit;
 
 /// Stages that are in a benchmark and in no job.
-const ADDED: [&str; 3] = ["generate", "tag", "discard"];
+const ADDED: [&str; 3] = ["generate", "deal", "discard"];
 
 /// What a sort of `bytes` would run, without its files.
 pub struct Passes {
@@ -165,7 +165,7 @@ fn benchmarks(passes: &Passes) -> Vec<(Graph, &'static [&'static str], Graph)> {
     let partitioning = cpu::partitioning(one, records).expect("a graph");
     let sorting = cpu::sorting(two, partition).expect("a graph");
     vec![
-        (read_write, &["read", "tag", "write"], job_one.clone()),
+        (read_write, &["read", "deal", "write"], job_one.clone()),
         (read_only, &["read", "discard"], job_one.clone()),
         (write_only, &["generate", "write"], job_one.clone()),
         (

@@ -19,7 +19,7 @@ use tonnage_pipeline::RunHandle;
 use tonnage_stages::sink::ToHost;
 use tonnage_stages::totals::Total;
 
-use crate::common::{Random, addresses, disk, meeting, seeded};
+use crate::common::{Random, addresses, disk, mesh_settings, seeded};
 use crate::edits::{Passes, passes};
 
 const BLOCK: usize = 64 << 10;
@@ -96,7 +96,7 @@ fn take(config: &pass_two::Config) -> (Blocks, usize) {
     })
 }
 
-fn given(partitions: usize, lengths: &[usize], seed: u64) -> Vec<HostBlock> {
+fn host_blocks(partitions: usize, lengths: &[usize], seed: u64) -> Vec<HostBlock> {
     let mut random = Random(seed);
     let block = |&len: &usize| {
         let mut block = vec![0; len];
@@ -131,7 +131,7 @@ proptest! {
         portion_bytes in prop::sample::select(vec![BLOCK + 8192, 300_000, 8 << 20]),
         seed in any::<u64>(),
     ) {
-        let (room, blocks) = (room(), given(partitions, &lengths, seed));
+        let (room, blocks) = (room(), host_blocks(partitions, &lengths, seed));
         let done = give(&config(room.path(), vec![Some(0); partitions], None), &blocks);
         let done = done.map_err(|why| TestCaseError::fail(why.to_string()))?;
         let expected = by_partition(&blocks);
@@ -161,13 +161,13 @@ proptest! {
         let endpoints = addresses(count);
         let blocks: Vec<Vec<HostBlock>> = (0_u64..)
             .zip(&lengths)
-            .map(|(seed, lengths)| given(partitions, lengths, seed))
+            .map(|(seed, lengths)| host_blocks(partitions, lengths, seed))
             .collect();
         let place = |number: usize| room.path().join(number.to_string());
         let done: Vec<_> = thread::scope(|scope| {
             let run = |number: usize| {
                 fs::create_dir(place(number)).expect("a directory");
-                let mesh = meeting(&endpoints, number, 2);
+                let mesh = mesh_settings(&endpoints, number, 2);
                 let config = config(&place(number), owners.clone(), Some(mesh));
                 let blocks = &blocks[number];
                 scope.spawn(move || give(&config, blocks))
@@ -238,7 +238,7 @@ fn a_disk_that_fails_ends_it_and_nobody_waits() {
         )]),
         ..config(room.path(), vec![Some(0); 4], None)
     };
-    let blocks = given(4, &[BLOCK; 200], 1);
+    let blocks = host_blocks(4, &[BLOCK; 200], 1);
     let failed = give(&failing, &blocks).expect_err("the disk is full");
     assert!(
         matches!(&failed, JobError::Failed { file: Some(_), .. }),
@@ -295,7 +295,7 @@ fn a_block_that_no_portion_holds_is_refused() {
     let room = room();
     give(
         &config(room.path(), vec![Some(0)], None),
-        &given(1, &[BLOCK], 1),
+        &host_blocks(1, &[BLOCK], 1),
     )
     .expect("given");
     let config = taking(room.path(), vec![0], BLOCK);

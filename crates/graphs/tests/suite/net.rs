@@ -7,14 +7,14 @@ use tonnage_graphs::error::JobError;
 use tonnage_net::{Effect, Fault, Settings};
 use tonnage_pipeline::RunHandle;
 
-use crate::common::{addresses, meeting};
+use crate::common::{addresses, mesh_settings};
 
 fn configs(endpoints: usize, connections: usize) -> Vec<Config> {
     let addresses = addresses(endpoints);
     let config = |number: usize| Config {
         mesh: Settings {
             checked: false,
-            ..meeting(&addresses, number, connections)
+            ..mesh_settings(&addresses, number, connections)
         },
         block_bytes: 10_000,
         sends_to: (0..endpoints).filter(|&to| to != number).collect(),

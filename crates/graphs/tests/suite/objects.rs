@@ -140,7 +140,7 @@ fn sorted(config: &Config) -> Outcome {
     run(config, &RunHandle::default()).expect("sorted")
 }
 
-fn told(config: &Config) -> String {
+fn refusal(config: &Config) -> String {
     let ended = run(config, &RunHandle::default());
     ended.expect_err("it cannot be sorted").to_string()
 }
@@ -261,7 +261,7 @@ fn an_error_that_stays_leaves_nothing_and_names_the_object() {
         };
         let mut config = store.config(vec![rule]);
         config.storage.store.retries = 1;
-        let told = told(&config);
+        let told = refusal(&config);
         assert!(told.contains(said), "{told}");
         assert!(told.contains("tried 2 times"), "{told}");
         store.is_clean();

@@ -6,26 +6,26 @@ use std::path::PathBuf;
 use crate::common::{disk, seeded};
 use proptest::prelude::*;
 use tonnage_disk::{Effect, Operation, Rule};
-use tonnage_graphs::benches::random_io::{Among, Config, Outcome, Segments, run};
+use tonnage_graphs::benches::random_io::{Config, Outcome, SegmentShare, Segments, run};
 use tonnage_graphs::error::JobError;
 use tonnage_pipeline::RunHandle;
 use tonnage_stages::latencies::{LONGEST, error_bound, latencies};
 
 const BLOCK: usize = 4096;
 
-struct Place {
+struct TestFile {
     root: tempfile::TempDir,
     file: PathBuf,
 }
 
-fn place(bytes: usize) -> Place {
+fn place(bytes: usize) -> TestFile {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let file = root.path().join("file");
     fs::write(&file, vec![7; bytes]).expect("a file");
-    Place { root, file }
+    TestFile { root, file }
 }
 
-fn config(place: &Place, outstanding: usize) -> Config {
+fn config(place: &TestFile, outstanding: usize) -> Config {
     Config {
         files: vec![place.file.clone()],
         segments: None,
@@ -43,7 +43,7 @@ fn config(place: &Place, outstanding: usize) -> Config {
     }
 }
 
-fn done(config: &Config) -> Outcome {
+fn outcome_of(config: &Config) -> Outcome {
     run(config, &RunHandle::default()).expect("a trial")
 }
 
@@ -56,7 +56,7 @@ fn what_is_counted_adds_up() {
         (7, false, false),
         (3, true, false),
     ] {
-        let outcome = done(&Config {
+        let outcome = outcome_of(&Config {
             blocking,
             batched,
             ..config(&place, outstanding)
@@ -85,10 +85,10 @@ fn what_is_counted_adds_up() {
 fn writes_stay_within_the_file_and_reads_change_nothing() {
     let place = place(16 * BLOCK);
     let before = fs::read(&place.file).expect("the file");
-    done(&config(&place, 4));
+    outcome_of(&config(&place, 4));
     assert!(fs::read(&place.file).expect("the file") == before);
     for durable_one_in in [0, 1, 64] {
-        done(&Config {
+        outcome_of(&Config {
             writes: true,
             durable_one_in,
             seconds: 0.3,
@@ -110,7 +110,7 @@ fn segments_cover_their_files() {
             .map(|number| place.root.path().join(format!("file-{number}")))
             .collect();
         for writes in [true, false] {
-            let outcome = done(&Config {
+            let outcome = outcome_of(&Config {
                 files: files.clone(),
                 segments: Some(Segments {
                     count: 2,
@@ -158,7 +158,7 @@ fn only_our_parts_of_a_common_file_are_written() {
         segments: Some(Segments {
             count: 2,
             part_bytes: BLOCK as u64,
-            among: Some(Among {
+            among: Some(SegmentShare {
                 parts,
                 first: first as u64,
             }),
@@ -168,7 +168,10 @@ fn only_our_parts_of_a_common_file_are_written() {
         warm_up_seconds: 0.0,
         ..config(&place, workers)
     };
-    assert_eq!(done(&among(parts as u64)).latency.count, 2 * workers as u64);
+    assert_eq!(
+        outcome_of(&among(parts as u64)).latency.count,
+        2 * workers as u64
+    );
     let after = fs::read(&place.file).expect("the file");
     for (at, (before, after)) in before.chunks(BLOCK).zip(after.chunks(BLOCK)).enumerate() {
         let ours = (first..first + workers).contains(&(at % parts));
@@ -254,7 +257,7 @@ fn a_rate_is_of_the_time_after_memory_was_filled() {
         warm_up_seconds: 0.0,
         ..config(&place, 64)
     };
-    let outcome = done(&trial);
+    let outcome = outcome_of(&trial);
     assert!(outcome.seconds >= trial.seconds, "{}", outcome.seconds);
 }
 
@@ -264,7 +267,7 @@ fn as_many_writes_are_durable_as_were_asked_for() {
     for (durable_one_in, seconds, least, most) in
         [(0, 0.3, 0.0, 0.0), (1, 0.3, 1.0, 1.0), (4, 1.0, 0.15, 0.35)]
     {
-        let outcome = done(&Config {
+        let outcome = outcome_of(&Config {
             writes: true,
             durable_one_in,
             seconds,
@@ -282,7 +285,7 @@ fn as_many_writes_are_durable_as_were_asked_for() {
         durable_one_in: 1,
         ..config(&place, 4)
     };
-    assert_eq!(done(&reads).durable_writes, 0);
+    assert_eq!(outcome_of(&reads).durable_writes, 0);
 }
 
 proptest! {

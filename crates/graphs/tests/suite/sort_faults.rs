@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{KeyDistribution, Place, disk, records, run, sorts};
+use crate::common::{KeyDistribution, SortDirs, disk, records, run, sorts};
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Effect, Engine, Faults, Operation, Rule};
 use tonnage_graphs::error::JobError;
@@ -19,9 +19,9 @@ const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 8 << 20;
 
 /// Two inputs of about a megabyte, two devices for scratch, two for output.
-fn place() -> Place {
+fn place() -> SortDirs {
     let bytes = records(1, 22_000, &LAYOUT, KeyDistribution::Uniform);
-    Place::new(&[&bytes[..1_200_000], &bytes[1_200_000..]], 2, 2)
+    SortDirs::new(&[&bytes[..1_200_000], &bytes[1_200_000..]], 2, 2)
 }
 
 fn rule(operation: Operation, path: &str, effect: Effect) -> Rule {
@@ -38,7 +38,7 @@ fn error(errno: i32) -> Effect {
 
 /// What a failed sort said.
 #[derive(Debug)]
-struct Said {
+struct JobFailure {
     what: String,
     stage: Option<String>,
     file: Option<PathBuf>,
@@ -46,7 +46,7 @@ struct Said {
 }
 
 /// After an error: nothing is left, nothing is changed, and without faults it works.
-fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
+fn is_whole_again(place: &SortDirs, config: &Config, before: &[u8]) {
     assert_eq!(place.is_clean(), Ok(()));
     assert!(place.input() == before, "an input was modified");
     let healthy = Config {
@@ -57,21 +57,21 @@ fn is_whole_again(place: &Place, config: &Config, before: &[u8]) {
     place.forget_output();
 }
 
-fn fails_with(place: &Place, config: &Config) -> Said {
+fn fails_with(place: &SortDirs, config: &Config) -> JobFailure {
     let before = place.input();
-    let said = failed(run(config, &RunHandle::default()));
+    let said = failure_of(run(config, &RunHandle::default()));
     is_whole_again(place, config, &before);
     said
 }
 
-fn failed(ended: Result<Outcome, JobError>) -> Said {
+fn failure_of(ended: Result<Outcome, JobError>) -> JobFailure {
     match ended {
         Err(JobError::Failed {
             what,
             stage,
             file,
             offset,
-        }) => Said {
+        }) => JobFailure {
             what,
             stage,
             file,
@@ -81,7 +81,7 @@ fn failed(ended: Result<Outcome, JobError>) -> Said {
     }
 }
 
-fn fails(rules: Vec<Rule>) -> (Said, Place) {
+fn fails(rules: Vec<Rule>) -> (JobFailure, SortDirs) {
     let place = place();
     let config = Config {
         disk: disk(rules),
@@ -154,7 +154,7 @@ fn scratch_that_fills_up_half_way_fails_cleanly() {
 #[test]
 fn scratch_that_cannot_grow_fails_cleanly() {
     let bytes = records(2, 120_000, &LAYOUT, KeyDistribution::Sorted);
-    let place = Place::new(&[&bytes], 1, 1);
+    let place = SortDirs::new(&[&bytes], 1, 1);
     let full = rule(Operation::Grow, "(scratch)", error(libc::ENOSPC));
     let config = Config {
         disk: disk(vec![full]),
@@ -198,7 +198,7 @@ fn scratch_that_reads_wrong_is_noticed() {
 
     // On its second way through pass one, too.
     let bytes = records(3, 120_000, &LAYOUT, KeyDistribution::Sorted);
-    let place = Place::new(&[&bytes], 1, 1);
+    let place = SortDirs::new(&[&bytes], 1, 1);
     let config = Config {
         disk: disk(vec![rule(Operation::Read, "(scratch)", Effect::Corrupt)]),
         sample_chunks: Some(1),
@@ -302,7 +302,7 @@ fn pausing() -> Disk {
 
 /// Sorts, and calls `act` once pass one writes, or later: pass two waits for a while.
 fn while_paused(
-    place: &Place,
+    place: &SortDirs,
     config: &Config,
     act: impl FnOnce(&[PathBuf]) + Send,
 ) -> Result<Outcome, JobError> {
@@ -330,7 +330,7 @@ fn an_output_directory_that_vanishes_fails_cleanly() {
     let ended = while_paused(&place, &config, |output| {
         fs::remove_dir_all(&output[1]).expect("it goes")
     });
-    let said = failed(ended);
+    let said = failure_of(ended);
     is_whole_again(&place, &config, &before);
     assert!(said.file.expect("a file").starts_with(&place.output[1]));
 }

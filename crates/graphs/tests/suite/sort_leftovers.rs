@@ -13,7 +13,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{KeyDistribution, Place, disk, names, records, run, sorts};
+use crate::common::{KeyDistribution, SortDirs, disk, names, records, run, sorts};
 use tonnage_disk::{Effect, Operation, Rule};
 use tonnage_graphs::AtomicOutput;
 use tonnage_graphs::error::JobError;
@@ -26,13 +26,13 @@ use tonnage_records::Layout;
 const LAYOUT: Layout = Layout::SORT_BENCHMARK;
 const MEMORY: usize = 8 << 20;
 
-fn place() -> Place {
+fn place() -> SortDirs {
     let bytes = records(1, 20_000, &LAYOUT, KeyDistribution::Uniform);
-    Place::new(&[&bytes], 1, 1)
+    SortDirs::new(&[&bytes], 1, 1)
 }
 
 /// The hidden directory of a sort that was killed, with two parts in it.
-fn hidden(place: &Place) -> PathBuf {
+fn hidden(place: &SortDirs) -> PathBuf {
     let hidden = place.output[0].join(".tonnage-unfinished-999999");
     fs::create_dir_all(&hidden).expect("a directory");
     for part in ["part-00000", "part-00001"] {
@@ -56,7 +56,7 @@ fn locks(directory: &File) -> bool {
     unsafe { libc::flock(directory.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-fn refused(config: &Config) -> String {
+fn refusal(config: &Config) -> String {
     match run(config, &RunHandle::default()) {
         Err(JobError::Refused { why, .. }) => why,
         other => panic!("{:?}", other.map(|outcome| outcome.records)),
@@ -97,7 +97,7 @@ fn only_listed_parts_are_taken_back() {
     let place = place();
     let hidden = hidden(&place);
     fs::write(place.output[0].join("part-00000"), "other").expect("a part");
-    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("part-00000"));
+    assert!(refusal(&place.config(LAYOUT, MEMORY)).contains("part-00000"));
     assert!(!hidden.exists());
     assert_eq!(
         fs::read(place.output[0].join("part-00000")).expect("it stays"),
@@ -115,7 +115,7 @@ fn a_sort_killed_after_its_manifest_keeps_its_output() {
         .iter()
         .for_each(|name| publish(&hidden, name));
     fs::write(place.output[0].join("_tonnage.json"), "{}").expect("a manifest");
-    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("earlier output"));
+    assert!(refusal(&place.config(LAYOUT, MEMORY)).contains("earlier output"));
     assert_eq!(
         names(&place.output[0]),
         ["_tonnage.json", "part-00000", "part-00001"]
@@ -141,7 +141,7 @@ fn what_is_locked_is_left_alone() {
     let lock = File::open(&hidden).expect("the directory");
     assert!(locks(&lock));
     let before = (names(&place.output[0]), names(&hidden));
-    assert!(refused(&place.config(LAYOUT, MEMORY)).contains("another job is writing to"));
+    assert!(refusal(&place.config(LAYOUT, MEMORY)).contains("another job is writing to"));
     assert_eq!((names(&place.output[0]), names(&hidden)), before);
     // The lock is released, so it may be removed now.
     drop(lock);
@@ -164,7 +164,7 @@ fn a_running_sort_keeps_others_out() {
     while !sorting.is_finished() && !File::open(&hidden).is_ok_and(|hidden| !locks(&hidden)) {
         thread::sleep(Duration::from_millis(1));
     }
-    assert!(refused(&config).contains("another job is writing to"));
+    assert!(refusal(&config).contains("another job is writing to"));
     // Nor is half an output validated.
     let validate = valsort::Config {
         inputs: place.output.clone(),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::common::{
-    DISTRIBUTIONS, KeyDistribution, Place, Random, disk, names, records, run, sorts,
+    DISTRIBUTIONS, KeyDistribution, Random, SortDirs, disk, names, records, run, sorts,
 };
 use proptest::prelude::*;
 use tonnage_disk::{Disk, Engine};
@@ -34,7 +34,7 @@ fn again(outcome: &Outcome) -> usize {
         .count()
 }
 
-fn refused(config: &Config) -> String {
+fn refusal(config: &Config) -> String {
     match run(config, &RunHandle::default()) {
         Err(why @ JobError::Refused { .. }) => why.to_string(),
         other => panic!("{other:?}"),
@@ -68,7 +68,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let bytes = records(seed, bytes / layout.record_bytes, &layout, keys);
-        let place = Place::new(&split(&bytes, layout.record_bytes, files, seed), outputs, scratches);
+        let place = SortDirs::new(&split(&bytes, layout.record_bytes, files, seed), outputs, scratches);
         let config = Config {
             disk: Disk { engine, ..disk(Vec::new()) },
             sample_chunks,
@@ -85,7 +85,7 @@ fn partitions_larger_than_memory_are_partitioned_again() {
     let layout = Layout::new(64, 8, 20).expect("a layout");
     for keys in DISTRIBUTIONS {
         let bytes = records(1, 5 * MIB / 64, &layout, keys);
-        let place = Place::new(&split(&bytes, 64, 5, 1), 2, 2);
+        let place = SortDirs::new(&split(&bytes, 64, 5, 1), 2, 2);
         let config = Config {
             sample_chunks: Some(1),
             ..place.config(layout, 6 * MIB)
@@ -110,7 +110,7 @@ fn a_frequent_key_may_be_larger_than_memory() {
     ] {
         let layout = Layout::new(record, 0, 10).expect("a layout");
         let bytes = records(2, bytes / record, &layout, KeyDistribution::AllEqual);
-        let place = Place::new(&[&bytes], 1, 1);
+        let place = SortDirs::new(&[&bytes], 1, 1);
         let sorted = sorts(&place, &place.config(layout, memory));
         sorted.unwrap_or_else(|why| panic!("records of {record}, memory {memory}: {why}"));
     }
@@ -121,7 +121,7 @@ fn a_frequent_key_may_be_larger_than_memory() {
 fn every_memory_is_refused_or_kept() {
     let layout = Layout::SORT_BENCHMARK;
     let bytes = records(3, 3 * MIB / 100, &layout, KeyDistribution::HalfOneKey);
-    let place = Place::new(&[&bytes], 1, 1);
+    let place = SortDirs::new(&[&bytes], 1, 1);
     let mut kept = 0;
     for memory in [
         1,
@@ -161,7 +161,7 @@ fn no_record_and_one_record_are_sorted() {
         vec![&one[..]],
         vec![&[], &one[..], &[]],
     ] {
-        let place = Place::new(&files, 2, 1);
+        let place = SortDirs::new(&files, 2, 1);
         let outcome = sorts(&place, &place.config(layout, 8 * MIB)).expect("sorted");
         assert_eq!(outcome.records, files.concat().len() as u64 / 100);
     }
@@ -171,7 +171,7 @@ fn no_record_and_one_record_are_sorted() {
 fn over_a_thousand_small_files_are_one_input() {
     let layout = Layout::new(10, 2, 4).expect("a layout");
     let bytes = records(5, 3_000, &layout, KeyDistribution::Uniform);
-    let place = Place::new(&split(&bytes, 10, 1_200, 5), 1, 1);
+    let place = SortDirs::new(&split(&bytes, 10, 1_200, 5), 1, 1);
     // By their directory, whose hidden files are none of the input.
     let directory = place.root.path().join("in");
     fs::write(directory.join("_SUCCESS"), "x").expect("a marker");
@@ -187,7 +187,7 @@ fn over_a_thousand_small_files_are_one_input() {
 fn what_was_sorted_can_be_sorted_again() {
     let layout = Layout::SORT_BENCHMARK;
     let bytes = records(6, 30_000, &layout, KeyDistribution::Uniform);
-    let mut place = Place::new(&[&bytes], 2, 1);
+    let mut place = SortDirs::new(&[&bytes], 2, 1);
     sorts(&place, &place.config(layout, 8 * MIB)).expect("sorted");
     let first = place.result();
     let inputs = std::mem::replace(&mut place.output, vec![place.root.path().join("again")]);
@@ -204,8 +204,8 @@ fn what_was_sorted_can_be_sorted_again() {
 fn a_record_cut_short_is_refused_with_its_place() {
     let layout = Layout::SORT_BENCHMARK;
     let whole = records(7, 5, &layout, KeyDistribution::Uniform);
-    let place = Place::new(&[&whole, &whole[..299]], 1, 1);
-    let why = refused(&place.config(layout, 8 * MIB));
+    let place = SortDirs::new(&[&whole, &whole[..299]], 1, 1);
+    let why = refusal(&place.config(layout, 8 * MIB));
     assert!(
         why.contains(&place.inputs[1].display().to_string()),
         "{why}"
@@ -216,7 +216,7 @@ fn a_record_cut_short_is_refused_with_its_place() {
 
 #[test]
 fn what_is_not_there_or_no_file_is_refused() {
-    let place = Place::new(&[&[0; 100]], 1, 1);
+    let place = SortDirs::new(&[&[0; 100]], 1, 1);
     let layout = Layout::SORT_BENCHMARK;
     let missing = place.root.path().join("missing");
     let fifo = place.root.path().join("fifo");
@@ -228,7 +228,7 @@ fn what_is_not_there_or_no_file_is_refused() {
             inputs: vec![input.clone()],
             ..place.config(layout, 8 * MIB)
         };
-        let why = refused(&config);
+        let why = refusal(&config);
         assert!(why.contains(&input.display().to_string()), "{why}");
     }
     for (setting, config) in [
@@ -247,15 +247,15 @@ fn what_is_not_there_or_no_file_is_refused() {
             },
         ),
     ] {
-        assert!(refused(&config).starts_with(setting));
+        assert!(refusal(&config).starts_with(setting));
     }
     // A directory's place is taken by a file.
     let taken = vec![place.inputs[0].clone()];
-    refused(&Config {
+    refusal(&Config {
         output: taken.clone(),
         ..place.config(layout, 8 * MIB)
     });
-    refused(&Config {
+    refusal(&Config {
         scratch: taken,
         ..place.config(layout, 8 * MIB)
     });
@@ -268,10 +268,10 @@ fn an_earlier_output_is_refused_and_kept() {
     let layout = Layout::SORT_BENCHMARK;
     let bytes = records(8, 100, &layout, KeyDistribution::Uniform);
     for name in ["part-00000", "part-x", "_tonnage.json"] {
-        let place = Place::new(&[&bytes], 2, 1);
+        let place = SortDirs::new(&[&bytes], 2, 1);
         fs::create_dir(&place.output[1]).expect("a directory");
         fs::write(place.output[1].join(name), "earlier").expect("a file");
-        let why = refused(&place.config(layout, 8 * MIB));
+        let why = refusal(&place.config(layout, 8 * MIB));
         assert!(
             why.contains("earlier output") && why.contains(name),
             "{why}"
@@ -280,9 +280,9 @@ fn an_earlier_output_is_refused_and_kept() {
         assert!(!place.output[0].exists(), "made for nothing");
     }
     // One directory given twice would be two outputs in one.
-    let place = Place::new(&[&bytes], 1, 1);
+    let place = SortDirs::new(&[&bytes], 1, 1);
     let twice = vec![place.output[0].clone(), place.output[0].clone()];
-    refused(&Config {
+    refusal(&Config {
         output: twice,
         ..place.config(layout, 8 * MIB)
     });
@@ -293,7 +293,7 @@ fn an_earlier_output_is_refused_and_kept() {
 fn other_files_in_the_directories_stay() {
     let layout = Layout::SORT_BENCHMARK;
     let bytes = records(9, 100, &layout, KeyDistribution::Uniform);
-    let place = Place::new(&[&bytes], 1, 1);
+    let place = SortDirs::new(&[&bytes], 1, 1);
     for directory in [&place.output[0], &place.scratch[0]] {
         fs::create_dir(directory).expect("a directory");
         fs::write(directory.join("notes.txt"), "mine").expect("a file");
@@ -320,7 +320,7 @@ fn blocks_larger_than_a_partition_may_be_are_divided() {
         for keys in [KeyDistribution::AllEqual, KeyDistribution::HalfOneKey] {
             let layout = Layout::new(record, 0, key).expect("a layout");
             let bytes = records(10, MIB / 2 / record, &layout, keys);
-            let place = Place::new(&split(&bytes, record, 3, 10), 2, 3);
+            let place = SortDirs::new(&split(&bytes, record, 3, 10), 2, 3);
             let sorted = sorts(&place, &place.config(layout, memory));
             sorted.unwrap_or_else(|why| panic!("{keys:?} of {record} in {memory}: {why}"));
         }

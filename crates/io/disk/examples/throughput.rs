@@ -29,7 +29,7 @@ fn stream(disk: &Disk, file: &Arc<DiskFile>, direction: Direction) -> Result<Mod
     for offset in (0..file.len()).step_by(len) {
         let memory = match blocks.pop() {
             Some(block) => block,
-            None => done(&mut *queue)?,
+            None => next_memory(&mut *queue)?,
         };
         let segments = vec![Segment {
             file: file.clone(),
@@ -45,12 +45,12 @@ fn stream(disk: &Disk, file: &Arc<DiskFile>, direction: Direction) -> Result<Mod
         });
     }
     while queue.outstanding() > 0 {
-        done(&mut *queue)?;
+        next_memory(&mut *queue)?;
     }
     Ok(queue.mode())
 }
 
-fn done<M: tonnage_disk::Memory>(queue: &mut dyn Queue<M>) -> Result<M, String> {
+fn next_memory<M: tonnage_disk::Memory>(queue: &mut dyn Queue<M>) -> Result<M, String> {
     let completion = queue.wait().expect("something is outstanding");
     completion.result.map_err(|error| error.to_string())?;
     Ok(completion.memory)

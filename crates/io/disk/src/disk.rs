@@ -11,7 +11,7 @@ use crate::engine::blocking::Blocking;
 use crate::engine::faulty::Faulty;
 use crate::engine::null::Null;
 use crate::engine::threads::Threads;
-use crate::engine::uring::{Uring, named};
+use crate::engine::uring::{Uring, with_call_name};
 use crate::error::{DiskError, Operation};
 use crate::faults::{Faults, Injector, OperationCounts};
 use crate::file::{self, DiskFile};
@@ -117,7 +117,7 @@ impl Disk {
     fn uring(&self, regions: &[Region]) -> io::Result<(Box<dyn Backend>, Option<String>)> {
         if let Some(injector) = self.injector() {
             let refused = injector.control(Operation::Setup, Path::new(""), 0);
-            refused.map_err(|error| named("io_uring_setup", &error.source))?;
+            refused.map_err(|error| with_call_name("io_uring_setup", &error.source))?;
         }
         let (uring, why) = Uring::new(self.depth, self.deferred, regions)?;
         Ok((Box::new(uring), why))

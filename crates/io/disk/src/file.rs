@@ -213,7 +213,7 @@ impl DiskFile {
         }
         let descriptor = self.descriptor()?;
         // SAFETY: asks for flags, with the number of a descriptor that is open.
-        let flags = checked(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
+        let flags = os_result(unsafe { libc::fcntl(descriptor, libc::F_GETFL) })?;
         // Through the descriptor and not the path, which a scratch file lacks.
         let link = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
         let buffered = open_flags(&link, flags & libc::O_ACCMODE)?;
@@ -292,7 +292,7 @@ fn open_flags(path: &Path, flags: i32) -> io::Result<OwnedFd> {
     let mut flags = flags | libc::O_CLOEXEC | libc::O_NOATIME;
     loop {
         // SAFETY: the path is a string that ends with zero and outlives the call.
-        match checked(unsafe { libc::open(path.as_ptr(), flags, 0o666) }) {
+        match os_result(unsafe { libc::open(path.as_ptr(), flags, 0o666) }) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error)
                 if error.raw_os_error() == Some(libc::EPERM) && flags & libc::O_NOATIME != 0 =>
@@ -371,14 +371,14 @@ fn truncate(descriptor: &OwnedFd, bytes: u64) -> io::Result<()> {
 /// Retries while a signal interrupts.
 fn retried(mut call: impl FnMut() -> i32) -> io::Result<()> {
     loop {
-        match checked(call()) {
+        match os_result(call()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             answer => return answer.map(drop),
         }
     }
 }
 
-fn checked(answer: i32) -> io::Result<i32> {
+fn os_result(answer: i32) -> io::Result<i32> {
     if answer < 0 {
         Err(io::Error::last_os_error())
     } else {

@@ -135,7 +135,7 @@ impl<M: Memory> Scheduler<M> {
     /// Starts as many transfers as the depth allows; `Backend::submit` or `wait` submits them.
     fn start(&mut self) {
         while let Some(&slot) = self.free.last() {
-            let Some(part) = self.again.pop_front().or_else(|| self.cut()) else {
+            let Some(part) = self.again.pop_front().or_else(|| self.next_part()) else {
                 break;
             };
             self.free.pop();
@@ -146,11 +146,11 @@ impl<M: Memory> Scheduler<M> {
     }
 
     /// Cuts the next transfer off the first request in line.
-    fn cut(&mut self) -> Option<Part> {
+    fn next_part(&mut self) -> Option<Part> {
         while let Some(&number) = self.line.front() {
             // A job that ended early is no longer there.
             if let Some(job) = self.jobs.get_mut(number)
-                && let Some((segment, transfer)) = job.cut(self.transfer_bytes)
+                && let Some((segment, transfer)) = job.next_transfer(self.transfer_bytes)
             {
                 job.open += 1;
                 return Some(Part {
@@ -319,7 +319,7 @@ impl<M: Memory> Drop for Scheduler<M> {
 
 impl<M> Job<M> {
     /// The next transfer, of at most `largest` bytes.
-    fn cut(&mut self, largest: usize) -> Option<(usize, Transfer)> {
+    fn next_transfer(&mut self, largest: usize) -> Option<(usize, Transfer)> {
         if self.error.is_some() {
             return None;
         }

@@ -298,7 +298,7 @@ impl Client {
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_many(began);
-        ended.map_err(|why| self.failed("listing", prefix, &why, counted))
+        ended.map_err(|why| self.request_error("listing", prefix, &why, counted))
     }
 
     /// The first incomplete uploads under `prefix/`, as many as the store lists at once (usually
@@ -316,7 +316,7 @@ impl Client {
         let began = self.counts.begin();
         let ended = self.block_on(NEVER, work)?;
         let counted = self.counts.end_many(began);
-        ended.map_err(|why| self.failed("listing uploads to", prefix, &why, counted))
+        ended.map_err(|why| self.request_error("listing uploads to", prefix, &why, counted))
     }
 
     /// The object of this name, if it exists.
@@ -380,7 +380,7 @@ impl Client {
         let counted = self.counts.end(began, ended.is_ok());
         match ended {
             Ok(given) => Ok((counted.0, given)),
-            Err(why) => Err(self.failed(doing, key, &why, counted)),
+            Err(why) => Err(self.request_error(doing, key, &why, counted)),
         }
     }
 
@@ -404,7 +404,7 @@ impl Client {
         })
     }
 
-    fn failed(
+    fn request_error(
         &self,
         doing: &'static str,
         key: &str,

@@ -96,7 +96,7 @@ impl Counters {
     }
 
     /// Counts its failure.
-    pub fn failed(&self, kind: ErrorKind) {
+    pub fn count_failure(&self, kind: ErrorKind) {
         let mut counted = self.lock();
         counted.failed += 1;
         counted.last = Some(kind);
@@ -191,7 +191,7 @@ mod tests {
         let counts = Counters::default();
         let began = counts.begin();
         counts.request();
-        counts.failed(ErrorKind::Throttled);
+        counts.count_failure(ErrorKind::Throttled);
         counts.request(); // its body breaks off
         counts.request();
         assert_eq!(counts.end(began, true).0, 3);
@@ -223,7 +223,7 @@ mod tests {
         let counts = Counters::default();
         let began = counts.begin();
         counts.request();
-        counts.failed(ErrorKind::Server);
+        counts.count_failure(ErrorKind::Server);
         counts.request();
         counts.hedged();
         counts.request();

@@ -23,10 +23,10 @@ const LEAST: Duration = Duration::from_millis(50);
 
 /// Latencies of requests of similar length, of any number of clients.
 #[derive(Debug, Default)]
-pub struct HedgePolicy(Mutex<Seen>);
+pub struct HedgePolicy(Mutex<LatencyHistory>);
 
 #[derive(Debug, Default)]
-struct Seen {
+struct LatencyHistory {
     last: VecDeque<Duration>,
     requests: usize,
     hedged: usize,
@@ -62,7 +62,7 @@ impl HedgePolicy {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Seen> {
+    fn lock(&self) -> MutexGuard<'_, LatencyHistory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

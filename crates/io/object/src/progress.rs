@@ -27,7 +27,7 @@ impl Progress {
     }
 
     /// Counts bytes.
-    pub fn came(&self, bytes: u64) {
+    pub fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 

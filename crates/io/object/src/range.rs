@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
         let end = (at + part.len()).min(self.memory.len());
         if end > self.filled {
             self.memory[self.filled..end].copy_from_slice(&part[self.filled - at..end - at]);
-            self.progress.came((end - self.filled) as u64);
+            self.progress.add_bytes((end - self.filled) as u64);
             self.filled = end;
         }
         end

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::common::{Acting, PAGE, Seen, WORDS, chain, count, double, ends, memory, options, sink};
+use crate::common::{
+    Acting, PAGE, SinkCounts, WORDS, chain, count, double, ends, memory, options, sink,
+};
 use serde_json::json;
 use tonnage_pipeline::{Graph, GraphError, MemoryNeed, Node, RunError, RunHandle};
 
@@ -11,7 +13,7 @@ fn source() -> Acting {
 }
 
 fn end() -> Acting {
-    sink(&Arc::new(Seen::default()))
+    sink(&Arc::new(SinkCounts::default()))
 }
 
 fn names(graph: &Graph) -> Vec<&str> {
@@ -135,7 +137,7 @@ fn memory_over_budget_says_who_wants_what() {
 
 #[test]
 fn a_graph_that_does_not_check_does_not_run() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([("read", count(vec![1])), ("write", sink(&seen))]);
     let tight = tonnage_pipeline::RunOptions {
         memory: memory(PAGE),

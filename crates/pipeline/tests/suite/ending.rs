@@ -9,16 +9,16 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{
-    Acting, BYTES, PAGE, Seen, chain, count, double, endless, ends, options, sink,
+    Acting, BYTES, PAGE, SinkCounts, chain, count, double, endless, ends, options, sink,
 };
 use crate::common::{slow, spoilt};
 use tonnage_pipeline::{Failure, Graph, RunError, RunHandle, RunOptions, StageError, WorkerPorts};
 
 fn end() -> Acting {
-    sink(&Arc::new(Seen::default()))
+    sink(&Arc::new(SinkCounts::default()))
 }
 
-fn failed(graph: Graph) -> (String, Failure) {
+fn failure_of(graph: Graph) -> (String, Failure) {
     match ends(graph, options(), &RunHandle::default()) {
         Err(RunError::Failed { stage, failure }) => (stage, failure),
         other => panic!("{other:?}"),
@@ -38,7 +38,7 @@ fn the_stage_that_fails_stops_all_and_is_the_one_reported() {
             ("after", double()),
             ("sink", end()),
         ]);
-        assert_eq!(failed(graph), ("bad".into(), failure.clone()));
+        assert_eq!(failure_of(graph), ("bad".into(), failure.clone()));
     }
 }
 
@@ -56,7 +56,7 @@ fn a_failure_that_follows_from_another_is_not_the_one_reported() {
             ("bad", bad),
             ("complains", complains),
         ]);
-        assert_eq!(failed(graph), ("bad".into(), Failure::new("first")));
+        assert_eq!(failure_of(graph), ("bad".into(), Failure::new("first")));
     }
 }
 
@@ -90,7 +90,7 @@ fn a_stage_that_cannot_start_is_reported() {
     let graph = chain([("endless", endless())])
         .drain(tonnage_pipeline::Node::new("refusing", Refusing(end())));
     assert_eq!(
-        failed(graph),
+        failure_of(graph),
         ("refusing".into(), Failure::new("there is no disk"))
     );
 }
@@ -133,7 +133,7 @@ fn a_panic_ends_the_run_and_names_the_stage() {
         ),
     ] {
         let blamed = graph.nodes()[place].name.clone();
-        let (stage, failure) = failed(graph);
+        let (stage, failure) = failure_of(graph);
         assert_eq!(stage, blamed);
         assert!(failure.what.contains("panicked"), "{failure:?}");
     }
@@ -210,7 +210,7 @@ fn a_cancelled_control_runs_nothing_more() {
     let handle = RunHandle::default();
     handle.cancel();
     assert!(handle.is_cancelled());
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([("count", count(vec![PAGE; 100])), ("sink", sink(&seen))]);
     let ended = ends(graph, options(), &handle);
     assert!(matches!(ended, Err(RunError::Cancelled)), "{ended:?}");
@@ -227,7 +227,7 @@ fn a_control_outlives_a_failure() {
         ends(graph, options(), &handle),
         Err(RunError::Failed { .. })
     ));
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([("count", count(vec![PAGE; 10])), ("sink", sink(&seen))]);
     ends(graph, options(), &handle).expect("nothing stops it");
     assert_eq!(seen.buffers.load(SeqCst), 10);
@@ -235,7 +235,7 @@ fn a_control_outlives_a_failure() {
 
 #[test]
 fn a_timed_run_ends_and_loses_nothing() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let timed = RunOptions {
         duration: Some(Duration::from_millis(50)),
         ..options()
@@ -286,6 +286,6 @@ fn a_stopped_stage_may_still_touch_its_buffers() {
         Err::<(), StageError>(Failure::new("broken").into())
     });
     let graph = chain([("source", source.buffers(3)), ("holds", holds)]);
-    assert_eq!(failed(graph), ("source".into(), Failure::new("broken")));
+    assert_eq!(failure_of(graph), ("source".into(), Failure::new("broken")));
     assert!(touched.load(SeqCst));
 }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Acting, BYTES, PAGE, Seen, chain, count, double, ends, options, sink, slow};
+use crate::common::{
+    Acting, BYTES, PAGE, SinkCounts, chain, count, double, ends, options, sink, slow,
+};
 use proptest::prelude::*;
 use tonnage_pipeline::{
     Counters, MemoryNeed, Routing, RunHandle, RunOptions, RunReport, WorkerPorts,
@@ -30,7 +32,7 @@ proptest! {
         inboxes in prop::array::uniform2(prop_oneof![Just(1), 1..3 * PAGE]),
         by_lane in any::<bool>(),
     ) {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SinkCounts::default());
         let routing = if by_lane { Routing::ByLane } else { Routing::Any };
         let graph = chain([
             ("count", count(lens.clone()).workers(workers[0]).buffers(buffers[0])),
@@ -61,7 +63,7 @@ proptest! {
 fn done_bytes_add_up_over_runs() {
     let handle = RunHandle::default();
     for round in 1..4 {
-        let end = sink(&Arc::new(Seen::default()));
+        let end = sink(&Arc::new(SinkCounts::default()));
         let graph = chain([("count", count(vec![1000; 5])), ("sink", end)]);
         ends(graph, options(), &handle).expect("a report");
         assert_eq!(handle.done_bytes(), round * 5000);
@@ -144,7 +146,7 @@ fn there_are_as_many_buffers_as_declared() {
 #[test]
 fn no_bound_is_too_small_and_no_buffer_too_empty() {
     for inbox in [0, 1, PAGE] {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SinkCounts::default());
         let graph = chain([
             ("count", count(vec![PAGE, 0, PAGE, 0, 0])),
             ("sink", sink(&seen).inbox(inbox)),
@@ -162,7 +164,7 @@ fn no_bound_is_too_small_and_no_buffer_too_empty() {
 #[test]
 fn nobody_is_left_asleep_in_many_hand_overs() {
     for workers in [1, 2, 3] {
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(SinkCounts::default());
         let graph = chain([
             ("count", count(vec![16; 20_000]).workers(workers).buffers(1)),
             ("double", double().workers(workers).inbox(1).buffers(1)),
@@ -184,7 +186,7 @@ fn lived(counters: &Counters) -> f64 {
 /// Where the time went tells which stage is the slow one.
 #[test]
 fn a_slow_stage_starves_those_behind_and_blocks_those_before() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([
         ("count", count(vec![PAGE; 60])),
         ("slow", slow(Duration::from_millis(2))),
@@ -222,7 +224,7 @@ fn a_slow_stage_starves_those_behind_and_blocks_those_before() {
 /// A worker that waits for its own pool counts as blocked, too.
 #[test]
 fn workers_share_the_time_of_their_stage() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([
         ("count", count(vec![PAGE; 90]).buffers(8)),
         (
@@ -250,7 +252,7 @@ fn workers_share_the_time_of_their_stage() {
 
 #[test]
 fn the_timeline_never_falls_and_ends_at_the_totals() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SinkCounts::default());
     let graph = chain([
         ("count", count(vec![PAGE; 3000]).workers(2).buffers(4)),
         ("double", double().workers(2)),
@@ -293,7 +295,7 @@ fn samples_are_thinned() {
     });
     let graph = chain([
         ("source", source),
-        ("sink", sink(&Arc::new(Seen::default()))),
+        ("sink", sink(&Arc::new(SinkCounts::default()))),
     ]);
     let always = RunOptions {
         sample_every: Duration::from_nanos(100),

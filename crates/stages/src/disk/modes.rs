@@ -19,7 +19,7 @@ impl DiskModes {
 
     /// The distinct modes.
     #[must_use]
-    pub fn seen(&self) -> Vec<Mode> {
+    pub fn distinct(&self) -> Vec<Mode> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,7 @@
 //! One worker's log of its requests to an object store.
 //!
 //! Only the time between the warm-up and the end counts, when all workers are busy. With large
-//! chunks there are few requests, so a request that lies partly within counts for that share. Whole
+//! chunks there are few requests, so a request that lies partly within counts for that share. FinishedCallback
 //! ones alone would be too few, and the last ones too fast, since other workers have ended by then.
 
 use std::path::Path;
@@ -68,10 +68,10 @@ impl RequestLog {
 
     /// Ends the request.
     pub(crate) fn end(&mut self, done: &CallStats) {
-        self.ended(Instant::now(), done.took, done.first_byte);
+        self.note_end(Instant::now(), done.took, done.first_byte);
     }
 
-    fn ended(&mut self, now: Instant, took: Duration, first_byte: Option<Duration>) {
+    fn note_end(&mut self, now: Instant, took: Duration, first_byte: Option<Duration>) {
         let (from, to) = self.window;
         let within = now
             .min(to)
@@ -114,13 +114,13 @@ pub(crate) fn failure(error: &ObjectError) -> StageError {
 /// A buffer as the body of a put: nothing is copied, and its memory is freed when the last byte was
 /// sent.
 pub(crate) fn payload(buffer: Buffer) -> Bytes {
-    Bytes::from_owner(Held(buffer))
+    Bytes::from_owner(OwnedBuffer(buffer))
 }
 
 /// A buffer owned by a request.
-struct Held(Buffer);
+struct OwnedBuffer(Buffer);
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for OwnedBuffer {
     fn as_ref(&self) -> &[u8] {
         self.0.payload()
     }
@@ -141,7 +141,7 @@ mod tests {
         for took in milliseconds.iter().copied().map(Duration::from_millis) {
             requests.request = now;
             now += took;
-            requests.ended(now, took, Some(took / 2));
+            requests.note_end(now, took, Some(took / 2));
         }
         assert_eq!(requests.latencies.len(), requests.first_bytes.len());
         (requests.counted, requests.latencies.len())

@@ -67,7 +67,7 @@ impl Scratch {
     ///
     /// # Errors
     /// When a file cannot be created or the device has no room.
-    pub fn named(disk: &Disk, files: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
+    pub fn in_files(disk: &Disk, files: &[PathBuf], bytes: u64) -> Result<Self, DiskError> {
         let share = share(bytes, files.len());
         Self::of(files.iter().map(|file| disk.create(file, share)))
     }

@@ -41,7 +41,7 @@ struct DiscardWorker;
 impl Stage for DiscardWorker {
     fn run(&mut self, ports: &mut WorkerPorts) -> Result<(), StageError> {
         while let Some(buffer) = ports.receive()? {
-            ports.moved(buffer.len, 0);
+            ports.add_moved(buffer.len, 0);
         }
         Ok(())
     }

@@ -53,7 +53,7 @@ impl Stage for LendWorker {
             let bytes = chunk.len;
             let passed = queue.put(chunk, bytes, || ports.check().is_err());
             passed.map_err(|_| StageError::Stopped)?;
-            ports.moved(bytes, 1);
+            ports.add_moved(bytes, 1);
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Stage for Putter {
                 }
             };
             requests.end(&done.map_err(|why| failure(&why))?);
-            ports.moved(len, 1);
+            ports.add_moved(len, 1);
         }
         requests.close(self.client.counts(), &self.put.seen);
         Ok(())

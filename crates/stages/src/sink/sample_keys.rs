@@ -53,7 +53,7 @@ impl Stage for SampleKeysWorker {
             for record in buffer.payload().chunks_exact(layout.record_bytes) {
                 found.extend_from_slice(layout.key(record));
             }
-            ports.moved(buffer.len, buffer.len / layout.record_bytes);
+            ports.add_moved(buffer.len, buffer.len / layout.record_bytes);
         }
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Stage for SummariseWorker {
         let layout = self.0.layout;
         while let Some(buffer) = ports.receive()? {
             let summary = Summary::of(buffer.payload(), &layout);
-            ports.moved(buffer.len, buffer.len / layout.record_bytes);
+            ports.add_moved(buffer.len, buffer.len / layout.record_bytes);
             let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
             found.push((buffer.number, buffer.offset, summary));
         }

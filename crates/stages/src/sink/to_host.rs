@@ -99,7 +99,7 @@ impl Stage for ToHostWorker {
             let passed = taken.queue.put(blocks, bytes, || ports.check().is_err());
             passed.map_err(|_| StageError::Stopped)?;
             taken.totals.add(partition, &total);
-            ports.moved(bytes, 0);
+            ports.add_moved(bytes, 0);
         }
         Ok(())
     }

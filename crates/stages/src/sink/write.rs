@@ -141,7 +141,7 @@ impl Stage for Writer {
             done.result.map_err(|why| failure(&why))?;
             let InFlight(buffer) = done.memory;
             self.written(&buffer)?;
-            ports.moved(buffer.len, buffer.len / self.write.record_bytes);
+            ports.add_moved(buffer.len, buffer.len / self.write.record_bytes);
         }
         self.write.modes.note(self.queue.mode());
         self.finisher.join()?;

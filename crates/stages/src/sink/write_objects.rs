@@ -46,7 +46,7 @@ impl Stage for ObjectWriter {
             if put.map_err(|why| failure(&why))? {
                 self.on_finished.notify(number)?;
             }
-            ports.moved(len, len / self.record_bytes);
+            ports.add_moved(len, len / self.record_bytes);
         }
         self.uploads.count(&self.client);
         Ok(())

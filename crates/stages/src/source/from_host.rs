@@ -1,7 +1,7 @@
 //! `from_host`: blocks that the host program made, each for a partition.
 //!
 //! They arrive through a queue. Waiting for it is like waiting for a device, so it counts as busy:
-//! the host is the bottleneck then. Whole blocks are counted; the core does not know their content.
+//! the host is the bottleneck then. FinishedCallback blocks are counted; the core does not know their content.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ impl Stage for FromHostWorker {
             }
             total.count(&block, block.len());
             from_host.totals.add(partition, &total);
-            ports.moved(block.len(), 0);
+            ports.add_moved(block.len(), 0);
             if let Some(lane) = lane {
                 let mut buffer = ports.buffer()?;
                 (buffer.number, buffer.lane) = (partition, lane);

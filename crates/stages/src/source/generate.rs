@@ -148,7 +148,7 @@ impl Stage for GenerateWorker {
             }
             (buffer.head, buffer.len) = (0, chunk.len);
             (buffer.number, buffer.offset, buffer.lane) = (chunk.number, chunk.offset, chunk.lane);
-            ports.moved(chunk.len, chunk.len / self.generate.record_bytes);
+            ports.add_moved(chunk.len, chunk.len / self.generate.record_bytes);
             ports.send(buffer)?;
         }
         Ok(())

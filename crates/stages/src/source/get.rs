@@ -107,7 +107,7 @@ impl Stage for Getter {
             let stopped = || ports.check().is_err();
             let done = self.client.get_range(key, None, offset, memory, stopped);
             requests.end(&done.map_err(|why| failure(&why))?);
-            ports.moved(*chunk_bytes, 1);
+            ports.add_moved(*chunk_bytes, 1);
             ports.send(buffer)?;
         }
         requests.close(self.client.counts(), &self.get.seen);

@@ -202,7 +202,7 @@ impl Stage for RandomIoWorker {
                 done += 1;
                 self.end(next, now, goes_on)?;
             }
-            ports.moved(done * self.operate.block_bytes, done);
+            ports.add_moved(done * self.operate.block_bytes, done);
             self.count(now, done, goes_on);
         }
         if self.operate.flush_at_end {

@@ -152,10 +152,10 @@ impl Stage for Reader {
             let extent = &extents[done.tag as usize];
             let InFlight(buffer) = done.memory;
             let got = done.result.map_err(|why| failure(&why))?;
-            if got < Self::wanted(extent) {
+            if got < Self::needed_bytes(extent) {
                 return Err(self.ends_early(extent, got).into());
             }
-            ports.moved(extent.len(), extent.len() / self.read.record_bytes);
+            ports.add_moved(extent.len(), extent.len() / self.read.record_bytes);
             ports.send(buffer)?;
         }
         self.read.modes.note(self.queue.mode());
@@ -226,7 +226,7 @@ impl Reader {
 
     /// Bytes that must arrive: up to the end of the payload; the rest may be past the end of the
     /// file.
-    fn wanted(extent: &Extent) -> usize {
+    fn needed_bytes(extent: &Extent) -> usize {
         let last = extent
             .pieces
             .last()

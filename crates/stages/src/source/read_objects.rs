@@ -40,7 +40,7 @@ impl Stage for ObjectReader {
             let client = client.map_err(|why| failure(&why))?;
             let got = client.get_range(&object.key, etag, offset, memory, stopped);
             got.map_err(|why| failure(&why))?;
-            ports.moved(extent.len(), extent.len() / self.record_bytes);
+            ports.add_moved(extent.len(), extent.len() / self.record_bytes);
             ports.send(buffer)?;
         }
         self.access.give(clients);

@@ -194,7 +194,7 @@ impl Stage for Retriever {
                 NextStep::End => break,
             };
             if let Some(chunk) = whole {
-                ports.moved(chunk.len, 1);
+                ports.add_moved(chunk.len, 1);
                 ports.send(chunk)?;
             }
         }

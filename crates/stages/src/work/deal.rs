@@ -19,7 +19,7 @@ pub struct Deal {
 
 impl StageSpec for Deal {
     fn kind(&self) -> &'static str {
-        "tag"
+        "deal"
     }
 
     fn config(&self) -> Value {
@@ -57,7 +57,7 @@ impl Stage for DealWorker {
             buffer.number = self.next % self.tag.partitions;
             buffer.lane = buffer.number % self.tag.lanes;
             self.next += 1;
-            ports.moved(buffer.len, 0);
+            ports.add_moved(buffer.len, 0);
             ports.send(buffer)?;
         }
         Ok(())

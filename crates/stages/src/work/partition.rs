@@ -55,7 +55,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    fn wanted(&self) -> usize {
+    fn lane_count(&self) -> usize {
         self.lanes.iter().flatten().count()
     }
 }
@@ -70,7 +70,7 @@ impl StageSpec for Partition {
             "partitions": self.boundaries.partitions(),
             "first_number": self.first_number,
             "record_bytes": self.record_bytes,
-            "wanted": self.wanted(),
+            "wanted": self.lane_count(),
             "block_bytes": self.block_bytes,
             "spare_blocks": self.spare_blocks,
         })
@@ -89,7 +89,7 @@ impl StageSpec for Partition {
     }
 
     fn memory(&self) -> MemoryNeed {
-        let open = self.workers * self.wanted();
+        let open = self.workers * self.lane_count();
         MemoryNeed {
             buffers: open + self.spare_blocks,
             buffer_bytes: self.block_bytes,
@@ -141,7 +141,7 @@ impl Stage for Partitioner {
                     self.append(*number as usize, record, ports)?;
                 }
             }
-            ports.moved(buffer.len, buffer.len / record_bytes);
+            ports.add_moved(buffer.len, buffer.len / record_bytes);
         }
         for place in 0..self.open.len() {
             if let Some(mut block) = self.open[place].take() {
@@ -163,7 +163,9 @@ impl Partitioner {
         ports: &mut WorkerPorts,
     ) -> Result<(), StageError> {
         let combiner = &mut self.combiner;
-        let held = combiner.as_ref().map_or(0, |combiner| combiner.held(place));
+        let held = combiner
+            .as_ref()
+            .map_or(0, |combiner| combiner.staged_bytes(place));
         match &mut self.open[place] {
             Some(block) if block.len + held + record.len() <= self.full[place] => {
                 match combiner {

@@ -167,7 +167,7 @@ impl Receiver {
             buffer.peer = self.connection.peer();
             buffer.lane = buffer.number % self.receive.next_lanes;
             self.bytes += buffer.len as u64;
-            ports.moved(buffer.len, buffer.len / self.receive.record_bytes);
+            ports.add_moved(buffer.len, buffer.len / self.receive.record_bytes);
             ports.send(buffer)?;
         }
     }

@@ -162,7 +162,7 @@ impl Sender {
         self.connection
             .send(head, buffer.payload(), || ports.check().is_err())?;
         self.bytes += buffer.len as u64;
-        ports.moved(buffer.len, buffer.len / self.send.record_bytes);
+        ports.add_moved(buffer.len, buffer.len / self.send.record_bytes);
         Ok(())
     }
 

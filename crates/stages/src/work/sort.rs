@@ -161,7 +161,7 @@ impl Stage for Sorter {
                 self.order(&buffer);
             }
             self.gather(&buffer, unit, ports)?;
-            ports.moved(unit.extent.len(), self.entries.len());
+            ports.add_moved(unit.extent.len(), self.entries.len());
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ impl Sorter {
         let mut block = Self::block(unit, offset, ports)?;
         let mut entries = self.entries.as_slice();
         while !entries.is_empty() {
-            let room = block.room() - self.combiner.held(0);
+            let room = block.room() - self.combiner.staged_bytes(0);
             let stride = stride_bytes(record_bytes) / record_bytes;
             let whole = (room / record_bytes).min(stride).min(entries.len());
             self.stride.clear();

@@ -46,7 +46,7 @@ class Progress:
         """Show that ``done`` bytes, or ``done`` of ``items`` items, are done."""
         self._total = self._total if items is None else items
         passed = time.monotonic() - self._began
-        left = self._left(done, passed)
+        left = self._remaining_seconds(done, passed)
         if passed < self._next_line:
             return
         share = 0.0 if left is None else passed / (passed + left)
@@ -94,7 +94,7 @@ class Progress:
             self._total = (most - self._first + 1) * total
         self(earlier + done)
 
-    def _left(self, done: int, passed: float) -> float | None:
+    def _remaining_seconds(self, done: int, passed: float) -> float | None:
         """Seconds left at the rate so far, then the set time; None if unknown."""
         if self._earlier is not None and done < self._total:
             passed, moved = time.monotonic() - self._round_began, done - self._earlier

@@ -46,14 +46,14 @@ def find_measurements(path: Path) -> list[Path]:
         if file.name == BEGUN:
             if not file.with_name(WHOLE).exists():
                 found.append(file.parent)
-        elif file.name == WHOLE or has_schema(file, Measurement) or _alone(file):
+        elif file.name == WHOLE or has_schema(file, Measurement) or _has_no_node_directories(file):
             found.append(file)
     if not found:
         raise RecordError(f"{path} contains no measurement")
     return found
 
 
-def _alone(file: Path) -> bool:
+def _has_no_node_directories(file: Path) -> bool:
     """Whether a cluster's measurement has no node directories next to it."""
     return has_schema(file, ClusterMeasurement) and not any(file.parent.glob(f"*/{BEGUN}"))
 

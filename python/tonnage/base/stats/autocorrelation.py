@@ -8,7 +8,7 @@ result never exceeds the number of values.
 
 import numpy as np
 
-from tonnage.base.stats.samples import FloatArray, Floats, checked
+from tonnage.base.stats.samples import FloatArray, Floats, as_sample
 
 
 def autocorrelations(values: Floats) -> FloatArray:
@@ -17,7 +17,7 @@ def autocorrelations(values: Floats) -> FloatArray:
     ``r_k = sum (x_t - m)(x_{t+k} - m) / sum (x_t - m)^2`` (Box and Jenkins, eq. 2.1.11). Values
     must be evenly spaced. If all are equal, the result is 1, then zeros.
     """
-    array = checked(values)
+    array = as_sample(values)
     centred = array - np.mean(array)
     # Padded to twice the length with zeros: the transform is circular, the sum is not.
     transformed = np.fft.rfft(centred, 2 * array.size)
@@ -32,7 +32,7 @@ def autocorrelation(values: Floats, lag: int = 1) -> float:
     """The autocorrelation at ``lag``; see `autocorrelations`."""
     if lag < 0:
         raise ValueError("the lag must not be negative")
-    return float(autocorrelations(checked(values, least=lag + 1))[lag])
+    return float(autocorrelations(as_sample(values, least=lag + 1))[lag])
 
 
 def integrated_time(values: Floats) -> float:
@@ -41,7 +41,7 @@ def integrated_time(values: Floats) -> float:
     The sum ends where two neighbouring autocorrelations add up to less than zero; sums of pairs
     are capped so that they never rise (Geyer 1992).
     """
-    correlations = autocorrelations(checked(values, least=2))
+    correlations = autocorrelations(as_sample(values, least=2))
     pairs = correlations[: correlations.size // 2 * 2].reshape(-1, 2).sum(axis=1)
     ended = np.flatnonzero(pairs <= 0)
     positive = pairs[: ended[0]] if ended.size else pairs
@@ -50,5 +50,5 @@ def integrated_time(values: Floats) -> float:
 
 def effective_size(values: Floats) -> float:
     """Independent values that a stationary series is worth: ``n / integrated_time``."""
-    array = checked(values, least=2)
+    array = as_sample(values, least=2)
     return max(1.0, array.size / integrated_time(array))

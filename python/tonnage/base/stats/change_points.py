@@ -44,7 +44,7 @@ def change_points(
     some time, a step produces an intermediate one.
     ``penalty`` is what a cut must save; by default BIC's ``(d + 1) log n`` times `CAUTION`.
     """
-    values = _checked(series)
+    values = _finite_matrix(series)
     if least < 1 + 2 * blurred or min(floor, blurred, penalty or 0) < 0:
         raise ValueError(
             "least must be at least 1 + 2 * blurred, and floor, blurred and penalty not negative"
@@ -125,7 +125,7 @@ def _pelt(values: FloatArray, least: int, blurred: int, penalty: float) -> list[
     return found[::-1]
 
 
-def _checked(series: FloatArray) -> FloatArray:
+def _finite_matrix(series: FloatArray) -> FloatArray:
     values = np.asarray(series, dtype=float)
     if values.ndim != 2 or not np.all(np.isfinite(values)):
         raise ValueError("values must be finite and of shape (n, d)")

@@ -56,10 +56,6 @@ class ClusterFindings:
     level: float
 
     @property
-    def slow_instances(self) -> tuple[Outlier, ...]:
-        return tuple(each for each in self.outliers if each.worse)
-
-    @property
     def multimodal(self) -> tuple[InstanceFindings, ...]:
         return tuple(each for each in self.instances if each.modality and each.modality.multimodal)
 

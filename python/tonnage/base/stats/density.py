@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from tonnage.base.stats.samples import FloatArray, Floats, checked
+from tonnage.base.stats.samples import FloatArray, Floats, as_sample
 
 Axis = Literal["linear", "logarithmic"]
 
@@ -42,7 +42,7 @@ class Histogram:
 
 def bandwidth(values: Floats) -> float:
     """Silverman's rule of thumb, in the values' unit; the deviation alone where the IQR is zero."""
-    array = checked(values, least=2)
+    array = as_sample(values, least=2)
     if np.ptp(array) == 0:
         raise ValueError("all values are equal, so they have no density")
     deviation = float(np.std(array, ddof=1))
@@ -106,7 +106,7 @@ def _bins(array: FloatArray) -> tuple[int, str]:
 
 
 def _on_axis(values: Floats, axis: Axis, least: int = 1) -> FloatArray:
-    array = checked(values, least)
+    array = as_sample(values, least)
     if axis == "linear":
         return array
     if (array <= 0).any():

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from tonnage.base.stats.distributions import normal_quantile
-from tonnage.base.stats.samples import Floats, checked
+from tonnage.base.stats.samples import Floats, as_sample
 
 MAD_TO_DEVIATION = 1 / normal_quantile(0.75)
 MEAN_ABSOLUTE_TO_DEVIATION = math.sqrt(math.pi / 2)
@@ -29,7 +29,7 @@ class Scale:
 
 def coefficient_of_variation(values: Floats) -> float:
     """Sample standard deviation (n - 1) over the absolute mean; no unit."""
-    array = checked(values, least=2)
+    array = as_sample(values, least=2)
     mean = float(np.mean(array))
     if mean == 0:
         raise ValueError("the mean is zero, so the relative spread is undefined")
@@ -38,13 +38,13 @@ def coefficient_of_variation(values: Floats) -> float:
 
 def median_absolute_deviation(values: Floats) -> float:
     """The median distance from the median, not scaled to a standard deviation."""
-    array = checked(values)
+    array = as_sample(values)
     return float(np.median(np.abs(array - np.median(array))))
 
 
 def robust_scale(values: Floats) -> Scale:
     """The standard deviation of normal values with this MAD; see above where the MAD is zero."""
-    array = checked(values)
+    array = as_sample(values)
     middle = median_absolute_deviation(array)
     if middle > 0:
         return Scale(MAD_TO_DEVIATION * middle, "median absolute deviation")

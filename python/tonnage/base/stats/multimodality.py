@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base.stats.density import bandwidth, kernel_density
-from tonnage.base.stats.samples import FloatArray, Floats, checked
+from tonnage.base.stats.samples import FloatArray, Floats, as_sample
 
 LEVEL = 0.01
 LEAST = 20  # Minimum number of values
@@ -75,7 +75,7 @@ class Modality:
 
 def dip(values: Floats) -> float:
     """The dip of the sample, from ``1 / (2 n)`` to 1/4; no unit. Order does not matter."""
-    array = checked(values)
+    array = as_sample(values)
     places, counts = np.unique(array, return_counts=True)
     upper = np.cumsum(counts) / array.size
     lower = upper - counts / array.size
@@ -111,7 +111,7 @@ def modality(values: Floats, *, level: float = LEVEL, seed: int = 0) -> Modality
     If ``values`` form a series, they are in order and evenly spaced. Divide ``level`` by the number
     of samples that are tested.
     """
-    array = checked(values, least=LEAST)
+    array = as_sample(values, least=LEAST)
     array = array[:: -(-array.size // MOST)]
     found = dip(array)
     false_alarm = dip_false_alarm(found, array.size)
@@ -169,7 +169,7 @@ def surrogates_false_alarm(array: FloatArray, found: float, seed: int = 0) -> fl
 
 def modes_of(values: Floats) -> tuple[Mode, ...]:
     """The humps of the kernel density that valleys separate, significant or not."""
-    array = checked(values, least=2)
+    array = as_sample(values, least=2)
     width = max(bandwidth(array), _resolution(array))
     places = np.linspace(array.min() - 3 * width, array.max() + 3 * width, 512)
     heights = kernel_density(array, places, width)

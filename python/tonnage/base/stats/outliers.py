@@ -19,7 +19,7 @@ import numpy as np
 
 from tonnage.base.stats.dispersion import MAD_TO_DEVIATION, robust_scale
 from tonnage.base.stats.quantiles import QuantileEstimate, quantile, quantile_estimate
-from tonnage.base.stats.samples import FloatArray, Floats, checked
+from tonnage.base.stats.samples import FloatArray, Floats, as_sample
 
 Better = Literal["higher", "lower"]
 
@@ -54,7 +54,7 @@ class PercentileLines:
 
 def best_to_worst(values: Mapping[str, float], better: Better = "higher") -> tuple[str, ...]:
     """The instances in order; ties by name."""
-    checked(list(values.values()))
+    as_sample(list(values.values()))
     sign = -1 if better == "higher" else 1
     return tuple(sorted(values, key=lambda name: (sign * values[name], name)))
 
@@ -87,7 +87,7 @@ def outliers(
     A zero is infinitely far out; instances closer to the median than ``least_share`` do not count.
     `ValueError`: a value is negative or not finite, or the median is zero.
     """
-    names, array = list(values), checked(list(values.values()))
+    names, array = list(values), as_sample(list(values.values()))
     if (array < 0).any():
         raise ValueError("a value is negative, so it has no logarithm")
     middle = float(np.median(array))

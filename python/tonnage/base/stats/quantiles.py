@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base.stats.distributions import binomial_at_most, normal_quantile
-from tonnage.base.stats.samples import Floats, Interval, checked, checked_share
+from tonnage.base.stats.samples import Floats, Interval, as_sample, checked_share
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def quantile(values: Floats, share: float) -> float:
     """The sample's quantile, linear between order statistics (Hyndman and Fan's type 7)."""
     if not 0 <= share <= 1:
         raise ValueError(f"share must be between 0 and 1, but is {share}")
-    return float(np.quantile(checked(values), share))
+    return float(np.quantile(as_sample(values), share))
 
 
 def needed_size(share: float, confidence: float = 0.95) -> int:
@@ -89,7 +89,7 @@ def quantile_estimate(
     Autocorrelated values are worth m = ``effective_size`` independent ones (see `autocorrelation`):
     the ranks are those of m values, as shares ``rank / (m + 1)`` of the sample, conservatively.
     """
-    array = checked(values)
+    array = as_sample(values)
     size = array.size
     if effective_size is not None:
         if not math.isfinite(effective_size):

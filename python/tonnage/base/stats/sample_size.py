@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tonnage.base.stats.quantiles import needed_size, quantile_estimate
-from tonnage.base.stats.samples import Floats, Interval, checked, checked_share
+from tonnage.base.stats.samples import Floats, Interval, as_sample, checked_share
 
 MOST = 1_000_000  # Larger numbers are reported as unknown
 
@@ -48,7 +48,7 @@ class Precision:
 
 def precision(samples: Floats, share: float, confidence: float = 0.95) -> Precision:
     """The precision of independent runs' median, and how many make it precise to ``share``."""
-    array = checked(samples)
+    array = as_sample(samples)
     checked_share(share)
     checked_share(confidence, "confidence")
     value = float(np.median(array))

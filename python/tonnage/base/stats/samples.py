@@ -25,7 +25,7 @@ class Series:
     values: Floats
 
 
-def checked(values: Floats, least: int = 1) -> FloatArray:
+def as_sample(values: Floats, least: int = 1) -> FloatArray:
     """The values as an array of shape ``(n,)``; at least ``least``, all finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -41,7 +41,7 @@ def checked_series(
     seconds: Floats, values: Floats, least: int = 1
 ) -> tuple[FloatArray, FloatArray]:
     """The moments, which increase, and the values as arrays of shape ``(n,)``."""
-    moments, array = checked(seconds, least), checked(values, least)
+    moments, array = as_sample(seconds, least), as_sample(values, least)
     if moments.size != array.size:
         raise ValueError(f"expected {array.size} times, one for each value, but got {moments.size}")
     if (np.diff(moments) <= 0).any():

@@ -25,7 +25,7 @@ from pathlib import Path
 from tonnage.base.core import RunError
 from tonnage.base.system.block_devices import device_names
 from tonnage.base.system.processes import read_process
-from tonnage.base.system.procfs import PROC
+from tonnage.base.system.procfs import PROC, optional_text
 from tonnage.base.system.undo_journal import Change, Command, Undo
 
 MEMBERSHIP = PROC / "self" / "cgroup"
@@ -101,7 +101,7 @@ def kill_all(directories: Iterable[Path], spared: Iterable[int] = ()) -> None:
 def memory_limit() -> int | None:
     """The smallest memory limit in bytes of the control groups of this process, if any."""
     limits: list[int] = []
-    for line in (_text(MEMBERSHIP) or "").splitlines():
+    for line in (optional_text(MEMBERSHIP) or "").splitlines():
         _, controllers, group = line.split(":", 2)
         if controllers == "memory":  # version 1
             root, name = ROOT / "memory", "memory.limit_in_bytes"
@@ -111,7 +111,7 @@ def memory_limit() -> int | None:
             continue
         # Parent groups limit too; in a container the group itself may not be visible.
         inner = Path(group.strip("/"))
-        texts = [_text(root / path / name) for path in (inner, *inner.parents)]
+        texts = [optional_text(root / path / name) for path in (inner, *inner.parents)]
         limits += [int(limit) for limit in texts if limit and limit.isdigit()]
     return min((limit for limit in limits if limit < 1 << 60), default=None)
 
@@ -199,7 +199,7 @@ def own_groups(membership: str, mounts: str) -> tuple[int, list[Path]]:
 def _enable_io_counters(directory: Path) -> None:
     """Make blkio (v1) count I/O. A group is not held to its parent's limits, so copy them."""
     for limit in directory.glob("blkio.throttle.*s_device"):
-        inherited = (_text(directory.parent / limit.name) or "").splitlines()
+        inherited = (optional_text(directory.parent / limit.name) or "").splitlines()
         limited = {line.split()[0] for line in inherited}
         unlimited = device_names().keys() - limited if "_bps_" in limit.name else ()
         for rule in (*inherited, *(f"{number} {NO_LIMIT}" for number in unlimited)):
@@ -210,13 +210,13 @@ def _enable_io_counters(directory: Path) -> None:
 def _usage_v1(directories: Iterable[Path]) -> GroupUsage:
     cpu = reads = writes = device_bytes = None
     for directory in directories:
-        cpu = cpu or _text(directory / "cpuacct.usage")
-        counted = _text(directory / "blkio.throttle.io_serviced_recursive")
+        cpu = cpu or optional_text(directory / "cpuacct.usage")
+        counted = optional_text(directory / "blkio.throttle.io_serviced_recursive")
         if counted is not None:
             operations = _by_device(counted).values()
             reads = sum(read for read, _ in operations)
             writes = sum(written for _, written in operations)
-            counted = _text(directory / "blkio.throttle.io_service_bytes_recursive")
+            counted = optional_text(directory / "blkio.throttle.io_service_bytes_recursive")
             device_bytes = _by_device(counted or "")
     return GroupUsage(int(cpu) / 1e9 if cpu else None, reads, writes, device_bytes)
 
@@ -235,9 +235,9 @@ def _by_device(text: str) -> dict[str, tuple[int, int]]:
 
 def _usage_v2(directories: Iterable[Path]) -> GroupUsage:
     (directory,) = directories
-    cpu = dict(line.split() for line in (_text(directory / "cpu.stat") or "").splitlines())
+    cpu = dict(line.split() for line in (optional_text(directory / "cpu.stat") or "").splitlines())
     seconds = int(cpu["usage_usec"]) / 1e6 if cpu.get("usage_usec") else None
-    io = _text(directory / "io.stat")
+    io = optional_text(directory / "io.stat")
     if io is None:
         return GroupUsage(cpu_seconds=seconds)
     reads = writes = 0
@@ -253,7 +253,7 @@ def _usage_v2(directories: Iterable[Path]) -> GroupUsage:
 
 def _io_pressure(directories: Iterable[Path]) -> float | None:
     for directory in directories:
-        for line in (_text(directory / "io.pressure") or "").splitlines():
+        for line in (optional_text(directory / "io.pressure") or "").splitlines():
             kind, *_, total = line.split()
             if kind == "some":
                 return int(total.removeprefix("total=")) / 1e6
@@ -274,10 +274,3 @@ def _remove(directory: Path) -> None:
                 for pid in (directory / "cgroup.procs").read_text().split():
                     (directory.parent / "cgroup.procs").write_text(pid)
             time.sleep(PAUSE_SECONDS)
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="surrogateescape").strip()
-    except OSError:
-        return None

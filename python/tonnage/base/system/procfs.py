@@ -48,10 +48,6 @@ class CoreSeconds(NamedTuple):
     def busy(self) -> float:
         return self.user + self.system
 
-    def stolen_share_since(self, earlier: CoreSeconds) -> float:
-        """The share of the time since ``earlier`` that was stolen; 0 of no time."""
-        return (self.stolen - earlier.stolen) / ((sum(self) - sum(earlier)) or 1.0)
-
 
 @dataclass(frozen=True)
 class NetworkCounters:
@@ -159,6 +155,14 @@ def link_bytes_per_second(sys: Path = SYS) -> float | None:
             continue  # Virtual interfaces have none.
         total += max(megabits, 0) * 1e6 / 8
     return total or None
+
+
+def optional_text(path: Path) -> str | None:
+    """The content of a small file of the kernel; ``None`` if it cannot be read."""
+    try:
+        return path.read_text(errors="surrogateescape").strip()  # A path may not be text.
+    except OSError:
+        return None
 
 
 def resident_memory() -> int:

@@ -77,7 +77,7 @@ class UndoJournal:
             self.execute(change.command)
 
     @contextmanager
-    def applied(self, changes: Iterable[Change]) -> Iterator[None]:
+    def apply_temporarily(self, changes: Iterable[Change]) -> Iterator[None]:
         """Make ``changes`` and undo them when the context ends; `RunError` if either fails."""
         before = len(self._undos)
         try:

@@ -65,7 +65,7 @@ def machines(pricing: Any, region: str, on_progress: OnProgress) -> dict[str, Li
         if unit == "hrs":
             found[attributes.get("instanceType", "")].add(listed)
             on_progress("prices", len(found))
-    return _only(found)
+    return _unambiguous(found)
 
 
 def volumes(
@@ -130,10 +130,10 @@ def _figures(
                 usd = round(listed.usd * factor, 9)  # 0.000005 * 1,000 has a rounding error.
                 found[NAMES.get(name, name), column].add(ListPrice(usd, listed.published))
             on_progress(f"prices of {service}", len(found))
-    return _only(found)
+    return _unambiguous(found)
 
 
-def _only(found: dict[Key, set[ListPrice]]) -> dict[Key, ListPrice]:
+def _unambiguous(found: dict[Key, set[ListPrice]]) -> dict[Key, ListPrice]:
     return {key: next(iter(listed)) for key, listed in found.items() if len(listed) == 1}
 
 
@@ -152,11 +152,11 @@ def _products(
         for product in map(json.loads, page["PriceList"]):
             published = str(product.get("publicationDate", "at an unknown time"))[:10]
             for term in product.get("terms", {}).get("OnDemand", {}).values():
-                for unit, usd in _first(term.get("priceDimensions", {}).values()):
+                for unit, usd in _lowest_tier(term.get("priceDimensions", {}).values()):
                     yield product["product"]["attributes"], unit, ListPrice(usd, published)
 
 
-def _first(dimensions: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+def _lowest_tier(dimensions: Iterable[dict[str, Any]]) -> Iterator[tuple[str, float]]:
     """The lowest tier that is not free; items without a price have a zero, too."""
     tiers = []
     for each in dimensions:

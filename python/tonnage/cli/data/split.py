@@ -67,12 +67,12 @@ def split(
     done = 0
     with core.Progress("splitting", file.bytes) as progress:
 
-        def moved(length: int) -> None:
+        def on_bytes(length: int) -> None:
             nonlocal done
             done += length
             progress(done)
 
-        of, written = split_file(file, Path(output), count, sources, format, dtype, moved)
+        of, written = split_file(file, Path(output), count, sources, format, dtype, on_bytes)
     values = {
         "input": file.name,
         "output": output,

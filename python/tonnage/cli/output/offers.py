@@ -139,7 +139,7 @@ def _line(offer: Offer) -> list[str]:
         formatting.usd(price.usd_per_hour) + (DOUBTFUL if price.caution else "")
         if price
         else UNKNOWN,
-        _between(formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour))
+        _range_text(formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour))
         if spot
         else UNKNOWN,
         offer.arch or UNKNOWN,
@@ -188,7 +188,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         low, high = formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour)
         typical = _or_unknown(spot.typical_usd_per_hour, formatting.usd)
         usually = "" if low == high else f", typically {typical}"
-        yield "Spot", f"{_between(low, high)} per hour{usually} ({_source(spot)})"
+        yield "Spot", f"{_range_text(low, high)} per hour{usually} ({_source(spot)})"
         often = spot.interrupted
         yield "Interrupted", f"{often} of spot machines within a month" if often else UNKNOWN
     yield "Architecture", offer.arch or UNKNOWN
@@ -249,13 +249,14 @@ def _link(link: VolumeLink) -> str:
     if (*lasts, *at_most) == (None,) * 4:
         return UNKNOWN
 
-    def both(rates: tuple[float | None, float | None]) -> str:
+    def volume_rates(rates: tuple[float | None, float | None]) -> str:
         size, operations = rates
         return f"{_or_unknown(size, formatting.rate)} and {_or_unknown(operations, _operations)}"
 
     if lasts == at_most:
-        return f"{both(lasts)} sustained"
-    return f"{both(lasts)} sustained, at most {both(at_most)}{_for_how_long(link.burst)}"
+        return f"{volume_rates(lasts)} sustained"
+    most = f"{volume_rates(at_most)}{_for_how_long(link.burst)}"
+    return f"{volume_rates(lasts)} sustained, at most {most}"
 
 
 def _volume(kind: VolumeKind) -> str:
@@ -334,7 +335,7 @@ def _operations(value: float) -> str:
     return formatting.per_second(value, "operations")
 
 
-def _between(low: str, high: str) -> str:
+def _range_text(low: str, high: str) -> str:
     return low if low == high else f"{low} – {high}"
 
 

@@ -38,7 +38,7 @@ def print_plan(plan: Plan, every: bool) -> None:
     lines += [formatting.sentence(note) for note in plan.notes]
     if plan.sure:
         lines.append(
-            f"To meet the deadline with 95 % probability: {_named(plan.sure)}, "
+            f"To meet the deadline with 95 % probability: {_candidate_text(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
     elif plan.settings["deadline_seconds"] is not None:
@@ -104,7 +104,7 @@ def why_no_candidate(plan: Plan) -> str:
         flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
         missed = f"{' and '.join(flags)} with {cluster}"
     return (
-        f"no offer meets {missed}; nearest: {_named(near)}, "
+        f"no offer meets {missed}; nearest: {_candidate_text(near)}, "
         f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
     )
 
@@ -150,7 +150,7 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
 def explanation_lines(explanation: Explanation) -> list[str]:
     best = explanation.candidate
     lines = [
-        f"{_named(best)}, {formatting.size(explanation.bytes)}",
+        f"{_candidate_text(best)}, {formatting.size(explanation.bytes)}",
         "",
         "Time: demand / nodes / capacity of the slowest node. Terms for the same resource are",
         "added; a phase takes as long as its slowest resource, plus fixed times.",
@@ -186,7 +186,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     return lines
 
 
-def _named(candidate: Candidate) -> str:
+def _candidate_text(candidate: Candidate) -> str:
     placed = ", placed" if candidate.placement else ""
     return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
 

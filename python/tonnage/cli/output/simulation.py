@@ -46,8 +46,8 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
         "Limits reached, by cluster size",
         *(_cluster_row(each) for each in result.rows),
     ]
-    if result.first:
-        nodes, names = result.first
+    if result.first_limit:
+        nodes, names = result.first_limit
         lines.append(
             f"First limit reached in this table: {formatting.listing(names)}, at "
             f"{formatting.count(nodes)} nodes."

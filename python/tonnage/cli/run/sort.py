@@ -120,7 +120,7 @@ def _sort_on_cluster(
         connections=run.connections,
         patience_seconds=run.timeout_seconds,
         command=command_line(),
-        instances=run.nodes,
+        nodes=run.nodes,
         weights=run.weights,
         durability=durability_of(run.durability, written.urls),
         object_store=store.store,

@@ -41,7 +41,7 @@ class MeasurementRequest:
 
     Attributes:
         settings: What is the same for all nodes, and recorded.
-        instances: How many nodes; None for all there are.
+        nodes: How many; None for all there are.
         patience_seconds: How long a node may be silent, or make no progress.
         one_at_a_time: Whether nodes measure one after another.
         pause_seconds: How long a node that is well makes no progress, since it waits for its time.
@@ -55,7 +55,7 @@ class MeasurementRequest:
     settings: Mapping[str, Any]
     command: list[str]
     labels: Mapping[str, str]
-    instances: int | None
+    nodes: int | None
     patience_seconds: float
     one_at_a_time: bool = False
     pause_seconds: float = 0.0
@@ -117,7 +117,7 @@ def measure_cluster(
     """
     with measurement_run(cluster, out, request, on_status) as run:
         yield from run.ready()
-        groups = [[each] for each in run.left] if request.one_at_a_time else [run.left]
+        groups = [[each] for each in run.remaining] if request.one_at_a_time else [run.remaining]
         for group in groups:
             yield from run.measure([each for each in group if each.row is None])
         yield run.close_measurement()
@@ -145,15 +145,15 @@ def measurement_run(
         if request.in_step and not done >= {machine.name for machine in machines}:
             done = set()
         left = [each for each in machines if each.name not in done]
-        if request.instances is not None:
+        if request.nodes is not None:
             count = len(done) + len(left)
-            if count < request.instances:
+            if count < request.nodes:
                 raise core.UsageError(
-                    f"{request.instances} nodes were requested, but the cluster has only {count}; "
+                    f"{request.nodes} nodes were requested, but the cluster has only {count}; "
                     "add nodes, or request fewer",
                     setting="nodes",
                 )
-            left = left[: max(request.instances - len(done), 0)]
+            left = left[: max(request.nodes - len(done), 0)]
         store.begin()
         begun = {node: row.host for node, row in rows.items() if row.measurement and row.host}
         with WorkerPool(cluster, left, request.patience_seconds, request.task.TITLE) as pool:
@@ -196,15 +196,15 @@ class MeasurementRun:
         pool.on_wait = self._show
 
     @property
-    def left(self) -> list[MeasuringNode]:
+    def remaining(self) -> list[MeasuringNode]:
         return [each for each in self.nodes if each.row is None]
 
     def ready(self) -> Iterator[ClusterNode]:
         """Has a worker on each node that has what it needs."""
         self.pool.place_workers()
         yield from self._close_lost()
-        hosts = {each.node: each.worker.host for each in self.left if each.worker.host}
-        tasks = {each.node: self._task(each, hosts) for each in self.left}
+        hosts = {each.node: each.worker.host for each in self.remaining if each.worker.host}
+        tasks = {each.node: self._task(each, hosts) for each in self.remaining}
         self.pool.start(lambda node: tasks[node])
         yield from self._close_lost()
         self.pool.compare_clocks()
@@ -276,7 +276,7 @@ class MeasurementRun:
         return node.row
 
     def _close_lost(self) -> Iterator[ClusterNode]:
-        for each in self.left:
+        for each in self.remaining:
             if each.worker.lost is not None:
                 yield self.close(each, each.worker.lost)
 

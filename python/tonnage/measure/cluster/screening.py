@@ -53,7 +53,7 @@ def screen_cluster(
             on_status,
             command=disks.command,
             labels=disks.labels,
-            instances=None,
+            nodes=None,
             patience_seconds=disks.patience_seconds,
             only=there,
         )

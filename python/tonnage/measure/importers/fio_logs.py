@@ -131,7 +131,7 @@ def _rates(
     kind: str, direction: str, entries: list[_Line], details: Mapping[str, object]
 ) -> Metric:
     """Of windows, the mean and the series; of single operations, their total."""
-    fields = _moved(entries)
+    fields = _rate_details(entries)
     if _is_windowed(entries):
         details = {**details, "windows": len(entries)}
         if kind == "bw":
@@ -151,7 +151,7 @@ def _latencies(
     """Windows give only means; single operations give percentiles, too."""
     details = {**details, "latency_of": _LATENCIES[kind]}
     windowed = _is_windowed(entries)
-    fields = {} if windowed else _moved(entries)
+    fields = {} if windowed else _rate_details(entries)
     mean = _mean(line.value for line in entries) / 1e9
     if not all(line.priority for line in entries):
         details["latency_unit"] = _UNKNOWN
@@ -209,7 +209,7 @@ def _is_windowed(entries: list[_Line]) -> bool:
     return all(line.block == 0 for line in entries)
 
 
-def _moved(entries: list[_Line]) -> dict[str, Any]:
+def _rate_details(entries: list[_Line]) -> dict[str, Any]:
     blocks = {line.block for line in entries}
     last = max(line.seconds for line in entries)
     return {

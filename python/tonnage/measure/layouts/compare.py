@@ -95,7 +95,7 @@ def measure_layouts(
                 )
                 plan = plan_layout(layout, list(devices), method, room, _files(devices))
                 label = f"{layout}, round {number + 1} of {settings.rounds}"
-                with journal.applied(plan.changes), on_round(label) as on_progress:
+                with journal.apply_temporarily(plan.changes), on_round(label) as on_progress:
                     measurement = _measure(
                         plan, number, modes, settings, command, labels, on_progress
                     )
@@ -167,7 +167,7 @@ def _prepare_devices(
     targets = check_devices(settings.devices, journal.execute, destroy=destroy)
     _require_devices(settings, targets)
     devices: dict[str, TargetDevice] = {}
-    with journal.applied(preparation(targets, devices, journal.execute)):
+    with journal.apply_temporarily(preparation(targets, devices, journal.execute)):
         yield devices
 
 

@@ -161,7 +161,7 @@ def measure_cluster_net(
 ) -> MeasurementEvents:
     """Measure the network between nodes; `UsageError` if there are fewer than ``sizes`` need."""
     request = _request(settings, **more)
-    available = min(request.instances or len(cluster.machines), len(cluster.machines))
+    available = min(request.nodes or len(cluster.machines), len(cluster.machines))
     if settings.sizes and max(settings.sizes) > available:
         raise core.UsageError(
             f"the cluster has only {available} nodes, fewer than the requested "
@@ -170,18 +170,18 @@ def measure_cluster_net(
         )
     with measurement_run(cluster, out, request, on_status) as run:
         yield from run.ready()
-        types = run.pool.run_step(DESCRIBE, {node.node: None for node in run.left})
-        run.begin(run.left)
+        types = run.pool.run_step(DESCRIBE, {node.node: None for node in run.remaining})
+        run.begin(run.remaining)
         shuffle = _ShuffleRun(
             run, settings, {node: each.value.name for node, each in types.items() if each.value}
         )
         for number in range(settings.rounds):
             yield from shuffle.round(number)
-        for node in run.left:
+        for node in run.remaining:
             node.late_seconds = shuffle.late.get(node.node)
             node.lacks = shuffle.lacking.get(node.node)
             run.pool.notify(node.node, NoMoreParts())
-        while run.left:
+        while run.remaining:
             yield from run.events()
         yield run.close_measurement()
 
@@ -219,9 +219,9 @@ class _ShuffleRun:
         """How much later than the first each node began, in the test with the largest spread."""
         self.lacking: dict[str, str] = {}
         """Why nodes that are still there could not do all tests."""
-        self._have: dict[str, dict[Key, set[str]]] = {member.node: {} for member in run.left}
+        self._have: dict[str, dict[Key, set[str]]] = {member.node: {} for member in run.remaining}
         """The attempts of which a node has recorded trials, by test."""
-        for member in run.left:
+        for member in run.remaining:
             for trial in run.trials(member):
                 self._note(member.node, trial)
         self._addresses: dict[str, str] = {}
@@ -232,9 +232,9 @@ class _ShuffleRun:
     def round(self, number: int) -> Iterator[TrialDone | ClusterNode]:
         failed: set[frozenset[str]] = set()
         while True:
-            there = {each.node for each in self._run.left}
+            there = {each.node for each in self._run.remaining}
             if len(there) < 2:
-                for member in self._run.left:
+                for member in self._run.remaining:
                     member.lacks = NO_PEER
                     yield self._run.close(member, member.lacks)
                 return
@@ -246,7 +246,7 @@ class _ShuffleRun:
                     yield from self._do(each)
                     if not self._is_done(each):
                         failed.add(frozenset(each.nodes))
-                    if there != {each.node for each in self._run.left}:
+                    if there != {each.node for each in self._run.remaining}:
                         break  # With fewer nodes the tests are others.
             else:
                 return
@@ -270,7 +270,7 @@ class _ShuffleRun:
         attempts.add(trial.reading.details["attempt"])
 
     def _do(self, test: NetworkTest) -> Iterator[TrialDone | ClusterNode]:
-        members = {each.node: each for each in self._run.left}
+        members = {each.node: each for each in self._run.remaining}
         taking = [members[node] for node in test.nodes]
         for _ in range(ATTEMPTS):
             missing = [each.node for each in taking if each.node not in self._addresses]

@@ -124,12 +124,12 @@ def take_part(
             trials = endpoint_round.endpoint_trials(part.endpoint, part.spec, outcome, began_at)
             for trial in trials:
                 if trial.step and trial.step.operation in part.ways:
-                    yield session.add(_named(trial, part))
+                    yield session.add(_with_test(trial, part))
             on_result(RoundResult(part.number, None, outcome["began"]))
         yield session.finish()
 
 
-def _named(found: Trial, each: RoundPart) -> Trial:
+def _with_test(found: Trial, each: RoundPart) -> Trial:
     assert found.reading and found.step
     more = {
         "attempt": each.attempt,

@@ -93,7 +93,7 @@ def endpoint_trials(
     """The trials of an endpoint, one per direction, from its answer in `run_endpoints`."""
     (reported,) = answer["outcome"]["phases"]
     for direction in spec.directions(endpoint):
-        trial = trial_from_phase(_half(reported, HALVES[direction]), spec.seconds)
+        trial = trial_from_phase(_direction_report(reported, HALVES[direction]), spec.seconds)
         metric = _metric(direction, endpoint, spec, answer, trial)
         yield structs.replace(
             trial,
@@ -137,7 +137,7 @@ def _metric(
     )
 
 
-def _half(reported: dict[str, Any], stages: slice) -> dict[str, Any]:
+def _direction_report(reported: dict[str, Any], stages: slice) -> dict[str, Any]:
     timeline = [sample | {"stages": sample["stages"][stages]} for sample in reported["timeline"]]
     return reported | {"stages": reported["stages"][stages], "timeline": timeline}
 

@@ -74,18 +74,18 @@ def _counts(
     return {
         name: max(
             (
-                _until(boundaries[place], name, seconds, total)
+                _phase_seconds(boundaries[place], name, seconds, total)
                 if place < len(boundaries)
                 else total[-1]
             )
-            - (_until(boundaries[place - 1], name, seconds, total) if place else 0.0),
+            - (_phase_seconds(boundaries[place - 1], name, seconds, total) if place else 0.0),
             0.0,
         )
         for name, total in totals.items()
     }
 
 
-def _until(at: Boundary, name: str, seconds: FloatArray, total: FloatArray) -> float:
+def _phase_seconds(at: Boundary, name: str, seconds: FloatArray, total: FloatArray) -> float:
     low, high = np.interp([at.begin, at.end], seconds, total)
     return float(low + at.shares.get(name, at.share) * (high - low))
 

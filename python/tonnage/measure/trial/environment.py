@@ -14,7 +14,7 @@ from tonnage.base import core
 from tonnage.base.records import Device, Environment
 from tonnage.base.records.environment import HOST, MACHINE_TYPE, PROVIDER
 from tonnage.base.system import block_devices, cgroups
-from tonnage.base.system.procfs import SECTOR_BYTES
+from tonnage.base.system.procfs import SECTOR_BYTES, optional_text
 
 LIBRARIES = ("numpy", "plotly", "pyarrow", "rich", "typer")
 FIRMWARE = Path("/sys/class/dmi/id")
@@ -27,8 +27,8 @@ TYPE_IN_FIRMWARE = "aws"
 def capture(directories: Iterable[Path], labels: Mapping[str, str] | None = None) -> Environment:
     """The machine now; labels take precedence over what it states of host, provider and type."""
     labels = labels or {}
-    vendor = VENDORS.get(_text(FIRMWARE / "sys_vendor") or "")
-    product = _text(FIRMWARE / "product_name") if vendor == TYPE_IN_FIRMWARE else None
+    vendor = VENDORS.get(optional_text(FIRMWARE / "sys_vendor") or "")
+    product = optional_text(FIRMWARE / "product_name") if vendor == TYPE_IN_FIRMWARE else None
     return Environment(
         host=labels.get(HOST) or platform.node(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -60,18 +60,18 @@ def _device(directories: list[Path]) -> Device:
     """The device of these directories; several block devices count as one, with the total size."""
     names = block_devices.devices_of(directories[0])
     queue = block_devices.queue_dir(names[0])
-    rotational = _text(queue / "rotational")
-    sectors = [_text(block_devices.BLOCK / name / "size") for name in names]
+    rotational = optional_text(queue / "rotational")
+    sectors = [optional_text(block_devices.BLOCK / name / "size") for name in names]
     mount = block_devices.mount_of(directories[0])
     return Device(
         name=", ".join(names),
         directories=[str(directory) for directory in directories],
         file_system=mount.file_system,
         mount_options=mount.options,
-        scheduler=_text(queue / "scheduler"),
+        scheduler=optional_text(queue / "scheduler"),
         rotational=None if rotational is None else rotational == "1",
         size_bytes=sum(int(each) for each in sectors if each) * SECTOR_BYTES or None,
-        model=_text(block_devices.BLOCK / names[0] / "device" / "model"),
+        model=optional_text(block_devices.BLOCK / names[0] / "device" / "model"),
     )
 
 
@@ -83,9 +83,9 @@ def _operating_system() -> str:
 
 
 def _virtualisation() -> str:
-    vendor, product = (_text(FIRMWARE / name) for name in ("sys_vendor", "product_name"))
+    vendor, product = (optional_text(FIRMWARE / name) for name in ("sys_vendor", "product_name"))
     flags = _field("/proc/cpuinfo", "flags") or ""
-    hypervisor = _text(Path("/sys/hypervisor/type"))
+    hypervisor = optional_text(Path("/sys/hypervisor/type"))
     known = " ".join(part for part in (vendor, product, hypervisor) if part)
     if "hypervisor" in flags.split():
         return f"virtual machine ({known})" if known else "virtual machine"
@@ -108,15 +108,8 @@ def _versions() -> dict[str, str]:
 
 
 def _field(path: str, name: str) -> str | None:
-    for line in (_text(Path(path)) or "").splitlines():
+    for line in (optional_text(Path(path)) or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == name:
             return value.strip()
     return None
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="surrogateescape").strip()  # A path may not be text.
-    except OSError:
-        return None

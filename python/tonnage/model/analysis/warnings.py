@@ -64,7 +64,7 @@ def _builds(measurements: Sequence[Measurement]) -> list[str]:
     if debug:
         found.append(
             "Measured with a debug build, whose speeds are meaningless: "
-            f"{_named(debug)}. Build with "
+            f"{_name_list(debug)}. Build with "
             "--release."
         )
     versions = {
@@ -88,7 +88,7 @@ def _yielding(measurements: Sequence[Measurement]) -> list[str]:
     if not nice:
         return []
     return [
-        f"Measured at low CPU priority (nice): {_named(nice)}. Run without nice; for Ray, set "
+        f"Measured at low CPU priority (nice): {_name_list(nice)}. Run without nice; for Ray, set "
         "RAY_worker_niceness=0."
     ]
 
@@ -131,7 +131,7 @@ def _cached(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         found.append(
             f"{formatting.count(figures)} of {tool}'s {formatting.several(total, 'figure')} "
             "almost certainly come from a cache, so they are shown separately: "
-            f"{_named([names[kind] for kind in cached], '; ')}. Reason for the first: {why}."
+            f"{_name_list([names[kind] for kind in cached], '; ')}. Reason for the first: {why}."
         )
     return found
 
@@ -152,7 +152,7 @@ def _write_back(kinds: Kinds, names: Mapping[OperationKind, str]) -> list[str]:
         else:
             continue
         found.append(
-            f"{names[kind]} on {_named(quick or reads)}: the p50 of durable writes {why}. That "
+            f"{names[kind]} on {_name_list(quick or reads)}: the p50 of durable writes {why}. That "
             "suggests a write-back cache in the host; durability cannot be confirmed from inside a "
             "guest."
         )
@@ -217,7 +217,7 @@ def _busy_cores(measurements: Sequence[Measurement]) -> list[str]:
                 taken.setdefault(who, []).append(environment.host)
     return [
         f"During the measurement, {who} more than {formatting.percent(HIGH_SHARE)} of the CPU "
-        f"time of {_named(hosts)}."
+        f"time of {_name_list(hosts)}."
         for who, hosts in taken.items()
     ]
 
@@ -233,10 +233,10 @@ def _without_results(measurements: Sequence[Measurement]) -> list[str]:
     silent = [each.id for each in measurements if not each.readings]
     if not silent:
         return []
-    return [f"These measurements have no results and are not shown: {_named(silent)}."]
+    return [f"These measurements have no results and are not shown: {_name_list(silent)}."]
 
 
-def _named(names: Sequence[str] | Mapping[str, object], between: str = ", ") -> str:
+def _name_list(names: Sequence[str] | Mapping[str, object], between: str = ", ") -> str:
     several = list(dict.fromkeys(names))
     if len(several) <= NAMED:
         return formatting.listing(several) if between == ", " else between.join(several)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tonnage.base.records.profile import NetworkScaling
 from tonnage.base.stats.distributions import student_quantile
 
-Shares = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 CONFIDENCE = 0.9
 UNKNOWN_ERROR = 0.1
 """Assumed error of an exponent from two points: a factor of 1.2 for eight times as many nodes."""
@@ -42,7 +42,7 @@ class ScalingCurve:
     def largest(self) -> int:
         return self.points[-1][0]
 
-    def share(self, nodes: npt.NDArray[np.int64]) -> Shares:
+    def share(self, nodes: npt.NDArray[np.int64]) -> Floats:
         """The share of two nodes' bandwidth that each node has in clusters of these sizes."""
         sizes, shares = (np.array(each, dtype=float) for each in zip(*self.points, strict=True))
         asked = np.maximum(np.asarray(nodes, dtype=float), 1)
@@ -50,7 +50,7 @@ class ScalingCurve:
         beyond = shares[-1] * (asked / sizes[-1]) ** -self.exponent
         return np.asarray(np.where(asked > sizes[-1], beyond, joined))
 
-    def shares(self, nodes: npt.NDArray[np.int64], off: Shares) -> Shares:
+    def shares(self, nodes: npt.NDArray[np.int64], off: Floats) -> Floats:
         """The same in several clusters, each with an exponent off by ``off`` standard errors.
 
         ``nodes`` has shape ``(n,)``, ``off`` (standard normal) has shape ``(clusters,)``.

@@ -63,13 +63,13 @@ class NodeRate:
     nodes: int = 1  # Number of nodes that were measured together
 
 
-Found = NodeRate | UnusedMeasurements
+RateResult = NodeRate | UnusedMeasurements
 
 
-def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[Found]:
+def node_rates(matched: MatchedMeasurement, *, volumes: bool) -> Iterator[RateResult]:
     """The rates of a node; and the unused parts. ``volumes``: unknown devices are volumes."""
     measurement = matched.measurement
-    readers: dict[str, Callable[[], Iterable[Found]]] = {
+    readers: dict[str, Callable[[], Iterable[RateResult]]] = {
         "disk": lambda: _disks(matched, volumes),
         "layouts": lambda: _disks(matched, volumes),
         "cpu": lambda: _cores(matched),
@@ -115,9 +115,9 @@ def node_medians(found: Sequence[NodeRate]) -> dict[str, float]:
     return {node: statistics.median(values) for node, values in several.items()}
 
 
-def _checked(
+def _rate_or_reason(
     matched: MatchedMeasurement, resource: str, trial: Trial, value: float, method: str
-) -> Found:
+) -> RateResult:
     measurement = matched.measurement
     if not (math.isfinite(value) and 0 < value <= MOST):
         return unused(measurement.id, f"{resource}: {NOTHING}")
@@ -134,7 +134,7 @@ def _timestamp(trial: Trial, measurement: Measurement) -> float:
         return datetime.fromisoformat(measurement.began_at).timestamp()
 
 
-def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
+def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[RateResult]:
     measurement = matched.measurement
     devices = measurement.environment.devices if measurement.environment else []
     where = {_device_kind(device) for device in devices} or {None}
@@ -166,7 +166,7 @@ def _disks(matched: MatchedMeasurement, volumes: bool) -> Iterator[Found]:
             why = f"{place} {way}: only some of the devices; the other direction used the others"
             yield unused(measurement.id, why)
         else:
-            yield _checked(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
+            yield _rate_or_reason(matched, f"{place} {way}", trial, trial.bytes_per_second, method)
 
 
 def _device_kind(device: Device) -> str | None:
@@ -183,13 +183,15 @@ def _has_separate_devices(measurement: Measurement) -> bool:
     return len(devices) > 1 and read != write
 
 
-def _cores(matched: MatchedMeasurement) -> Iterator[Found]:
+def _cores(matched: MatchedMeasurement) -> Iterator[RateResult]:
     for trial in matched.measurement.trials:
         used = trial.cpu_seconds_per_byte
-        yield _checked(matched, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core")
+        yield _rate_or_reason(
+            matched, f"cpu {trial.name}", trial, 1 / used if used else 0.0, "one core"
+        )
 
 
-def _network(matched: MatchedMeasurement) -> Iterator[Found]:
+def _network(matched: MatchedMeasurement) -> Iterator[RateResult]:
     """Each endpoint's rate in a round: the lesser of sent and received."""
     measurement, settings = matched.measurement, matched.measurement.settings
     links = settings.get("rate_bits_per_second")
@@ -210,7 +212,7 @@ def _network(matched: MatchedMeasurement) -> Iterator[Found]:
             ways = zip(in_direction(together, SEND), in_direction(together, RECEIVE), strict=True)
             for place, (sent, received) in enumerate(ways):
                 value = min(sent.bytes_per_second, received.bytes_per_second)
-                checked = _checked(matched, "network", sent, value, method)
+                checked = _rate_or_reason(matched, "network", sent, value, method)
                 if isinstance(checked, NodeRate):
                     node = f"{matched.host}, endpoint {place}"
                     checked = NodeRate(
@@ -221,7 +223,7 @@ def _network(matched: MatchedMeasurement) -> Iterator[Found]:
     yield unused(measurement.id, why)
 
 
-def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
+def _shuffle(matched: MatchedMeasurement) -> Iterator[RateResult]:
     """The node's rate, all to all: the lesser of sent and received.
 
     Between unlike machines the slowest limits all, so the rate alone with all others counts.
@@ -247,11 +249,11 @@ def _shuffle(matched: MatchedMeasurement) -> Iterator[Found]:
         if pattern in wanted and len(ways) == len(BOTH):
             value = min(trial.bytes_per_second for trial in ways.values())
             method = f"{pattern}, {formatting.several(connections, 'connection')} a pair"
-            checked = _checked(matched, "network", ways[SEND], value, method)
+            checked = _rate_or_reason(matched, "network", ways[SEND], value, method)
             yield replace(checked, nodes=nodes) if isinstance(checked, NodeRate) else checked
 
 
-def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
+def _objects(matched: MatchedMeasurement) -> Iterator[RateResult]:
     measurement = matched.measurement
     host = urlsplit(str(measurement.settings.get("endpoint") or "")).hostname or ""
     if host.startswith(LOOPBACK) and not matched.assigned:
@@ -271,4 +273,4 @@ def _objects(matched: MatchedMeasurement) -> Iterator[Found]:
             f"{formatting.several(step.outstanding, 'thread')}"
         )
         resource = f"object {reading.operation}"
-        yield _checked(matched, resource, trial, trial.bytes_per_second, method)
+        yield _rate_or_reason(matched, resource, trial, trial.bytes_per_second, method)

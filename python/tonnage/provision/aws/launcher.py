@@ -175,7 +175,7 @@ class Launcher:
     def _answer(self, bad: Mapping[str, str]) -> Bad:
         """Wait until all running instances answer; each is tried at least once."""
         self._tell("waiting until all instances accept ssh")
-        waiting = [each for each in self._new if each.instance not in bad]
+        waiting = [each for each in self._unprepared_nodes if each.instance not in bad]
         until = time.monotonic() + self._asked.patience_seconds
         while waiting:
             said = self._at({each: bootstrap.PING for each in waiting}, ANSWER_SECONDS)
@@ -192,7 +192,7 @@ class Launcher:
     def _install(self, bad: Mapping[str, str]) -> Bad:
         """Install Tonnage, Ray and its token once the disks are mounted."""
         rental = self._asked.order.rental
-        new = [each for each in self._new if each.instance not in bad]
+        new = [each for each in self._unprepared_nodes if each.instance not in bad]
         self._step("installing", f"installing Tonnage on {formatting.several(len(new), 'node')}")
         wheel = self._asked.wheel
         steps: list[tuple[str, bytes | Path, float]] = [
@@ -320,7 +320,7 @@ class Launcher:
         return self._rented[0]
 
     @property
-    def _new(self) -> list[RentedNode]:
+    def _unprepared_nodes(self) -> list[RentedNode]:
         return [each for each in self._rented if each.instance not in self._made]
 
     def _step(self, step: str, said: str) -> None:

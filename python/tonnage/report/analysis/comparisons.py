@@ -10,12 +10,12 @@ from tonnage.report.analysis.number_format import (
     NOT_ESTIMABLE,
     PERCENTILES,
     SHADES,
-    between,
     estimate_bars,
     label,
     measurement_links,
     percentile_legend,
     queue_depth,
+    range_text,
     row_chart,
     sample_size,
 )
@@ -55,10 +55,10 @@ def comparisons_section(analysis: Analysis) -> tuple[Html, list[Chart]]:
     return section("across", "Side by side", *parts), drawn
 
 
-Drawn = tuple[list[Chart], list[Html]]
+ChartsAndTables = tuple[list[Chart], list[Html]]
 
 
-def _dollars(found: Sequence[CostEfficiency]) -> Drawn:
+def _dollars(found: Sequence[CostEfficiency]) -> ChartsAndTables:
     charts = []
     for name, title, unit, pairs in (
         ("operations", "Operations per dollar", PLAIN_UNIT, [(e, e.operations) for e in found]),
@@ -116,7 +116,7 @@ def _bought_in_words(estimate: Estimate | None, unit: formatting.Unit) -> str:
     return "–" if estimate is None else formatting.significant(estimate.value / unit.factor)
 
 
-def _latencies(subjects: Sequence[Subject]) -> Drawn:
+def _latencies(subjects: Sequence[Subject]) -> ChartsAndTables:
     known = [subject for subject in subjects if subject.chosen.latencies]
     if not 0 < len(known) <= MAX_DRAWN:
         return [], [_too_many("Latency percentiles", len(known))] if known else []
@@ -155,7 +155,7 @@ def _latencies(subjects: Sequence[Subject]) -> Drawn:
     return [chart], []
 
 
-def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
+def _ratios(name: str, title: str, found: Sequence[Comparison]) -> ChartsAndTables:
     if not found:
         return [], []
     labels = [label(f"{each.subject}, {each.way} : {each.than}") for each in found]
@@ -187,7 +187,7 @@ def _ratios(name: str, title: str, found: Sequence[Comparison]) -> Drawn:
             each.than,
             queue_depth(each.concurrency),
             formatting.significant(each.ratio.value),
-            _between(each.ratio),
+            _interval_text(each.ratio),
             sample_size(each.ratio),
             _per_gigabyte(each.way_cpu_seconds_per_byte),
             _per_gigabyte(each.than_cpu_seconds_per_byte),
@@ -214,10 +214,10 @@ def _ratio_sentence(each: Comparison) -> str:
     return f"{each.subject}: {each.way} is {ratio} times {each.than}"
 
 
-def _between(ratio: Estimate) -> str:
+def _interval_text(ratio: Estimate) -> str:
     if ratio.low is None or ratio.high is None:
         return NOT_ESTIMABLE
-    return between(ratio.low, ratio.high)
+    return range_text(ratio.low, ratio.high)
 
 
 def _dots(

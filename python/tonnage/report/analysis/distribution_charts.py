@@ -39,7 +39,7 @@ def lines_chart(subject: Subject) -> Chart | None:
         )
         for name, shade, values in zip(called, shades, found.values, strict=False)
     ]
-    traces.append(_named(subject, found, figure))
+    traces.append(_name_trace(subject, found, figure))
     what = "latency" if latency else "rate over time"
     return Chart(
         name=f"chart-{subject.key}-lines",
@@ -134,7 +134,7 @@ def latency_chart(subject: Subject) -> Chart | None:
     )
 
 
-def _named(subject: Subject, found: InstancePercentiles, figure: formatting.Unit) -> Trace:
+def _name_trace(subject: Subject, found: InstancePercentiles, figure: formatting.Unit) -> Trace:
     """The names of exceptional instances, at their medians."""
     marked = exceptional_instances(subject)
     middle = found.values[found.percentiles.index("p50")]

@@ -85,10 +85,10 @@ def interval(estimate: Estimate | None, figure: formatting.Unit) -> str:
         return "–"
     if estimate.low is None or estimate.high is None:
         return f"{NOT_ESTIMABLE}: needs {_of(estimate.lacking, estimate)} more"
-    return between(estimate.low / figure.factor, estimate.high / figure.factor)
+    return range_text(estimate.low / figure.factor, estimate.high / figure.factor)
 
 
-def between(low: float, high: float) -> str:
+def range_text(low: float, high: float) -> str:
     return f"{formatting.significant(low)} – {formatting.significant(high)}"
 
 

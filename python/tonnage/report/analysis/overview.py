@@ -86,7 +86,11 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
     cited = formatting.several(len(analysis.cited), "measurement")
     passed = sum(1 for rule in analysis.scorecard if rule.verdict == "pass")
     return [
-        ("Machines", formatting.count(known), _alone(known, len(analysis.machines) - known)),
+        (
+            "Machines",
+            formatting.count(known),
+            _imported_note(known, len(analysis.machines) - known),
+        ),
         (
             "Operations",
             formatting.count(len(analysis.subjects)),
@@ -97,7 +101,7 @@ def _tiles(analysis: Analysis) -> list[tuple[str, str, str]]:
     ]
 
 
-def _alone(known: int, imported: int) -> str:
+def _imported_note(known: int, imported: int) -> str:
     if imported:
         return f"and {formatting.several(imported, 'imported result')} of unknown machines"
     return "not representative of other machines" if known == 1 else "each counts once"

@@ -38,7 +38,7 @@ def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     heading = "Node by node"
     if not record.nodes:
         return section("nodes", heading, missing_note("No node did any work.")), []
-    moved = _moved(record.nodes)
+    moved = _bytes_chart(record.nodes)
     parts: list[Child] = [moved.figure(), _table(record.nodes)]
     found = [moved]
     for phase in record.compared.phases if record.compared else ():
@@ -54,7 +54,7 @@ def nodes_section(record: RunRecord) -> tuple[Html, list[Chart]]:
     return section("nodes", heading, *parts), found
 
 
-def _moved(nodes: Sequence[NodeRun]) -> Chart:
+def _bytes_chart(nodes: Sequence[NodeRun]) -> Chart:
     shown, names = _slowest_nodes(nodes)
     traces = [
         charts.bars(
@@ -80,7 +80,7 @@ def _moved(nodes: Sequence[NodeRun]) -> Chart:
         traces=traces,
         layout=layout,
         legend=[(colour, name) for _, name, colour in WAYS],
-        note=_some(len(nodes)),
+        note=_omission_note(len(nodes)),
     )
 
 
@@ -118,7 +118,7 @@ def _chart(phase: PhaseComparison) -> Chart:
         ],
         layout=layout,
         legend=legend,
-        note=_some(len(phase.nodes)),
+        note=_omission_note(len(phase.nodes)),
     )
 
 
@@ -135,7 +135,7 @@ def _slowest_nodes(nodes: Sequence[NodeT]) -> tuple[list[NodeT], list[str]]:
     return shown, [node.node for node in shown]
 
 
-def _some(number: int) -> str | None:
+def _omission_note(number: int) -> str | None:
     if number <= MOST:
         return None
     return f"The {MOST} slowest of {formatting.count(number)} nodes; the table lists all."

@@ -6,7 +6,6 @@ The form comes first and is painted before the tables are parsed. No library is 
 
 import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -15,7 +14,7 @@ from tonnage.base import formatting
 from tonnage.base.records import write_atomically
 from tonnage.report.explorer.page_data import PageData
 from tonnage.report.html_elements import Html, escape, join, tag
-from tonnage.report.page import asset as of_reports
+from tonnage.report.page import asset
 
 SCRIPTS = (
     "formatting",
@@ -60,10 +59,10 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
     providers = dict.fromkeys(each["provider"] for each in values["catalogs"])
     durabilities = [name for name in values["variants"] if name]
     dates = (f"{each['name']} (prices of {each['date'] or '?'})" for each in values["catalogs"])
-    return Template(_asset("page.html")).substitute(
+    return Template(asset(__package__, "page.html")).substitute(
         title=escape(f"Plan: {job}"),
         heading=escape(f"What to rent for a {JOBS.get(values['job'], values['job'])}"),
-        style=of_reports("page.css") + _asset("page.css"),
+        style=asset("tonnage.report", "page.css") + asset(__package__, "page.css"),
         durable=Html() if durabilities else Html(" hidden"),
         durabilities=_options((name, DURABILITIES[name]) for name in durabilities),
         providers=_options([("", "any"), *((each, each) for each in providers)]),
@@ -74,16 +73,12 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
         ),
         interval=escape(values["interval_rule"]),
         page_data=_embedded(values),
-        script="\n".join(_asset(f"{name}.js") for name in SCRIPTS),
+        script="\n".join(asset(__package__, f"{name}.js") for name in SCRIPTS),
     )
 
 
 def _options(pairs: Any) -> Html:
     return join(tag("option", label, value=name) for name, label in pairs)
-
-
-def _asset(name: str) -> str:
-    return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def _embedded(values: dict[str, Any]) -> Html:

@@ -103,7 +103,7 @@ class _DistinctValues:
         return self.places[key]
 
 
-Bought = dict[Purchase, Machine]
+MachineByPurchase = dict[Purchase, Machine]
 Key = tuple[int, int, bool]
 
 
@@ -122,7 +122,7 @@ class _Tables:
         self.texts = _DistinctValues()
         self.demands = _DistinctValues()
         self.machine_lists = _DistinctValues()
-        self.machines: dict[Key, Bought] = {}
+        self.machines: dict[Key, MachineByPurchase] = {}
         self.numbers: dict[Key, int] = {}
 
     def machine(self, machine: Machine) -> Key:
@@ -133,7 +133,7 @@ class _Tables:
         self.numbers.setdefault(key, machine.number)
         return key
 
-    def sorted_machines(self) -> tuple[list[Bought], dict[Key, int]]:
+    def sorted_machines(self) -> tuple[list[MachineByPurchase], dict[Key, int]]:
         """All machines in the planner's order, and the index of each."""
         order = sorted(self.machines, key=lambda key: (*key[:2], self.numbers[key]))
         return [self.machines[key] for key in order], {key: at for at, key in enumerate(order)}
@@ -282,7 +282,7 @@ def _grant(grant: Grant) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(grant).items() if value is not None}
 
 
-def _machine(bought: Bought, tables: _Tables) -> dict[str, Any]:
+def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     one = next(iter(bought.values()))
     offer, price = one.offer, one.offer.on_demand
     extra = offer.volume_link.extra

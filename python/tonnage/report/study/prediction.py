@@ -130,13 +130,15 @@ def _predicted(rows: list[_PhaseRow]) -> Trace:
 def _predicted_and_actual(row: _PhaseRow) -> str:
     parts = []
     if row.predicted:
-        parts.append(f"{formatting.seconds(row.predicted.seconds)} predicted ({_between(row)})")
+        parts.append(
+            f"{formatting.seconds(row.predicted.seconds)} predicted ({_interval_text(row)})"
+        )
     if row.actual is not None:
         parts.append(f"{formatting.seconds(row.actual)} actual")
     return f"{row.name} {', '.join(parts)}"
 
 
-def _between(row: _PhaseRow) -> str:
+def _interval_text(row: _PhaseRow) -> str:
     each = row.predicted
     if each is None:
         return "–"

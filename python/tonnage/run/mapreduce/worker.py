@@ -50,7 +50,7 @@ from tonnage.run.storage.sources import InputFile, Sources
 from tonnage.run.thread_pool import WorkerThreads
 from tonnage.run.two_pass.job_spec import WorkerConfig
 from tonnage.run.two_pass.messages import (
-    RequestCounts,
+    RequestTotals,
     Sample,
     SampleResult,
     SplitToRead,
@@ -302,7 +302,7 @@ class MapReduceWorker(TwoPassWorker):
     def _refuse_input(self, file: FileId) -> None:
         self._refuse_inputs([file], lambda _: None)
 
-    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> RequestCounts:
+    def _refuse_inputs(self, files: Sequence[FileId], on_progress: OnProgress) -> RequestTotals:
         sources = self._sources()
 
         def refuse(file: FileId) -> None:

@@ -73,7 +73,7 @@ class ChunkPool:
         return self._left_bytes
 
     @property
-    def left(self) -> list[Chunk]:
+    def remaining(self) -> list[Chunk]:
         return [self.chunks[number] for left in self._left.values() for number in left]
 
     def note_done(self, number: int) -> None:

@@ -81,7 +81,7 @@ class _PoolSupply:
         number = self._pool.next()
         return None if number is None else (number, self._pool.chunks[number])
 
-    def retrieved(self, number: int) -> None:
+    def note_retrieved(self, number: int) -> None:
         self._pool.note_done(number)
 
     @property

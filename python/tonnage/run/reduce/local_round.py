@@ -73,7 +73,7 @@ class ChunkSupply(Protocol):
     def next(self) -> NumberedChunk | None:
         """A chunk with a number; ``None`` if there is none now."""
 
-    def retrieved(self, number: int) -> None:
+    def note_retrieved(self, number: int) -> None:
         """Note that a chunk has arrived."""
 
     @property
@@ -315,7 +315,7 @@ class LocalRound:
             with self._lock:
                 of = self._in_flight.pop(number, None)
                 if of is not None:
-                    self._supply.retrieved(number)
+                    self._supply.note_retrieved(number)
             self.request_chunks()
             if of is None:  # It was returned to the supply.
                 del chunk

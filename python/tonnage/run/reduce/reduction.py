@@ -25,11 +25,11 @@ from typing import Any, Generic, TypeVar
 from tonnage.api.aggregates import Aggregate
 from tonnage.run.formats import Rows
 
-Whole = TypeVar("Whole")
+ReductionObject = TypeVar("ReductionObject")
 """The reduction object: NumPy arrays in named fields, or anything else that can be pickled."""
 
 
-class Reduction(ABC, Generic[Whole]):
+class Reduction(ABC, Generic[ReductionObject]):
     """How to reduce rows, in any order and on any number of nodes.
 
     Each worker begins with an empty object and reduces chunk after chunk into it; then objects are
@@ -45,11 +45,11 @@ class Reduction(ABC, Generic[Whole]):
         return memory_bytes
 
     @abstractmethod
-    def begin(self, known: Any) -> Whole:
+    def begin(self, known: Any) -> ReductionObject:
         """An empty reduction object; ``known`` is the previous round's result, or ``None``."""
 
     @abstractmethod
-    def local(self, rows: Rows, into: Whole) -> Whole:
+    def local(self, rows: Rows, into: ReductionObject) -> ReductionObject:
         """Reduce the rows of a chunk into an object; return that object or another one.
 
         Args:
@@ -60,10 +60,10 @@ class Reduction(ABC, Generic[Whole]):
         """
 
     @abstractmethod
-    def merge(self, one: Whole, other: Whole) -> Whole:
+    def merge(self, one: ReductionObject, other: ReductionObject) -> ReductionObject:
         """Merge two objects; either may be changed and returned."""
 
-    def finish(self, whole: Whole, known: Any) -> Any:
+    def finish(self, whole: ReductionObject, known: Any) -> Any:
         """A round's result, from the object of all rows; by default that object."""
         return whole
 

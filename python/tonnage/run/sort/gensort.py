@@ -33,7 +33,9 @@ def generate(
         KeyboardInterrupt: Ctrl-C; no file is left.
     """
     share = -(-records // max(len(files), 1)) * RECORD_BYTES
-    core.require_free_space(((path.parent, share - _left(path)) for path in files), "generating")
+    core.require_free_space(
+        ((path.parent, share - _leftover_bytes(path)) for path in files), "generating"
+    )
     config = {
         "records": records,
         "start": str(start),
@@ -68,7 +70,7 @@ def validate(
     return core.run("valsort", config, on_progress)
 
 
-def _left(path: Path) -> int:
+def _leftover_bytes(path: Path) -> int:
     """Bytes of what a killed run left of ``path``, which goes before the new one comes."""
     try:
         return path.with_name(f".{path.name}.unfinished").stat().st_blocks * 512

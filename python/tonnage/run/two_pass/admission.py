@@ -9,7 +9,7 @@ from tonnage.run.two_pass.messages import NodeInventory
 
 
 def machines(
-    cluster: Cluster, instances: int | None, began_with: Collection[str] | None = None
+    cluster: Cluster, nodes: int | None, began_with: Collection[str] | None = None
 ) -> list[Machine]:
     """The machines that take part; `UsageError` if there are too few.
 
@@ -19,13 +19,13 @@ def machines(
     if began_with is not None:
         chosen = sorted(chosen, key=lambda machine: (machine.name not in began_with, machine.name))
     else:
-        if instances is not None and len(chosen) < instances:
+        if nodes is not None and len(chosen) < nodes:
             raise core.UsageError(
-                f"{instances} nodes requested, but the cluster has {len(chosen)}; add nodes or "
+                f"{nodes} nodes requested, but the cluster has {len(chosen)}; add nodes or "
                 "request fewer",
                 setting="nodes",
             )
-    return chosen[:instances]
+    return chosen[:nodes]
 
 
 def weights(nodes: Sequence[str], measured: Mapping[str, float] | None) -> dict[str, float]:

@@ -67,7 +67,7 @@ def run_two_pass(
             return RunRecord.read(job_dir.run)
         began_with = None if job_dir.plan is None else job_dir.plan["weights"]
         try:
-            machines = admission.machines(cluster, spec.instances, began_with)
+            machines = admission.machines(cluster, spec.nodes, began_with)
             with WorkerPool(cluster, machines, spec.patience_seconds, "TwoPassWorker") as pool:
                 return _run(JobRun(job_dir, pool, spec, on_progress))
         except core.UsageError:

@@ -100,7 +100,7 @@ class TwoPassJob(ABC):
         memory_bytes: Of each node.
         connections: From each node to each other.
         patience_seconds: How long a node may be silent (`cluster.time_limits`).
-        instances: How many nodes; all by default.
+        nodes: How many nodes; all by default.
         weights: The nodes' shares of the partitions; equal by default.
         durability: What is promised of the output when a node is lost.
     """
@@ -121,7 +121,7 @@ class TwoPassJob(ABC):
     connections: int
     command: list[str]
     patience_seconds: float = PATIENCE_SECONDS
-    instances: int | None = None
+    nodes: int | None = None
     weights: Mapping[str, float] | None = None
     durability: Durability = "none"
     object_store: ObjectStoreOptions = field(default_factory=ObjectStoreOptions)
@@ -135,7 +135,7 @@ class TwoPassJob(ABC):
             "scratch": list(self.scratch),
             **self.kind_settings,
             "memory_bytes": self.memory_bytes,
-            "instances": self.instances,
+            "instances": self.nodes,
             "weights": None if self.weights is None else dict(self.weights),
             "durability": self.durability,
             "endpoint": self.object_store.endpoint,

@@ -18,7 +18,7 @@ from tonnage.run.two_pass.job_dir.schemas import Checksum, Manifest
 from tonnage.run.two_pass.schedule import Finished, Split, Total
 from tonnage.run.two_pass.splits import FileId
 
-RequestCounts = dict[str, int | dict[str, int]]
+RequestTotals = dict[str, int | dict[str, int]]
 """Requests to an object store, as `storage.object_store.sum_requests` counts them."""
 
 
@@ -131,7 +131,7 @@ class SampleResult(Message, frozen=True):
     """What was sampled, in the form of the job's kind: keys, or rows as Arrow streams."""
 
     sampled: bytes
-    requests: RequestCounts
+    requests: RequestTotals
 
 
 class PassOne(Message, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ class WorkReport(Message, frozen=True, kw_only=True):
     phases: list[Phase] = msgspec.field(default_factory=list)
     sent: list[Link] = msgspec.field(default_factory=list)
     received: list[Link] = msgspec.field(default_factory=list)
-    requests: RequestCounts = msgspec.field(default_factory=dict)
+    requests: RequestTotals = msgspec.field(default_factory=dict)
     repartitioned_bytes: int = 0
     input_bytes: int = 0
     """Read by other than the core's stages."""
@@ -271,7 +271,7 @@ class Clear(Message, frozen=True):
 
 class ObjectsFound(Message, frozen=True):
     objects: list[FileId]
-    requests: RequestCounts
+    requests: RequestTotals
 
 
 class FolderClaimed(Message, frozen=True):
@@ -279,11 +279,11 @@ class FolderClaimed(Message, frozen=True):
 
     sizes: dict[str, int]
     marker: str
-    requests: RequestCounts
+    requests: RequestTotals
 
 
 class StoreRequests(Message, frozen=True):
-    requests: RequestCounts
+    requests: RequestTotals
 
 
 PREPARE = Step("prepare", NoneType, NoneType)

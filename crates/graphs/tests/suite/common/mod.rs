@@ -162,16 +162,16 @@ pub fn is_sort_of(output: &[u8], input: &[u8], layout: &Layout) -> Result<(), St
 }
 
 /// Directories of one sort, on the disk that the build is on.
-pub struct Place {
+pub struct SortDirs {
     pub root: TempDir,
     pub inputs: Vec<PathBuf>,
     pub output: Vec<PathBuf>,
     pub scratch: Vec<PathBuf>,
 }
 
-impl Place {
+impl SortDirs {
     /// `files` of input, so many directories for output and scratch; neither exists yet.
-    pub fn new(files: &[&[u8]], outputs: usize, scratches: usize) -> Place {
+    pub fn new(files: &[&[u8]], outputs: usize, scratches: usize) -> SortDirs {
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let at = |kind: &str, number: usize| root.path().join(format!("{kind}{number}"));
         fs::create_dir(root.path().join("in")).expect("a directory");
@@ -183,7 +183,7 @@ impl Place {
         let inputs = files.iter().enumerate().map(write).collect();
         let output = (0..outputs).map(|number| at("out", number)).collect();
         let scratch = (0..scratches).map(|number| at("scratch", number)).collect();
-        Place {
+        SortDirs {
             root,
             inputs,
             output,
@@ -285,7 +285,7 @@ pub fn addresses(count: usize) -> Vec<SocketAddr> {
 }
 
 /// How an endpoint meets those at these addresses, of which it is one.
-pub fn meeting(endpoints: &[SocketAddr], number: usize, connections: usize) -> Settings {
+pub fn mesh_settings(endpoints: &[SocketAddr], number: usize, connections: usize) -> Settings {
     Settings {
         endpoints: endpoints.to_vec(),
         number,
@@ -356,7 +356,7 @@ fn use_two_processors() {
 }
 
 /// Sorts, and holds what came out against the model.
-pub fn sorts(place: &Place, config: &Config) -> Result<Outcome, String> {
+pub fn sorts(place: &SortDirs, config: &Config) -> Result<Outcome, String> {
     let input = place.input();
     let outcome = run(config, &RunHandle::default()).map_err(|why| why.to_string())?;
     if place.input() != input {

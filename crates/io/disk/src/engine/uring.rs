@@ -49,11 +49,12 @@ impl Uring {
         deferred: bool,
         regions: &[Region],
     ) -> io::Result<(Uring, Option<String>)> {
-        let ring = build(depth, deferred).map_err(|error| named("io_uring_setup", &error))?;
+        let ring =
+            build(depth, deferred).map_err(|error| with_call_name("io_uring_setup", &error))?;
         let mut probe = Probe::new();
         ring.submitter()
             .register_probe(&mut probe)
-            .map_err(|e| named("io_uring probe", &e))?;
+            .map_err(|e| with_call_name("io_uring probe", &e))?;
         if ![
             opcode::Read::CODE,
             opcode::Write::CODE,
@@ -77,7 +78,7 @@ impl Uring {
         let refused = uring.register(regions).err();
         Ok((
             uring,
-            refused.map(|error| named("io_uring_register", &error).to_string()),
+            refused.map(|error| with_call_name("io_uring_register", &error).to_string()),
         ))
     }
 
@@ -305,7 +306,7 @@ fn pieces_of(region: &Region) -> impl Iterator<Item = Region> {
 }
 
 /// Adds the name of the call.
-pub(crate) fn named(call: &str, error: &io::Error) -> io::Error {
+pub(crate) fn with_call_name(call: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{call}: {error}"))
 }
 

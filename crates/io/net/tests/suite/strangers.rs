@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use crate::stranger::{ANSWER, HELLO, Recording, Watch, accept, alone, exchange, meet_despite};
+use crate::stranger::{ANSWER, HELLO, Recording, Watch, accept, exchange, exclusive, meet_despite};
 use crate::support::{HANDSHAKE_TIMEOUT, addresses, secret, settings};
 use tonnage_net::{Mesh, Settings};
 
 #[test]
 fn random_bytes() {
-    let _alone = alone();
+    let _alone = exclusive();
     meet_despite(1, 300, |target, chance| {
         let mut stream = TcpStream::connect(target)?;
         let len = chance.below(300);
@@ -25,7 +25,7 @@ fn random_bytes() {
 
 #[test]
 fn half_a_hello() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     let mut held = Vec::new();
     meet_despite(2, 300, |target, chance| {
@@ -40,7 +40,7 @@ fn half_a_hello() {
 /// The hello that a peer once said, and then what it said to the answer that it got.
 #[test]
 fn a_replayed_handshake() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     meet_despite(3, 100, |target, chance| {
         let mut stream = TcpStream::connect(target)?;
@@ -60,7 +60,7 @@ fn a_replayed_handshake() {
 /// What the listener proves itself with, given back to it.
 #[test]
 fn a_reflected_proof() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     meet_despite(4, 100, |target, _| {
         let mut stream = TcpStream::connect(target)?;
@@ -75,7 +75,7 @@ fn a_reflected_proof() {
 
 #[test]
 fn a_wrong_secret() {
-    let _alone = alone();
+    let _alone = exclusive();
     meet_despite(5, 12, |target, _| {
         let wrong = Settings {
             secret: secret(8),
@@ -91,7 +91,7 @@ fn a_wrong_secret() {
 /// The connection is reset: what the endpoint has answered is never read.
 #[test]
 fn hello_and_reset() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     meet_despite(6, 100, |target, _| {
         let mut stream = TcpStream::connect(target)?;
@@ -104,7 +104,7 @@ fn hello_and_reset() {
 /// Those that are crowded out hear it; those that are not hold their places for a while.
 #[test]
 fn ten_thousand_that_say_nothing() {
-    let _alone = alone();
+    let _alone = exclusive();
     let most = crate::stranger::descriptors_allowed().saturating_sub(400);
     let mut held = Vec::new();
     meet_despite(7, 10_000, |target, chance| {
@@ -121,7 +121,7 @@ fn ten_thousand_that_say_nothing() {
 
 #[test]
 fn a_byte_now_and_then() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     let mut slow: Vec<(TcpStream, usize)> = Vec::new();
     meet_despite(8, 300, |target, chance| {
@@ -140,7 +140,7 @@ fn a_byte_now_and_then() {
 /// Each byte comes in time for the next, but not the whole hello.
 #[test]
 fn who_is_slow_is_turned_away() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(1, 0);
     let endpoints = addresses(2);
     let done = AtomicBool::new(false);
@@ -164,7 +164,7 @@ fn who_is_slow_is_turned_away() {
 /// A peer with the secret connects a second time: the first connection stays.
 #[test]
 fn a_second_of_the_same() {
-    let _alone = alone();
+    let _alone = exclusive();
     let endpoints = addresses(3);
     let proxy = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut seen = endpoints.clone();
@@ -194,7 +194,7 @@ fn a_second_of_the_same() {
 /// Strangers that took the place of a peer hear no more than a hello. The peer comes later.
 #[test]
 fn a_stranger_that_listens() {
-    let _alone = alone();
+    let _alone = exclusive();
     let recorded = Recording::of(0, 1);
     let replies: [&[u8]; 4] = [
         b"",
@@ -238,7 +238,7 @@ fn a_stranger_that_listens() {
 
 #[test]
 fn who_is_not_reached_for_strangers_is_named_with_why() {
-    let _alone = alone();
+    let _alone = exclusive();
     for (reply, why) in [
         (&[7; 100][..], "does not have this run's secret"),
         (b"", "does not answer"),
@@ -276,7 +276,7 @@ fn who_is_not_reached_for_strangers_is_named_with_why() {
 /// A process that may have few descriptors, and has none left for a while.
 #[test]
 fn a_lack_of_descriptors_passes() {
-    let _alone = alone();
+    let _alone = exclusive();
     let this = std::env::current_exe().expect("this test");
     let script = "ulimit -n 200 && exec \"$0\" --ignored --exact strangers::without_descriptors";
     let child = Command::new("sh")

@@ -106,10 +106,10 @@ impl Effect {
                     format!("<Error><Code>Injected</Code><Message>{status}</Message></Error>");
                 answer(status, &[], said.into())
             }
-            Self::Cut => Err(cut()),
+            Self::Cut => Err(connection_cut()),
             Self::Lost => {
                 inner.execute(request).await?;
-                Err(cut())
+                Err(connection_cut())
             }
             Self::Stall { milliseconds } => {
                 tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -125,7 +125,7 @@ impl Effect {
     }
 }
 
-fn cut() -> HttpError {
+fn connection_cut() -> HttpError {
     let cut = io::Error::from(io::ErrorKind::ConnectionReset);
     HttpError::new(HttpErrorKind::Interrupted, cut)
 }

@@ -101,7 +101,7 @@ impl HttpService for CountedService {
                 Err(why) => Some(error_kind(why.kind())),
             };
             if let Some(kind) = kind {
-                self.counts.failed(kind);
+                self.counts.count_failure(kind);
             }
             answer
         })

@@ -212,7 +212,7 @@ fn an_object_that_ends_before_is_an_error() {
 }
 
 /// Why a first request fails.
-fn refused(settings: &Settings) -> (ErrorKind, String) {
+fn first_error(settings: &Settings) -> (ErrorKind, String) {
     let client = Client::new(settings).expect("a client");
     match client.list("at") {
         Err(ObjectError::Failed { kind, what, .. }) => (kind, what),
@@ -231,7 +231,7 @@ fn who_is_not_let_in_is_told_why() {
         }),
         ..null()
     };
-    let (kind, what) = refused(&Settings {
+    let (kind, what) = first_error(&Settings {
         engine: Engine::S3,
         ..unreachable
     });
@@ -243,13 +243,13 @@ fn who_is_not_let_in_is_told_why() {
     };
     let mut wrong = server.settings();
     wrong.bucket = "nowhere".to_owned();
-    let (kind, what) = refused(&wrong);
+    let (kind, what) = first_error(&wrong);
     assert_eq!(kind, ErrorKind::Missing);
     assert!(what.starts_with("NoSuchBucket"), "{what}");
 
     let mut wrong = server.settings();
     wrong.keys.as_mut().expect("keys").secret = "another".to_owned();
-    let (kind, what) = refused(&wrong);
+    let (kind, what) = first_error(&wrong);
     assert_eq!(kind, ErrorKind::Denied);
     assert!(what.starts_with("SignatureDoesNotMatch"), "{what}");
 }

@@ -37,7 +37,7 @@ fn get(client: &Client) -> Result<u64, ObjectError> {
         .map(|done| done.requests)
 }
 
-fn failed(settings: &Settings) -> (ErrorKind, u64, String) {
+fn failure_of(settings: &Settings) -> (ErrorKind, u64, String) {
     match get(&Client::new(settings).expect("a client")) {
         Err(ObjectError::Failed {
             kind,
@@ -80,10 +80,10 @@ fn what_passes_is_repeated_and_counted() {
 #[test]
 fn what_goes_on_is_told_with_how_often_it_was_tried() {
     let always = |effect| faulty(vec![Rule::new(Method::Get, effect)]);
-    let (kind, requests, what) = failed(&always(Effect::Status { status: 503 }));
+    let (kind, requests, what) = failure_of(&always(Effect::Status { status: 503 }));
     assert_eq!((kind, requests), (ErrorKind::Throttled, 3));
     assert_eq!(what, "Injected: 503");
-    assert_eq!(failed(&always(Effect::Cut)).1, 3);
+    assert_eq!(failure_of(&always(Effect::Cut)).1, 3);
 }
 
 #[test]
@@ -94,14 +94,14 @@ fn what_will_not_pass_is_not_repeated() {
         (400, ErrorKind::Refused),
     ] {
         let settings = faulty(vec![Rule::new(Method::Get, Effect::Status { status })]);
-        let (message, requests, _) = failed(&settings);
+        let (message, requests, _) = failure_of(&settings);
         assert_eq!((message, requests), (kind, 1));
     }
 }
 
 #[test]
 fn fewer_bytes_than_were_asked_for_are_an_error() {
-    let (_, _, what) = failed(&faulty(vec![Rule::new(Method::Get, Effect::Short)]));
+    let (_, _, what) = failure_of(&faulty(vec![Rule::new(Method::Get, Effect::Short)]));
     assert_eq!(what, "only 999 of 1000 bytes arrived");
 }
 

@@ -135,7 +135,7 @@ pub fn count(lens: Vec<usize>) -> Acting {
                 *byte = (place * 31 + at * 7) as u8;
             }
             (buffer.len, buffer.lane, buffer.number) = (len, place, place);
-            ports.moved(len, 1);
+            ports.add_moved(len, 1);
             ports.send(buffer)?;
         }
     };
@@ -148,7 +148,7 @@ pub fn endless() -> Acting {
         while !ports.time_is_up() {
             let mut buffer = ports.buffer()?;
             buffer.len = PAGE;
-            ports.moved(PAGE, 0);
+            ports.add_moved(PAGE, 0);
             ports.send(buffer)?;
         }
         Ok(())
@@ -164,7 +164,7 @@ pub fn double() -> Acting {
                 let mut copy = ports.buffer()?;
                 copy.append(buffer.payload());
                 (copy.lane, copy.number) = (buffer.lane, buffer.number);
-                ports.moved(copy.len, 1);
+                ports.add_moved(copy.len, 1);
                 ports.send(copy)?;
             }
         }
@@ -178,7 +178,7 @@ pub fn slow(pause: Duration) -> Acting {
     let act = move |ports: &mut WorkerPorts| {
         while let Some(buffer) = ports.receive()? {
             thread::sleep(pause);
-            ports.moved(buffer.len, 1);
+            ports.add_moved(buffer.len, 1);
             ports.send(buffer)?;
         }
         Ok(())
@@ -206,7 +206,7 @@ pub fn spoilt(
 
 /// What a sink has seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct SinkCounts {
     pub buffers: AtomicU64,
     pub bytes: AtomicU64,
     /// Sum of all bytes, the same in any order.
@@ -216,7 +216,7 @@ pub struct Seen {
 }
 
 /// Takes everything and notes it.
-pub fn sink(seen: &Arc<Seen>) -> Acting {
+pub fn sink(seen: &Arc<SinkCounts>) -> Acting {
     let seen = Arc::clone(seen);
     let act = move |ports: &mut WorkerPorts| {
         while let Some(buffer) = ports.receive()? {
@@ -230,7 +230,7 @@ pub fn sink(seen: &Arc<Seen>) -> Acting {
                 .lock()
                 .unwrap()
                 .push((ports.worker(), buffer.lane));
-            ports.moved(buffer.len, 1);
+            ports.add_moved(buffer.len, 1);
         }
         Ok(())
     };

@@ -165,11 +165,11 @@ def best_centres(points: Points, k: int, seed: int = 0, restarts: int = 1) -> Po
     if restarts == 1:
         return first_centres(points, k, seed)
     points = np.ascontiguousarray(points[np.isfinite(points).all(axis=1)])
-    tried = [_moved(points, first_centres(points, k, seed + each)) for each in range(restarts)]
+    tried = [_iterate(points, first_centres(points, k, seed + each)) for each in range(restarts)]
     return min(tried, key=lambda each: each.inertia).centres
 
 
-def _moved(points: Points, centres: Points) -> Centres:
+def _iterate(points: Points, centres: Points) -> Centres:
     means, known = KMeans(centres, ROUNDS), None
     for rounds in range(1, ROUNDS + 1):
         known = means.finish(means.local(points, means.begin(known)), known)

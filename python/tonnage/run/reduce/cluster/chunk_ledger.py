@@ -125,7 +125,7 @@ class ChunkLedger:
             if of is None or of.intersection(nodes):
                 there = there or pool.has_more
             else:
-                unread += pool.left
+                unread += pool.remaining
         return there, unread
 
     @property

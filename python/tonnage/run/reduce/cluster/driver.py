@@ -73,7 +73,7 @@ def reduce_on_cluster(
             if done is not None:  # Otherwise its result cannot be stored, so it is done again.
                 return done[1], ReductionRecord.read(state.record)
         try:
-            machines = admission.machines(cluster, job.instances)
+            machines = admission.machines(cluster, job.nodes)
             with WorkerPool(cluster, machines, job.patience_seconds, "ReduceWorker") as pool:
                 return _Driver(state, pool, job, on_round).run()
         except core.UsageError:

@@ -21,12 +21,12 @@ class ReduceJob(ReduceSpec):
     Attributes:
         patience_seconds: How long a node may not answer before it is lost.
         checkpoint_seconds: How often, at most, a worker sends its object so far to the driver.
-        instances: How many nodes run the job; by default all.
+        nodes: How many nodes run the job; by default all.
     """
 
     patience_seconds: float
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    instances: int | None = None
+    nodes: int | None = None
 
     @property
     def code(self) -> ShippedCode:
@@ -47,7 +47,7 @@ class ReduceJob(ReduceSpec):
             "chunk_bytes": self.chunk_bytes,
             "format": self.format,
             "dtype": self.dtype,
-            "instances": self.instances,
+            "instances": self.nodes,
             "endpoint": self.object_store.endpoint,
         }
 

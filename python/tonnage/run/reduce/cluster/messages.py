@@ -8,7 +8,7 @@ from types import NoneType
 from tonnage.base.records import Phase
 from tonnage.cluster.protocol import Message, Step
 from tonnage.run.reduce.local_round import NumberedChunk
-from tonnage.run.two_pass.messages import RequestCounts
+from tonnage.run.two_pass.messages import RequestTotals
 from tonnage.run.two_pass.splits import FileId
 
 
@@ -67,10 +67,10 @@ class ThreadReport(Message, frozen=True):
     synchronisation_seconds: float
 
 
-class Reduced(Message, frozen=True):
+class ReduceResult(Message, frozen=True):
     chunks: list[int]
     workers: list[ThreadReport]
-    requests: RequestCounts
+    requests: RequestTotals
     phases: list[Phase]
     threads: int
     why: str
@@ -134,5 +134,5 @@ Notice = MoreChunks | ReturnChunks
 INDEX = Step("index", FindChunks, ChunksFound)
 SAMPLE = Step("sample", SampleRows, RowsSampled)
 LEARN = Step("learn", Learn, NoneType)
-REDUCE = Step("reduce", Reduce, Reduced, news=News, notice=Notice)
+REDUCE = Step("reduce", Reduce, ReduceResult, news=News, notice=Notice)
 MERGE = Step("merge", Merge, Merged)

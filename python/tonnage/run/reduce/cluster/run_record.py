@@ -12,7 +12,7 @@ from tonnage.cluster.protocol import StepResult
 from tonnage.measure.trial import environment
 from tonnage.run.reduce import tuning
 from tonnage.run.reduce.cluster.job_spec import ReduceJob
-from tonnage.run.reduce.cluster.messages import Reduced
+from tonnage.run.reduce.cluster.messages import ReduceResult
 from tonnage.run.reduce.index import Index
 from tonnage.run.storage.object_store import sum_requests
 
@@ -31,7 +31,7 @@ class NodeReports:
     tuned: dict[str, tuple[int, str]] = field(default_factory=dict)
     _waits: dict[str, float] = field(default_factory=dict)
 
-    def note_step(self, node: str, end: StepResult[Reduced], ended_at: float | None) -> None:
+    def note_step(self, node: str, end: StepResult[ReduceResult], ended_at: float | None) -> None:
         """Add a node's report of a step that ended at some time."""
         assert end.value is not None
         for place, thread in enumerate(end.value.workers):

@@ -186,7 +186,7 @@ class ReduceWorker(WorkerSteps):
         self._round, self._objects = -1, []
         self._checkpoint_bytes = request.checkpoint_bytes
 
-    def reduce(self, request: messages.Reduce, on_progress: OnProgress) -> messages.Reduced:
+    def reduce(self, request: messages.Reduce, on_progress: OnProgress) -> messages.ReduceResult:
         assert self._reducer is not None
         machine = self._reducer
         if request.round != self._round:
@@ -202,7 +202,7 @@ class ReduceWorker(WorkerSteps):
             queue = self._queue
             queue.add(0, request.chunks, request.last)
             self._running = one = LocalRound(
-                machine, pickle.loads(request.known), queue, checkpoints.reduced
+                machine, pickle.loads(request.known), queue, checkpoints.note_reduced
             )
             whole = one.run(lambda: on_progress(one.received_bytes))
         with (
@@ -212,7 +212,7 @@ class ReduceWorker(WorkerSteps):
         ):
             self._objects.append(pickle_with_modules(whole, ()))
         at_once, why = machine.tuned
-        return messages.Reduced(
+        return messages.ReduceResult(
             chunks=done,
             workers=[messages.ThreadReport(**asdict(worker)) for worker in machine.workers],
             requests=sum_requests(machine.requests),
@@ -286,7 +286,7 @@ class _ChunkQueue:
             count = min(chunks, len(self._chunks))
             return [self._chunks.pop()[0] for _ in range(count)]
 
-    def retrieved(self, number: int) -> None:
+    def note_retrieved(self, number: int) -> None:
         self._note(messages.ChunkRetrieved(number, self._ahead()))
 
     @property
@@ -311,7 +311,7 @@ class _Checkpoints:
         self._since: dict[int, list[int]] = {}
         self._due: dict[int, float] = {}
 
-    def reduced(self, place: int, number: int, whole: Any) -> None:
+    def note_reduced(self, place: int, number: int, whole: Any) -> None:
         """Note that a thread has reduced a chunk, and send its object if it is due."""
         began = time.monotonic()
         with self._lock:

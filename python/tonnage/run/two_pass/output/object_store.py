@@ -117,7 +117,7 @@ class ObjectStoreSteps(WorkerSteps):
 
     def _refuse_inputs(
         self, files: Sequence[FileId], on_progress: OnProgress
-    ) -> messages.RequestCounts:
+    ) -> messages.RequestTotals:
         """Refuses if one cannot be read; gives the requests that this took."""
         for each in files:
             self._refuse_input(each)

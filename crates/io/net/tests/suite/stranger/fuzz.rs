@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use tonnage_net::{Mesh, Settings};
 
-use super::{ANSWER, Chance, HELLO, Recording, Watch, accept, alone, connect_peer, exchange};
+use super::{ANSWER, Chance, HELLO, Recording, Watch, accept, connect_peer, exchange, exclusive};
 use crate::support::{addresses, settings};
 
 const VISITORS: u64 = 3;
@@ -19,7 +19,7 @@ const VISITORS: u64 = 3;
 /// The first endpoint waits and dials all the time. Then its peer comes.
 #[test]
 fn fuzz() {
-    let _alone = alone();
+    let _alone = exclusive();
     let seconds = std::env::var("TONNAGE_FUZZ_SECONDS").unwrap_or_else(|_| "1".into());
     let seconds: f64 = seconds.parse().expect("a number of seconds");
     let until = Instant::now() + Duration::from_secs_f64(seconds);

@@ -25,7 +25,7 @@ pub static HELD: AtomicUsize = AtomicUsize::new(0);
 static PROCESS: RwLock<()> = RwLock::new(());
 
 /// Waits until no other test runs.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
+pub fn exclusive() -> RwLockWriteGuard<'static, ()> {
     PROCESS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
