@@ -31,7 +31,7 @@ from tonnage.simulate.cluster import (
     draw_rates,
     sort_demand,
 )
-from tonnage.simulate.flow import copied, shuffle
+from tonnage.simulate.flow import replication_rates, shuffle
 from tonnage.simulate.sort import (
     SimulatedSort,
     SortRequest,
@@ -91,7 +91,7 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
     to = (np.arange(nodes) + 1) % nodes
     weights = np.diag(own)
     weights[to, np.arange(nodes)] += other[to]
-    assert copied(most, own, other, to) == pytest.approx(filled(weights, most), rel=1e-6)
+    assert replication_rates(most, own, other, to) == pytest.approx(filled(weights, most), rel=1e-6)
 
 
 @settings(max_examples=40, deadline=None)

@@ -176,7 +176,7 @@ class ClusterOptions(ResultOptions, NodeOptions):
         return {
             "command": command_line(),
             "labels": self.labels,
-            "instances": self.nodes,
+            "nodes": self.nodes,
             "patience_seconds": self.timeout,
         }
 

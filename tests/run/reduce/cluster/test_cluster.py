@@ -34,7 +34,7 @@ from tonnage.run.reduce.cluster.messages import (
     ChunksReturned,
     Learn,
     News,
-    Reduced,
+    ReduceResult,
     ThreadReport,
 )
 from tonnage.run.reduce.cluster.run_record import NodeReports
@@ -319,7 +319,7 @@ def test_who_is_lost_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     told = NodeReports()
     thread = ThreadReport(1, 1, 1, 0.0, 0.0, 0.0)
-    reduced = Reduced([1], [thread], {}, [], 1, "")
+    reduced = ReduceResult([1], [thread], {}, [], 1, "")
     for node in "ab":
         told.note_step(node, StepResult(reduced), clock[0])
     clock[0] = 1.0
