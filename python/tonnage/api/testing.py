@@ -50,9 +50,9 @@ def check_reduction(
         found = reduction.finish(_reduce_assigned(reduction, order, known), known)
         if differs := _difference(expected, found, rtol, "the result"):
             raise AssertionError(
-                f"with chunks that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers "
-                f"(attempt {number}, seed {seed}), {differs}: the result of local or merge "
-                "depends on the order"
+                "the result depends on the order in which local or merge are called: with chunks "
+                f"that begin at rows {ends[:-1]}, assigned to {len(assigned)} workers (attempt "
+                f"{number}, seed {seed}), {differs}"
             )
     return expected
 

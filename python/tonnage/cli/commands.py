@@ -26,7 +26,8 @@ dots (--dir DIR...) accepts several values. Each command's --help has examples.
 
 The exit code is 0 on success; 1 if the command failed (on a cluster: on at least one node) or
 valsort found the records unsorted; 2 for invalid arguments or input; 130 after Ctrl-C; and 143
-after SIGTERM or SIGHUP. A command that is interrupted removes its unfinished output.
+after SIGTERM or SIGHUP. An interrupted command removes partly written files; measurements,
+studies and cluster jobs keep their finished steps, and resume.
 """
 
 

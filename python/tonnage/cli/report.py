@@ -32,7 +32,8 @@ def report(
         Argument(
             "PATH...",
             "One of: measurements, or directories that contain them at any depth; one job on a "
-            "cluster (its --job-dir, or its run.json); records of reductions; plans (tonnage "
+            "cluster (its --job-dir, or its run.json); records of reductions (tonnage run "
+            "reduce --json); plans (tonnage "
             "plan --json).",
         ),
     ],
@@ -40,8 +41,8 @@ def report(
         list[str] | None,
         Option(
             "HOST_OR_TYPE=USD_PER_HOUR...",
-            "Price of a host or of a machine type. HOST=TYPE uses the --catalog's price of TYPE "
-            "for HOST.",
+            "Price of a host or of a machine type; or HOST=TYPE, which takes the price of TYPE "
+            "from --catalog.",
         ),
     ] = None,
     catalog: Annotated[

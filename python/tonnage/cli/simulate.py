@@ -118,9 +118,8 @@ class FaultOptions:
     mtbf: Annotated[
         float | None,
         Time(
-            "Mean time between failures of one node, for the probability that "
-            "some node fails during "
-            "the job. --lose makes nodes fail. Default: 183d."
+            "Mean time between failures of one node. Used only for the probability that some node "
+            "fails during the job; to simulate failures, use --lose. Default: 183d."
         ),
     ] = None
 
@@ -198,7 +197,7 @@ def simulate_sort(
         descriptors=descriptors,
         per_node=per_node,
     )
-    with usage_errors(SimulationError):
+    with usage_errors(SimulationError, prefix=f"--offer {offer}: "):
         result = run_scenario(scenario)
     print_result(result.to_json(), simulation_lines(result), as_json)
 

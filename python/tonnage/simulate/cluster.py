@@ -110,7 +110,7 @@ def sort_demand(
     for name in sorted(demand.advertised_classes):
         if name not in figures:
             raise SimulationError(
-                f"its {name} was not measured, and the provider advertises no value"
+                f"its {name} was neither measured nor advertised; use a profile that contains it"
             )
     return demand
 

@@ -135,5 +135,5 @@ def test_invalid_input_is_refused() -> None:
         change_points(np.zeros(5))
     with pytest.raises(ValueError, match="finite"):
         change_points(np.full((5, 1), np.nan))
-    with pytest.raises(ValueError, match="least must be at least 1"):
+    with pytest.raises(ValueError, match="least is 0; use at least 1"):
         change_points(np.zeros((5, 1)), least=0)

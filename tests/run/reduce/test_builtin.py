@@ -229,7 +229,7 @@ class Last(Reduction[list[float]]):
 
 
 def test_one_that_does_is_found() -> None:
-    with pytest.raises(AssertionError, match=r"the result\[0\] is .* depends on the order"):
+    with pytest.raises(AssertionError, match=r"depends on the order .*the result\[0\] is"):
         check_reduction(Last(), points(1, 100))
 
 
@@ -241,7 +241,7 @@ class Both(Last):
 
 
 def test_one_that_does_is_found_beside_what_is_infinite() -> None:
-    with pytest.raises(AssertionError, match=r"the result is .* depends on the order"):
+    with pytest.raises(AssertionError, match=r"depends on the order .*the result is"):
         check_reduction(Both(), points(1, 100))
 
 

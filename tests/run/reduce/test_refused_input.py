@@ -238,7 +238,7 @@ def test_a_merge_that_depends_on_the_order_is_found() -> None:
     rows = np.random.default_rng(1).normal(size=(300, 2))
     assert check_reduction(Sums(), rows)["sum"] == pytest.approx(rows.sum())
     for wrong in (Forgets(), Subtracts(), Counts()):
-        with pytest.raises(AssertionError, match=r"the result.sum is .* depends on the order"):
+        with pytest.raises(AssertionError, match=r"depends on the order .*the result.sum is"):
             check_reduction(wrong, rows)
 
 
@@ -276,5 +276,5 @@ class Loses(InAnObject):
 def test_objects_of_any_class_are_compared_by_what_they_hold() -> None:
     rows = np.random.default_rng(1).normal(size=(300, 2))
     assert check_reduction(InAnObject(), rows).of.rows == 300
-    with pytest.raises(AssertionError, match=r"the result\.(sum|of) is .* depends on the order"):
+    with pytest.raises(AssertionError, match=r"depends on the order .*the result\.(sum|of) is"):
         check_reduction(Loses(), rows)

@@ -45,10 +45,11 @@ def change_points(
     ``penalty`` is what a cut must save; by default BIC's ``(d + 1) log n`` times `CAUTION`.
     """
     values = _finite_matrix(series)
-    if least < 1 + 2 * blurred or min(floor, blurred, penalty or 0) < 0:
-        raise ValueError(
-            "least must be at least 1 + 2 * blurred, and floor, blurred and penalty not negative"
-        )
+    for name, value in (("floor", floor), ("blurred", blurred), ("penalty", penalty or 0)):
+        if value < 0:
+            raise ValueError(f"{name} is {value}; use at least 0")
+    if least < 1 + 2 * blurred:
+        raise ValueError(f"least is {least}; use at least 1 + 2 * blurred")
     count, width = values.shape
     if count < 2 * least or not width:
         return []

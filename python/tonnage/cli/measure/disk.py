@@ -55,8 +55,9 @@ def measure_disk(
 ) -> None:
     """Measure disks with a sort's read and write stages, bypassing the page cache.
 
-    A trial starts no more I/O after --seconds or --size, and ends once all buffered data has been
-    written. Each repetition first writes --size bytes of test data, which takes extra time.
+    A trial starts no more I/O after --seconds, or after --size bytes, whichever comes first, and
+    ends once all buffered data has been written. Each repetition first writes --size bytes of test
+    data, which takes extra time.
 
     Examples:
         tonnage measure disk --dir /mnt/nvme0 /mnt/nvme1 --output disks

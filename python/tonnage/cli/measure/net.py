@@ -68,8 +68,8 @@ def measure_net(
         list[int] | None,
         Option(
             "N...",
-            "TCP connections from each endpoint to every other. Default: 1; with --cluster, 1, 2 "
-            "and 4.",
+            "TCP connections from each endpoint to every other; each value is tried in turn. "
+            "Default: 1; with --cluster, 1, 2 and 4.",
             whole_number(1, 64),
         ),
     ] = None,

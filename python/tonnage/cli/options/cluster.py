@@ -34,7 +34,7 @@ Timeout = Annotated[
         "With --cluster: a node is considered lost if it reports nothing for this long; if its "
         "connections to other nodes are broken and it reports nothing for "
         f"{ACCUSED_SECONDS:g}s; or "
-        "if it blocks all others for twice this long. "
+        "if all other nodes have waited for it for twice this long. "
         f"Default: {TIMEOUT_SECONDS:g}s."
     ),
 ]
@@ -59,8 +59,9 @@ Durability = Annotated[
     str | None,
     Option(
         "none|replicated|volumes",
-        "With --cluster: what protects the output when a node is lost. none: a lost node's part "
-        "is recomputed while the job runs, but not afterwards; replicated: another node keeps a "
+        "With --cluster: what protects the output when a node is lost. none: a node lost during "
+        "the job is recovered from; one lost afterwards takes its part of the output with it; "
+        "replicated: another node keeps a "
         "copy of each file; volumes: the output is written to object storage, which outlives the "
         "nodes (needs an s3:// URL as --output). Default: none, or volumes if --output is a URL.",
     ),
@@ -85,7 +86,8 @@ class JobOptions:
         Option(
             "FILE",
             "With --cluster: a plan for this kind of job, from tonnage plan --json. The plan sets "
-            "the number of nodes and the durability, and the run is compared with the plan.",
+            "the number of nodes and, for sort and mapreduce, the durability; the run is compared "
+            "with the plan.",
         ),
     ] = None
     candidate: CandidateNumber = None

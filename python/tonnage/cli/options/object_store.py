@@ -21,7 +21,8 @@ Inputs = Annotated[
     Argument(
         "INPUT...",
         "Files, directories, or objects: s3://BUCKET/KEY or s3://BUCKET/PREFIX/. Put them before "
-        "the options.",
+        "the options. With --cluster: the files of all nodes; one on a shared file system counts "
+        "once.",
     ),
 ]
 EndpointUrl = Annotated[

@@ -32,7 +32,11 @@ FLAGS_OF_JOB = {
 
 JobName = Annotated[
     str,
-    Argument("JOB", "sort, mapreduce, reduce, a job's JSON file, or the record of a finished run."),
+    Argument(
+        "JOB",
+        "sort, mapreduce, reduce, a job's JSON file, or the record of a finished run (its "
+        "run.json, or what --json printed).",
+    ),
 ]
 CatalogNames = Annotated[
     list[str] | None,
@@ -68,7 +72,9 @@ class JobDescription:
     passes: Annotated[
         int | None, Count("reduce: number of passes over the input. Default: 1.", 1, 10_000)
     ] = None
-    chunk_size: Annotated[int | None, Size("reduce: bytes per request. Default: 8MiB.")] = None
+    chunk_size: Annotated[
+        int | None, Size("reduce: approximate size of a chunk. Default: 8MiB.")
+    ] = None
     local_share: Annotated[
         float | None,
         Option(
@@ -79,7 +85,12 @@ class JobDescription:
     ] = None
     core_seconds: Annotated[
         float | None,
-        Option("N", "reduce: core seconds of computation per GB per pass.", number(0, 1e6)),
+        Option(
+            "N",
+            "reduce: core seconds of computation per GB per pass. Default: computation takes no "
+            "time.",
+            number(0, 1e6),
+        ),
     ] = None
 
     @property
@@ -96,7 +107,8 @@ class PlanSources:
         Option(
             "NAME_OR_DIR...",
             "Measured capacities: names of profiles, or directories of profiles and "
-            f"measurements. Default: {BUILT_IN}.",
+            f"measurements. Default: {BUILT_IN}, published measurements of 2014 AWS machines; "
+            "other machines get their advertised rates.",
         ),
     ] = None
 
@@ -198,7 +210,7 @@ def _reducing_job(given: dict[str, Any]) -> Job:
 
     chunk = given.get("--chunk-size", DEFAULT_CHUNK)
     if not 0 < chunk <= LARGEST:
-        raise core.UsageError("--chunk-size 0: use at least 1 byte")
+        raise core.UsageError(f"--chunk-size {chunk}: use 1 to {LARGEST} bytes")
     seconds = given.get("--core-seconds")
     return reduce_job(
         given.get("--passes", 1),

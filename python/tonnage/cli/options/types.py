@@ -190,6 +190,8 @@ Json = Annotated[bool, Switch("--json", "Print one JSON document and nothing els
 Scratch = Annotated[
     list[Path], Option("DIR...", "Directories for temporary data, one on each device.")
 ]
-Memory = Annotated[int, Size("Memory for all buffers and indexes.", parse_memory)]
+Memory = Annotated[
+    int, Size("Memory for all buffers and indexes; with --cluster, on each node.", parse_memory)
+]
 RecordBytes = Annotated[int, Count("Length of a record in bytes.", 1, LARGEST)]
 Key = Annotated[str, Option("OFFSET:LENGTH", "Offset and length of the key in a record, in bytes.")]

@@ -43,12 +43,18 @@ ARCHITECTURES = ("x86_64", "arm64")
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    deadline: Annotated[float | None, Time("Maximum time for the job.")] = None
+    deadline: Annotated[
+        float | None,
+        Time(
+            "Maximum time for the job: clusters whose median time exceeds it are left out, and the "
+            "probability of meeting it is shown."
+        ),
+    ] = None
     budget: Annotated[
         float | None,
         Option(
             "USD",
-            "Maximum cost of the job; with --survey, maximum cost of the suggested measurements.",
+            "Maximum cost of the job, like 50USD; with --survey, of the suggested measurements.",
             parse_usd,
         ),
     ] = None
@@ -142,16 +148,17 @@ class PlannedJob(JobDescription):
         Option(
             "none|replicated|volumes",
             "sort, mapreduce: what protects the output: none; replicated (a copy on another "
-            "node); volumes (input and output are on network block storage, or, with --objects, in "
-            "an object store). Default: none; with --objects, volumes.",
+            "node); volumes (input and output are on storage that outlives the nodes: network "
+            "block storage, which run sort treats as none, or, with --objects, an object store). "
+            "Default: none; with --objects, volumes.",
         ),
     ] = None
     egress: Annotated[
         float | None,
         Option(
             "RATIO",
-            "Ratio of bytes sent to the internet to input bytes, billed at the provider's egress "
-            "price; 1 if you download a sort's output. Default: 0.",
+            "Bytes sent to the internet, as a multiple of the input's size, billed at the "
+            "provider's egress price. For a sort whose whole output you download: 1. Default: 0.",
             number(0, 1e9),
         ),
     ] = None

@@ -186,7 +186,7 @@ def launch(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Rent the machines of a plan, install Tonnage and Ray, and replace slow nodes.
+    """Rent the AWS machines of a plan, install Tonnage and Ray, and replace slow nodes.
 
     The cluster runs until you run tonnage cluster down, or until its lifetime ends. With
     -- COMMAND, it is terminated after the command, whether that succeeds or fails. If the launch

@@ -96,7 +96,8 @@ def run_reduce(
     """Reduce rows to a small result, without a shuffle.
 
     Workers fetch chunks of rows and reduce each one locally. At the end of each pass over the data,
-    the workers' results are merged.
+    the workers' results are merged. The result is printed; --json prints the run's record with it,
+    which is also the run.json of a cluster's --job-dir.
 
     Examples:
         tonnage run reduce kmeans s3://bucket/points/ --dtype 8f8 --k 16

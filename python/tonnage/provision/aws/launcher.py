@@ -375,7 +375,8 @@ def refuse_above(asked: LaunchRequest, record: Launch, more: int) -> None:
     if asked.cap_usd is not None and most > asked.cap_usd:
         raise core.RunError(
             f"with {formatting.count(more)} more {'node' if more == 1 else 'nodes'} the total cost "
-            f"could reach {formatting.cents(most)}, above the budget of {asked.cap_usd:g} USD"
+            f"could reach {formatting.cents(most)}, above the budget of "
+            f"{formatting.cents(asked.cap_usd)}; raise the budget, or shorten the lifetime"
         )
 
 

@@ -164,10 +164,13 @@ def npy_header(file: InputFile, sources: Sources) -> tuple[np.dtype[Any], int]:
             shape, fortran, dtype = read[version](head)
     except (ValueError, KeyError) as why:
         raise invalid_file(file, Npy.NAME, why) from why
-    if dtype.hasobject or (fortran and len(shape) > 1) or not shape:
-        raise core.UsageError(
-            f"input {file.name}: its rows are not contiguous; save it in C order, as numbers"
-        )
+    for is_unusable, problem in (
+        (dtype.hasobject, "it contains Python objects; save it as numbers"),
+        (not shape, "it is a single value; save an array of rows"),
+        (fortran and len(shape) > 1, "it is in Fortran order; save numpy.ascontiguousarray of it"),
+    ):
+        if is_unusable:
+            raise core.UsageError(f"input {file.name}: {problem}")
     row = np.dtype((dtype, shape[1:])) if len(shape) > 1 else dtype
     if parse_dtype(dtype_text(row)) != row:
         raise core.UsageError(

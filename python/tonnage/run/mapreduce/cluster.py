@@ -218,8 +218,8 @@ class MapReduceJob(TwoPassJob):
         """Check that all splits were read: nodes report the bytes of splits, not of reads."""
         if schedule.read.bytes != schedule.input_bytes:
             raise FatalJobError(
-                f"only {schedule.read.bytes} of {schedule.input_bytes} bytes were read, so the "
-                "output is not published; start again with another job directory"
+                f"only {schedule.read.bytes} of {schedule.input_bytes} bytes were read, so no "
+                "output was written; if an input has changed, use another job directory"
             )
 
     def record_fields(self, schedule: Schedule, events: Sequence[Event]) -> dict[str, Any]:

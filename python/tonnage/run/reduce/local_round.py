@@ -281,7 +281,11 @@ class LocalRound:
             self.request_chunks()
             self._threads.run(work, lambda: self._on_tick(on_tick))
         if self._in_flight:
-            raise core.RunError("retrieval ended before all chunks had arrived", "retrieve")
+            raise core.RunError(
+                f"internal error: retrieval ended with {len(self._in_flight)} chunks outstanding; "
+                "run the command again, and report this",
+                "retrieve",
+            )
         reducer.refuse_changed()
         reducer.phases += job.outcome["phases"]
         reducer.requests.append(job.outcome["requests"])

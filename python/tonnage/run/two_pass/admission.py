@@ -3,7 +3,7 @@
 import os
 from collections.abc import Collection, Mapping, Sequence
 
-from tonnage.base import core
+from tonnage.base import core, formatting
 from tonnage.cluster.ray_adapter import Cluster, Machine
 from tonnage.run.two_pass.messages import NodeInventory
 
@@ -73,8 +73,7 @@ def refuse_full(
             needs = int(share * (outputs * device.output / output + device.scratch / scratch))
             if device.free_bytes < needs:
                 raise core.UsageError(
-                    f"{node} has only {device.free_bytes} bytes free on a device of the "
-                    f"directories for output or scratch, but its share of the job needs {needs} "
-                    "there; free some space, "
-                    "or add nodes"
+                    f"{node} has only {formatting.size(device.free_bytes)} free on a device of the "
+                    "directories for output or scratch, but its share of the job needs "
+                    f"{formatting.size(needs)} there; free some space, or add nodes"
                 )

@@ -367,7 +367,9 @@ class TwoPassWorker(ObjectStoreSteps, ReplicationSteps):
         for name in names:
             if name.startswith(UNFINISHED_PREFIX):
                 raise core.UsageError(
-                    f"{directory}: {OTHER_JOB}, or remove {name} and the parts", setting="output"
+                    f"{directory}: {OTHER_JOB}, or, to discard it, delete {name} and all part-* "
+                    "files",
+                    setting="output",
                 )
             has_copies = name == COPIES and any(Path(directory, name).iterdir())
             if has_copies or name == MANIFEST or not name.startswith(HIDDEN):

@@ -40,7 +40,7 @@ def survey(settings: ClusterStudySettings) -> tuple[list[SurveyedMachine], int]:
         SurveyedMachine(node=node, provider=offer[0], type=offer[1], free_bytes=free[node])
         for node, offer in sorted(kinds.items())
     ]
-    _refuse_small(size // count)
+    _refuse_small(size, count)
     counts = Counter(each.type for each in machines)
     for each in machines:
         if lacks := missing_space(settings, each, size // counts[each.type]):
@@ -112,10 +112,10 @@ def _refuse_few(settings: ClusterStudySettings, kinds: dict[str, tuple[str, str]
         )
 
 
-def _refuse_small(share: int) -> None:
-    if share < MIN_SHARE:
+def _refuse_small(size: int, nodes: int) -> None:
+    if size // nodes < MIN_SHARE:
         raise core.UsageError(
-            f"each node would sort only {formatting.size(share)}; use at least "
-            f"{formatting.size(MIN_SHARE)} per node",
+            f"each node would sort only {formatting.size(size // nodes)}; use at least "
+            f"{formatting.size(nodes * MIN_SHARE)}",
             setting="data",
         )

@@ -112,7 +112,7 @@ def test_input_that_only_a_lost_machine_has_is_named(tmp_path: Path) -> None:
     cluster = ReduceMachines(*NODES, deaths=1, likely=1.0, gone=NODES)
     job = asked(Checksum(), [f"{tmp_path}/{{node}}/"], checkpoint_seconds=60.0)
     with pytest.raises(
-        core.RunError, match=r"no node can read .* of the input any more; the first is .*/rows at"
+        core.RunError, match=r"of the input can no longer be read from any node \(first: .*/rows, "
     ):
         reduce_on_cluster(cluster, tmp_path / "job", job)
     (died,) = cluster.died

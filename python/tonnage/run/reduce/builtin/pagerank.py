@@ -160,9 +160,9 @@ class PageRank(Reduction[EdgeCounts | RankSums]):
         if self._max_bytes is not None and wanted > self._max_bytes:
             most = -(-wanted // (1 << 20))
             raise ValueError(
-                f"an edge has node {count - 1}, and arrays of that length take {most} MiB with "
-                f"{self._workers} workers, which is more than half of the memory; number nodes "
-                f"from 0 without gaps, or use {2 * most}MiB of memory"
+                f"the largest node number is {count - 1}, so the arrays of {self._workers} workers "
+                f"need {most} MiB, more than half of the memory; number nodes from 0 without gaps, "
+                f"or use {2 * most}MiB of memory"
             )
 
     def merge(

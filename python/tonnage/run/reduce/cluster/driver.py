@@ -308,10 +308,9 @@ class _Driver:
             return f"no node is left{because}"
         first = unread[0]
         return (
-            f"no node can read {formatting.several(len(unread), 'chunk')} of the input any "
-            f"more; the first is {first.bytes} bytes of "
-            f"{self._input.index.files[first.file].name} at offset "
-            f"{first.offset}{because}"
+            f"{formatting.several(len(unread), 'chunk')} of the input can no longer be read from "
+            f"any node (first: {self._input.index.files[first.file].name}, {first.bytes} bytes at "
+            f"offset {first.offset}){because}; bring the nodes back, then run the same command"
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tonnage.base import core
+from tonnage.base import core, formatting
 from tonnage.cluster.failure_kinds import Failure
 from tonnage.cluster.worker_pool import WorkerPool, first_failure, raise_refusal
 from tonnage.run.formats import ChunkFormat
@@ -71,10 +71,8 @@ def find_input(crew: WorkerPool, asked: ReduceJob) -> ClusterInput:
     """What all nodes have, and object storage as one sees it; `UsageError` if it cannot be used."""
     nodes = crew.nodes
     if not nodes:
-        first = next(iter(crew.workers.values()))
-        raise core.UsageError(
-            f"{first.node} {first.lost}; repair the node or remove it from the cluster"
-        )
+        lost = formatting.listing(f"{each.node} {each.lost}" for each in crew.workers.values())
+        raise core.UsageError(f"no node can be used: {lost}; repair them, or use other nodes")
     config = {
         node: FindChunks(asked.urls if node == nodes[0] else [], len(nodes)) for node in nodes
     }
