@@ -224,7 +224,7 @@ def _inside(data: Path) -> Iterator[Path]:
         (
             "small@{}",
             ("--data", "1MB"),
-            "each node would sort only 500 kB; use at least 1.00 MB per node",
+            "each node would sort only 500 kB; use at least 2.00 MB",
         ),
         (
             "small@{}",
