@@ -10,6 +10,8 @@ MAKEFLAGS += --no-print-directory
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Two processes: while one waits, the other computes (docs/decisions/0033-two-test-processes.md).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 CORE_SOURCES := Cargo.toml Cargo.lock $(shell find crates)
 
 # The environment into which maturin installs, and whose Python PyO3 builds for.
@@ -30,12 +32,12 @@ study: $(VENV)/.core ## Set up, then measure this machine, predict a sort, run i
 test: setup-test lint ## Set up, then lint and run the fast tests: ten minutes once set up.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest -m "not slow or real" --durations=15
+	@$(PYTEST) -m "not slow or real" --durations=15
 
 test-all: setup-test lint ## Set up, then lint and run all tests: an hour at most.
 	@tools/step "Testing the Rust core" cargo test --profile tests --locked --workspace
 	@echo "Testing Tonnage"
-	@$(BIN)/python -m pytest --hypothesis-profile=new --durations=50
+	@$(PYTEST) --hypothesis-profile=new --durations=50
 
 test-faults: setup-test ## Run 100 seeded fault cases for each kind of cluster job (needs root).
 	@TONNAGE_FAULT_SEEDS=0:100 $(BIN)/python -m pytest -s tests/e2e/faults/test_sort_matrix.py
