@@ -419,6 +419,7 @@ def test_an_offer_of_two_providers_needs_its_full_name(tmp_path: Path) -> None:
         ("volumes", "iops_credit", "inf", "row 2, iops_credit: 'inf' is not a number"),
         ("volumes", "mib_credit_per_tib", "-1", "row 2, mib_credit_per_tib: -1 is negative"),
         ("volumes", "max_size_gib", "1e300", "row 2, max_size_gib: '1e300' is not a number"),
+        ("volumes", "min_size_gib", "1e6", "row 2, min_size_gib: is above max_size_gib"),
         ("volumes", "volume_type", "", "row 2, volume_type: is blank"),
         ("volumes", "volume_type", "gp2", "row 3, volume_type: gp2 occurs already in row 2"),
         ("volumes", "limit_evidence", "", "row 2, limit_evidence: is blank"),

@@ -393,6 +393,7 @@ def test_prices_of_a_catalog_are_those_on_demand(
     assert found["host"] == found[name] and found[name].usd_per_hour == usd
     assert found[name].source.startswith(f"{catalog}, ") and source in found[name].source
     assert found["other"] == Price(2.0, "given with --price")
+    assert prices(["a=$0.113", "b=2USD"], None)["b"].usd_per_hour == 2.0
     assert prices([f"{name}=9"], catalog)[name].usd_per_hour == 9
     assert len(found) == 2 + sum(
         each.on_demand is not None for each in load_catalog(catalog).offers
@@ -410,6 +411,7 @@ def test_a_catalog_of_ones_own_is_a_csv_file(tmp_path: Path) -> None:
     [
         (["a"], None, "--price a: use HOST_OR_TYPE=USD_PER_HOUR"),
         (["a=cheap"], None, "cheap is not a price"),
+        (["a=1", "a=2"], None, "--price a=2: a has a price already; specify one"),
         (["a=-1"], None, "-1 is not a price"),
         (["a=nan"], None, "nan is not a price"),
         (["a=m5d.lrge"], AWS, r"machine type in aws-us-east-1-2026 \(did you mean m5d.large\?\)"),

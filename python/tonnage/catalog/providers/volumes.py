@@ -20,12 +20,15 @@ OBJECT_COLUMNS = (
 
 def volume_kind(row: CsvRow) -> VolumeKind:
     faster = row.price("price_mibps_month")
+    least_bytes, most_bytes = (row.integer(each, GIB) for each in ("min_size_gib", "max_size_gib"))
+    if least_bytes is not None and most_bytes is not None and least_bytes > most_bytes:
+        raise row.error("min_size_gib", "is above max_size_gib")
     return VolumeKind(
         name=row.required("volume_type"),
         media=row.required("media"),
         usd_per_gib_month=row.price("price_gb_month"),
-        most_bytes=row.integer("max_size_gib", GIB),
-        least_bytes=row.integer("min_size_gib", GIB),
+        most_bytes=most_bytes,
+        least_bytes=least_bytes,
         largest_operation_bytes=row.integer("largest_io_kib", 1024),
         operations=Grant(
             included=row.number("iops_included"),

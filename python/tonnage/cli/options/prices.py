@@ -1,10 +1,13 @@
 """Prices of machines: those of ``--price``, and the on-demand prices of a catalog."""
 
-import math
 from collections.abc import Sequence
+from contextlib import suppress
+
+import typer
 
 from tonnage.base import core, formatting
 from tonnage.catalog import Catalog, CatalogError, load_catalog
+from tonnage.cli.options.types import parse_usd
 from tonnage.cli.options.validate import usage_errors
 from tonnage.model.analysis.cost_efficiency import Price
 
@@ -21,12 +24,16 @@ def prices(given: Sequence[str], catalog: str | None) -> dict[str, Price]:
     with usage_errors(CatalogError, prefix="--catalog: "):
         known = None if catalog is None else load_catalog(catalog)
     found = _listed(known) if known else {}
+    priced: set[str] = set()
     for each in given:
         name, separator, value = each.rpartition("=")
         if not separator or not name or not value:
             raise core.UsageError(
                 f"--price {each}: use HOST_OR_TYPE=USD_PER_HOUR, like m5d.large=0.113"
             )
+        if name in priced:
+            raise core.UsageError(f"--price {each}: {name} has a price already; specify one")
+        priced.add(name)
         found[name] = found[value] if value in found else Price(_usd(each, value, known), GIVEN)
     return found
 
@@ -44,12 +51,8 @@ def _listed(catalog: Catalog) -> dict[str, Price]:
 
 
 def _usd(given: str, value: str, catalog: Catalog | None) -> float:
-    try:
-        usd = float(value)
-    except ValueError:
-        usd = math.nan
-    if math.isfinite(usd) and usd > 0:
-        return usd
+    with suppress(typer.BadParameter):
+        return parse_usd(value)
     types = [offer.type for offer in catalog.offers] if catalog else []
     if catalog and value in types:
         raise core.UsageError(

@@ -128,7 +128,7 @@ def duration(least: float, most: float) -> Callable[[str], float]:
 def parse_usd(text: str) -> float:
     """``300USD``, ``$300`` or ``300`` as a number of US dollars."""
     match = re.fullmatch(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
-    if match is None or not float(match[1]):
+    if match is None or not 0 < float(match[1]) < math.inf:
         raise typer.BadParameter(f"{text!r} is not an amount of money; use a value like 300USD")
     return float(match[1])
 
