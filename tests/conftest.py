@@ -6,10 +6,13 @@ import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from support.browser.chromium import Browser, chromium
 from support.cli.command import Tonnage
@@ -25,6 +28,23 @@ settings.load_profile("same")
 # What is started in the background ignores these signals, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+class OneLab(LoadFileScheduling):
+    """A file's tests run in one process, and so do all that make labs or network namespaces."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "labs" if makes_labs(file) else file
+
+
+@cache
+def makes_labs(file: str) -> bool:
+    return "support.lab.checks" in (Path(__file__).parents[1] / file).read_text()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneLab:
+    return OneLab(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

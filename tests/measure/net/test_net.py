@@ -17,6 +17,7 @@ import pytest
 from support.cli.command import Tonnage
 from support.cli.processes import PATIENCE_SECONDS, RunningCommand, started
 from support.data.copies import replace
+from support.lab.checks import needs_namespaces
 from tonnage.base import core
 from tonnage.base.records import Measurement, Trial
 from tonnage.base.system import cgroups
@@ -47,10 +48,6 @@ PAYLOAD_SHARE = 1448 / 1514
 """Of a packet on the wire: what TCP's, IP's and Ethernet's heads leave of it at an MTU of 1500."""
 LEAST = 0.7
 """Of a link's rate: what it gives at least while others have this machine's processors, too."""
-
-for_root = pytest.mark.skipif(
-    os.geteuid() != 0 or shutil.which("ip") is None, reason="namespaces need root and iproute2"
-)
 
 
 def measured(tonnage: Tonnage, out: Path, *args: str) -> dict[str, Any]:
@@ -344,7 +341,7 @@ def test_memory_is_limited_by_the_control_group(monkeypatch: pytest.MonkeyPatch)
         refuse_memory("this takes 2 GiB,", 2 << 30, "use less")
 
 
-@for_root
+@needs_namespaces
 def test_a_link_is_limited_to_its_rate(tonnage: Tonnage, tmp_path: Path) -> None:
     args = ["--endpoints=2", "--one-way", "--namespaces", "--rate=100Mbit"]
     # Only complete blocks count: with short ones there are many in a second.
@@ -361,7 +358,7 @@ def test_a_link_is_limited_to_its_rate(tonnage: Tonnage, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@for_root
+@needs_namespaces
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
 def test_no_namespace_is_left(tonnage: Tonnage, tmp_path: Path, number: signal.Signals) -> None:
     with started(

@@ -1,5 +1,10 @@
-"""Whether labs can be made here, and what of this machine they could leave something in."""
+"""Whether labs can be made here, and what of this machine they could leave something in.
 
+Files of tests that import this run one after another: they would find each other's namespaces.
+"""
+
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,6 +42,9 @@ def _why_not() -> str:
 
 
 needs_lab = pytest.mark.skipif(bool(_why_not()), reason=_why_not())
+needs_namespaces = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("ip") is None, reason="namespaces need root and iproute2"
+)
 
 
 @contextmanager
