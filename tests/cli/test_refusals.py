@@ -30,6 +30,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
     ),
     (("catalog", "ls", "--min-local-disk", "1TX"), r"'1TX' is not a size"),
     (("catalog", "ls", "--min-network", "10"), r"'10' is not a bandwidth; .*200Mbit"),
+    (("measure", "ops", "--label", "a=1", "a=2"), r"--label a=2 conflicts with a=1; remove one"),
     (("catalog", "ls", "--max-price", "-1"), r"'-1' is not an amount of money"),
     (("catalog", "ls", "--arch", "x86"), r"--arch x86 is not valid.*; use one of arm64, .*x86_64"),
     (

@@ -124,12 +124,15 @@ class ResultOptions:
 
     @property
     def labels(self) -> dict[str, str]:
-        labels = {}
+        labels: dict[str, str] = {}
         for each in self.label or []:
             name, separator, value = each.partition("=")
             if not separator or not name or not value:
                 raise core.UsageError(f"--label {each}: use NAME=VALUE, like region=us-east-1")
-            labels[name] = value
+            if labels.setdefault(name, value) != value:
+                raise core.UsageError(
+                    f"--label {each} conflicts with {name}={labels[name]}; remove one of them"
+                )
         return labels
 
     def directory(self, kind: str) -> Path:
