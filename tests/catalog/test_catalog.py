@@ -187,10 +187,12 @@ def test_what_azure_did_not_know_is_unknown() -> None:
     large = offer(AZURE, "Standard_L8s_v3")
     assert large.volume_link.baseline_bytes_per_second == 290e6
     assert large.local_bytes == (80 + 1788) * GIB and large.all_disks_known
-    # Of most it is not told whether they have NVMe disks.
-    small = offer(AZURE, "Standard_D2s_v3")
-    assert small.local_bytes == 16 * GIB and not small.all_disks_known
+    # Of many it is not told whether they have NVMe disks.
+    small = offer(AZURE, "Basic_A0")
+    assert small.local_bytes == 20 * GIB and not small.all_disks_known
     assert "nvme disks" in unknown_figures(small)
+    # Of this one it is published that its disk is not an NVMe one.
+    assert offer(AZURE, "Standard_D2s_v3").all_disks_known
 
 
 @pytest.mark.parametrize(

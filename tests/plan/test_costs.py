@@ -326,3 +326,40 @@ def test_only_what_was_measured_if_asked() -> None:
     told = plan(replace(question, measured_only=True), [world], measured)
     assert [each.offer for each in told.excluded] == ["other"]
     assert {each.evidence for each in told.candidates} == {"measured"}
+
+
+def test_local_disks_of_no_measured_offer_have_published_rates() -> None:
+    """1 TB is read at 0.9 x 1 GB/s, then read and written again: times of both ways add up."""
+    ways = [
+        replace(distribution(f"local {way}", 0.9, 0.0, 1_000_000), evidence="advertised")
+        for way in ("read", "write")
+    ]
+    known = index_profiles([profile({}, shares=ways)])
+    demands = [
+        Demand(resource="local read", per_byte=1.0, source="made up"),
+        Demand(resource="local write", per_byte=0.5, source="made up"),
+    ]
+    job = Job(
+        name="copy",
+        phases=[
+            JobPhase(name="read", demands=demands[:1]),
+            JobPhase(name="copy", demands=demands),
+        ],
+        room=[SpaceDemand(where="local", what="input", per_byte=1.0)],
+    )
+    world = catalog([offer("fast", disk_rates=(1e9, 0.5e9)), offer("unknown")], ())
+    request = PlanRequest(job=job, size=TB, limits=Limits(max_nodes=1))
+    (found,) = plan(request, [world], known).candidates
+    assert found.offer == "fast" and found.evidence == "advertised"
+    assert [each.seconds for each in found.phases] == pytest.approx(
+        [1_000 / 0.9, 1_000 / 0.9 + 500 / 0.45]
+    )
+    terms = explain(request, [world], known, "fast").terms
+    assert "0.9 of the advertised 1,000 MB/s (made up)" in terms[0].capacity_source
+    assert "0.9 of the advertised 500 MB/s (made up)" in terms[2].capacity_source
+    assert sum(each.seconds for each in terms[1:]) == pytest.approx(found.phases[1].seconds)
+    # What nobody published is still to be measured.
+    made = plan(request, [world], known)
+    assert [each.offer for each in made.excluded] == ["unknown"]
+    # Without the shares that measured offers reached, nothing is known of any.
+    assert plan(request, [world], index_profiles([profile({})])).candidates == []

@@ -30,6 +30,7 @@ from tonnage.catalog.offer import (
     VolumeKind,
     VolumeLink,
     cautions,
+    disk_rate_source,
     unknown_figures,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "catalogs_with",
     "cautions",
     "compare_catalogs",
+    "disk_rate_source",
     "filter_offers",
     "find_offer",
     "load_catalog",

@@ -21,6 +21,7 @@ from tonnage.catalog.providers.volumes import (
     object_store,
     volume_kind,
 )
+from tonnage.catalog.published.fill_in import fill_in
 
 SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -109,7 +110,7 @@ def _read(path: Path) -> Catalog:
     refuse_columns(path, header, schema.columns, schema.optional)
     named = NAMED.fullmatch(path.stem)
     region = named["region"] if named else None
-    offers = tuple(schema.offer(row, region) for row in _once(schema.key, rows))
+    offers = tuple(fill_in(schema.offer(row, region)) for row in _once(schema.key, rows))
     if not offers:
         raise CatalogError(f"{path}: the file has a header but no offers")
     volumes = read_companion(path, "volumes", VOLUME_COLUMNS)

@@ -6,6 +6,7 @@ Prices are US dollars, dates ISO 8601.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 GIB = 1 << 30
@@ -43,7 +44,7 @@ class Spot:
 class Disks:
     """Identical local disks: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of an unknown kind.
 
-    Some sources state only the total size. Rates are advertised, and mostly unknown.
+    Some sources state only the total size. Rates are those of all of them, each way alone.
     """
 
     kind: str | None
@@ -52,6 +53,7 @@ class Disks:
     total_bytes: int | None
     read_bytes_per_second: float | None = None
     write_bytes_per_second: float | None = None
+    rate_source: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +93,11 @@ class VolumeLink:
 
 @dataclass(frozen=True, kw_only=True)
 class Offer:
-    """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any."""
+    """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any.
+
+    ``cores`` are physical. ``core_speed`` is in thousands of strings that such a core, with all its
+    threads, sorts in a second. ``current``: whether the type is of its family's newest generation.
+    """
 
     provider: str
     region: str | None
@@ -107,6 +113,10 @@ class Offer:
     on_demand: Price | None
     spot: Spot | None
     spec_source: str
+    processor: str | None = None
+    accelerators: int | None = None
+    current: bool | None = None
+    core_speed: float | None = None
 
     @property
     def cores_burst(self) -> bool:
@@ -121,6 +131,16 @@ class Offer:
             return None
         known = [each.total_bytes for each in self.disks if each.total_bytes is not None]
         return sum(known) if known or not self.disks else None
+
+    @property
+    def local_read_bytes_per_second(self) -> float | None:
+        """Of all local disks together; ``None`` if the rate of one is unknown, or there is none."""
+        return _sum(each.read_bytes_per_second for each in self.disks or ())
+
+    @property
+    def local_write_bytes_per_second(self) -> float | None:
+        """The same for writing."""
+        return _sum(each.write_bytes_per_second for each in self.disks or ())
 
     @property
     def all_disks_known(self) -> bool:
@@ -224,6 +244,19 @@ class Catalog:
     sources: tuple[str, ...]
 
 
+def disk_rate_source(offer: Offer) -> str:
+    """Where the rates of its local disks are from."""
+    sources = dict.fromkeys(each.rate_source or offer.spec_source for each in offer.disks or ())
+    return "; ".join(sources) or offer.spec_source
+
+
+def _sum(figures: Iterable[float | None]) -> float | None:
+    known = list(figures)
+    if not known or None in known:
+        return None
+    return sum(each for each in known if each is not None)
+
+
 def unknown_figures(offer: Offer) -> list[str]:
     link, network = offer.volume_link, offer.network
     unknown = {
@@ -238,6 +271,8 @@ def unknown_figures(offer: Offer) -> list[str]:
         "number of local disks": any(
             each.count is None and each.total_bytes is not None for each in offer.disks or ()
         ),
+        "throughput of local disks": bool(offer.disks)
+        and offer.local_read_bytes_per_second is None,
         "baseline network bandwidth": network.baseline_bytes_per_second is None,
         "peak network bandwidth": network.peak_bytes_per_second is None,
         "baseline throughput of volumes": link.baseline_bytes_per_second is None,

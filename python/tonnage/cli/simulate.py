@@ -30,7 +30,7 @@ from tonnage.cli.output.simulation import simulation_lines
 if TYPE_CHECKING:
     from tonnage.catalog import Offer
     from tonnage.model.profiles.repository import OfferCapacity
-    from tonnage.plan.demand import ResourceClass
+    from tonnage.plan.demand import AdvertisedResource
 
 MAX_NODES = 10_000
 DURABILITIES = ("none", "replicated")
@@ -252,9 +252,15 @@ def _devices(offer: Offer | None) -> int:
     return max(sum(each.count or 1 for each in disks), 1)
 
 
-def _advertised(offer: Offer | None, cores: int) -> dict[ResourceClass, float]:
+def _advertised(offer: Offer | None, cores: int) -> dict[AdvertisedResource, float]:
     from tonnage.plan.machines import sustained_network
 
-    network = sustained_network(offer) if offer else None
-    figures: dict[ResourceClass, float] = {"cpu": float(cores)}
-    return figures | ({"network": network} if network else {})
+    figures: dict[AdvertisedResource, float] = {"cpu": float(cores)}
+    if offer is None:
+        return figures
+    if network := sustained_network(offer):
+        figures["network"] = network
+    read, write = offer.local_read_bytes_per_second, offer.local_write_bytes_per_second
+    if read and write:
+        figures |= {"local read": read, "local write": write}
+    return figures

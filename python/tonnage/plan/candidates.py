@@ -117,7 +117,7 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
         notes.append(f"its price is {price.caution}")
     used = {term.resource_class for phase in demand.phases for term in phase.terms}
     if (
-        "network" in demand.advertised_classes
+        "network" in demand.advertised_resources
         and machine.offer.network.baseline_bytes_per_second is None
     ):
         notes.append("only the peak rate of its network is known; the sustained rate may be lower")

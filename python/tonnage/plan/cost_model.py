@@ -15,7 +15,7 @@ from tonnage.base.records.job import Job
 from tonnage.catalog import Billing, Catalog
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import Capacity
-from tonnage.plan.demand import DemandTerm, LayoutDemand, ResourceClass
+from tonnage.plan.demand import AdvertisedResource, DemandTerm, LayoutDemand
 
 Array = npt.NDArray[Any]
 BillingUnit = Literal["seconds", "hours"]
@@ -27,7 +27,7 @@ def term_work(
     size: float,
     capacity: Capacity,
     nodes: Array,
-    buckets: Mapping[ResourceClass, TokenBucket],
+    buckets: Mapping[AdvertisedResource, TokenBucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of one term of a demand.
@@ -36,7 +36,7 @@ def term_work(
     the machines' advertised rates, ``dtype`` is that of large arrays.
     """
     measured: Any = 0.0
-    advertised: Any = 0.0
+    advertised: dict[AdvertisedResource, Any] = {}
     moved: Any = 0.0
     for part in term.parts:
         rate = capacity.slowest_rate(part.capacity)
@@ -50,22 +50,25 @@ def term_work(
             amount = amount * (nodes > 1)
         if part.advertised:
             # A node below the advertised rate counts as one with more bytes to move.
-            advertised = advertised + amount / rate
+            thing = part.advertised_resource
+            advertised[thing] = advertised.get(thing, 0.0) + amount / rate
         else:
             measured = measured + amount / rate
             moved = moved + amount
-    whole = np.asarray(measured, dtype=dtype)
-    if any(part.advertised for part in term.parts):
-        bucket = buckets[
-            "network" if term.resource_class == "object storage" else term.resource_class
-        ]
+    work: list[Array] = []
+    for thing, wanted in advertised.items():
+        bucket = buckets[thing]
         if term.max_per_node is not None:
             bucket = bucket.capped(term.max_per_node)
         # Everything so far is a row or a column; only this is as large as their product.
-        through = bucket.node_seconds(np.asarray(advertised, dtype=dtype), nodes, term.credit_share)
-        whole = through + whole if np.ndim(measured) else through
+        work.append(bucket.node_seconds(np.asarray(wanted, dtype=dtype), nodes, term.credit_share))
+    if np.ndim(measured) or not work:
+        work.append(np.asarray(measured, dtype=dtype))
+    whole = work[0]
+    for each in work[1:]:
+        whole = whole + each
     if demand.volumes and term.resource_class == "volumes":
-        wanted = np.asarray(advertised + moved, dtype=dtype)
+        wanted = np.asarray(advertised.get("volumes", 0.0) + moved, dtype=dtype)
         attached = demand.volumes.bucket(nodes)
         whole = np.maximum(whole, attached.node_seconds(wanted, nodes, term.credit_share))
     return np.asarray(whole)
@@ -76,7 +79,7 @@ def job_work(
     size: float,
     capacity: Capacity,
     nodes: Array,
-    buckets: Mapping[ResourceClass, TokenBucket],
+    buckets: Mapping[AdvertisedResource, TokenBucket],
     dtype: npt.DTypeLike = np.float64,
 ) -> Array:
     """Node-seconds of the job: phases add up, each as long as its longest term."""

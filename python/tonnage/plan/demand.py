@@ -51,6 +51,20 @@ VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local read": "volume read",
     "local write": "volume write",
 }
+AdvertisedResource = Literal["local read", "local write", "volumes", "network", "cpu"]
+"""What machines advertise a rate of: local disks each way, the others as a class."""
+ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
+    "local read": "local read",
+    "local write": "local write",
+    "volume read": "volumes",
+    "volume write": "volumes",
+    "object get": "network",
+    "object put": "network",
+    "network": "network",
+    "cpu": "cpu",
+    "cpu partition": "cpu",
+    "cpu sort": "cpu",
+}
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """The classes that share a node's network link."""
 CORES = CapacityDistribution(
@@ -71,12 +85,17 @@ class DemandPart:
     per_byte: float
     capacity: CapacityDistribution
     advertised: bool
-    """Whether the capacity is a share of the advertised rate of the term's class."""
+    """Whether the capacity is a share of the advertised rate of `advertised_resource`."""
     sources: str
     curve: ScalingCurve | None = None
     """How the capacity falls with the number of nodes."""
     remote_only: bool = False
     """Whether the 1/N that a node of N keeps for itself is not counted."""
+
+    @property
+    def advertised_resource(self) -> AdvertisedResource:
+        """What the machine advertises a rate of, where that of this resource counts."""
+        return ADVERTISED_RESOURCES[self.resource]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +137,8 @@ class LayoutDemand:
     phases: tuple[PhaseDemand, ...]
     unknown_classes: tuple[str, ...]
     """Classes without any capacity, measured or advertised."""
-    advertised_classes: frozenset[ResourceClass]
-    """Classes whose advertised rate is needed of each machine."""
+    advertised_resources: frozenset[AdvertisedResource]
+    """The advertised rates that are needed of each machine."""
     measured_curve: ScalingCurve | None
     """How this offer's own network was measured to scale."""
     calibration_match: CalibrationMatch = NO_MATCH
@@ -178,7 +197,7 @@ def layout_demand(
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
     phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
     unknown: dict[str, None] = {}
-    advertised: set[ResourceClass] = set()
+    advertised: set[AdvertisedResource] = set()
     phases = []
     runs = calibration_match.calibration
     for place, (phase, demands_of) in enumerate(zip(job.phases, phases_demands, strict=True)):
@@ -199,8 +218,7 @@ def layout_demand(
                 continue  # The CPU time of a job that never ran is unknown; the plan says so.
             if not parts:
                 unknown[resource_class] = None
-            if any(part.advertised for part in parts):
-                advertised.add("network" if resource_class == "object storage" else resource_class)
+            advertised.update(part.advertised_resource for part in parts if part.advertised)
             total = sum(_credited_bytes(resource_class, each) for each in phases_demands) or 1.0
             most = phase.most_cores if resource_class == "cpu" else None
             terms.append(

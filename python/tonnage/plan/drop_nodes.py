@@ -20,7 +20,13 @@ from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import cost_usd, job_work
-from tonnage.plan.demand import RESOURCE_CLASSES, LayoutDemand, ResourceClass, layout_demand
+from tonnage.plan.demand import (
+    RESOURCE_CLASSES,
+    AdvertisedResource,
+    LayoutDemand,
+    ResourceClass,
+    layout_demand,
+)
 
 ON_NODES: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"})
 """The classes that measuring nodes covers."""
@@ -142,7 +148,7 @@ def _law(resource: str, rates: Mapping[str, float]) -> CapacityDistribution:
 
 def _seconds(found: LayoutDemand, size: int, count: int, cores: float | None) -> float:
     sizes = np.array([count])
-    buckets: dict[ResourceClass, TokenBucket] = (
+    buckets: dict[AdvertisedResource, TokenBucket] = (
         {"cpu": TokenBucket.constant(cores)} if cores else {}
     )
     capacity = MedianCapacity(CapacitySamples(count, count), sizes)

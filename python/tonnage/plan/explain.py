@@ -7,13 +7,13 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import ExplainedTerm, Explanation
-from tonnage.catalog import Catalog
+from tonnage.catalog import Catalog, disk_rate_source
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
-from tonnage.plan.demand import DemandPart, DemandTerm
+from tonnage.plan.demand import DemandPart, DemandTerm, ResourceClass
 from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import (
@@ -124,7 +124,7 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     machine, thing = choice.machine, term.resource_class
     sources = [part.capacity.source]
     if part.advertised:
-        figure = machine.buckets["network" if thing == "object storage" else thing]
+        figure = machine.buckets[part.advertised_resource]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
             rate = formatting.rate(part.capacity.modes[0].median)
@@ -132,7 +132,7 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
             share = f"{each}each of {figure.baseline:g} vCPUs"
             if term.max_per_node is not None:
                 share += f", of which the job uses {term.max_per_node:.3g}"
-        sources = [f"{share} ({machine.offer.spec_source}); {part.capacity.source}"]
+        sources = [f"{share} ({_rate_source(machine, thing)}); {part.capacity.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
         sources.append(f"{at:.2f} of that in a cluster of {choice.nodes}")
@@ -146,6 +146,11 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     if thing == "object storage" and part.advertised:
         sources.append("not measured; at most the network bandwidth")
     return "; ".join(sources)
+
+
+def _rate_source(machine: Machine, thing: ResourceClass) -> str:
+    offer = machine.offer
+    return disk_rate_source(offer) if thing == "local disks" else offer.spec_source
 
 
 def _rates(bucket: TokenBucket) -> str:

@@ -4,13 +4,13 @@
 ``2 x gp3``: everything on volumes. ``diskless``: the job stores nothing.
 
 An unmeasured resource is estimated: its advertised rate times the share of such rates that
-measured offers reached. No catalog has the rates of local disks, so an offer whose disks were not
-measured cannot be planned; `next_measurements` considers it.
+measured offers reached. An offer whose local disks nobody measured, and whose operations are not
+documented, cannot be planned; `next_measurements` considers it.
 """
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -24,7 +24,7 @@ from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, Profil
 from tonnage.plan.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.calibration import NO_MATCH, match_calibration
 from tonnage.plan.cost_model import object_store_usd
-from tonnage.plan.demand import LayoutDemand, ResourceClass, layout_demand
+from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.machines import Machine, Machines, Purchase, priced_machine
 
 Network = Literal["scaled", "baseline", "infinite"]
@@ -33,8 +33,9 @@ VOLUME_COUNTS = (1, 2, 4, 8, 16)
 IMPOSSIBLE_NODES = 1 << 62
 """More nodes than anybody has."""
 Floats = npt.NDArray[np.float64]
-UNKNOWN_FIGURES: dict[ResourceClass, str] = {
-    "object storage": "its network",
+UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
+    "local read": "its local disks",
+    "local write": "its local disks",
     "network": "its network",
     "volumes": "its volume link",
     "cpu": "its sustained CPU",
@@ -55,7 +56,9 @@ class OfferGroup:
     @cached_property
     def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """One machine of each set that takes equally long, and each machine's set."""
-        figures = [self.machines.buckets[thing] for thing in sorted(self.demand.advertised_classes)]
+        figures = [
+            self.machines.buckets[thing] for thing in sorted(self.demand.advertised_resources)
+        ]
         columns = [each for one in figures for each in (one.baseline, one.burst, one.credit)]
         if not columns:
             return np.zeros(1, dtype=np.int64), np.zeros(len(self.machines), dtype=np.int64)
@@ -100,7 +103,7 @@ def layout_options(
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
             continue
-        alike: dict[int, tuple[OfferCapacity, list[Machine]]] = {}
+        alike: dict[tuple[int, bool], tuple[OfferCapacity, list[Machine]]] = {}
         for offer in catalog.offers:
             if arch is not None and offer.arch != arch:
                 if offer.arch is None:
@@ -117,17 +120,25 @@ def layout_options(
                 if isinstance(made, str):
                     options.refused.append(RefusedOffer(catalog.name, offer, made))
                     continue
-                alike.setdefault(id(laws), (laws, []))[1].append(made)
+                known_disks = "local read" in made.buckets
+                alike.setdefault((id(laws), known_disks), (laws, []))[1].append(made)
                 number += 1
-        for laws, some in alike.values():
+        for (_, known_disks), (laws, some) in alike.items():
             machines = Machines.of(some)
-            demands = list(_demands(job, size, catalog, laws, known, network))
+            shares = known.shares if known_disks else without_local_disks(known.shares)
+            demands = list(_demands(job, size, catalog, laws, shares, network))
             for each in demands:
                 _classify(job, size, catalog, each, machines, measured, options)
             if not demands:
                 why = f"catalog {catalog.name} lists no network block storage"
                 options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in some)
     return options
+
+
+def without_local_disks(shares: OfferCapacity) -> OfferCapacity:
+    """The shares for machines whose local disks have no known rate."""
+    kept = {name: law for name, law in shares.distributions.items() if not name.startswith("local")}
+    return replace(shares, distributions=kept)
 
 
 def _placements(
@@ -153,7 +164,7 @@ def _demands(
     size: int,
     catalog: Catalog,
     laws: OfferCapacity,
-    known: ProfileIndex,
+    shares: OfferCapacity,
     network: Network,
 ) -> Iterator[LayoutDemand]:
     used = {demand.resource for phase in job.phases for demand in phase.demands}
@@ -172,7 +183,7 @@ def _demands(
             own_disks=own_disks,
             volumes=volumes,
             laws=laws,
-            shares=known.shares,
+            shares=shares,
             network=network,
             calibration_match=runs if volumes is None and (own_disks or not locally) else NO_MATCH,
         )
@@ -244,7 +255,7 @@ def _refuse(job: Job, demand: LayoutDemand, machines: Machines, options: LayoutO
     if demand.volumes:
         link = np.isnan(machines.link_usd_per_hour)
         reasons.append((link, "the price of its volume link is unknown"))
-    for thing in demand.advertised_classes:
+    for thing in demand.advertised_resources:
         why = f"{UNKNOWN_FIGURES[thing]} was not measured, and no rate is advertised"
         reasons.append((np.isnan(machines.buckets[thing].baseline), why))
     good = np.ones(len(machines), dtype=bool)

@@ -1,5 +1,7 @@
 """Price offers and turn their advertised rates into token buckets.
 
+Local disks have the rates that others published of the type.
+
 A network's peak is a burst whose credits nobody publishes, so plans use its baseline. Some
 providers state how long the volume link's maximum lasts. No catalog states the sustained rate of
 burstable cores, so it is unknown.
@@ -18,11 +20,13 @@ import numpy.typing as npt
 from tonnage.catalog import Catalog, Offer, VolumeLink
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.demand import ResourceClass
+from tonnage.plan.demand import AdvertisedResource
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
-ADVERTISED_CLASSES: tuple[ResourceClass, ...] = ("network", "volumes", "cpu")
+ADVERTISED: tuple[AdvertisedResource, ...] = (
+    *("local read", "local write", "volumes", "network", "cpu"),
+)
 Floats = npt.NDArray[np.float64]
 
 
@@ -41,7 +45,7 @@ class Machine:
     """The lowest and the highest price."""
     link_usd_per_hour: float | None
     """The price of its volume link; ``None`` if unknown."""
-    buckets: Mapping[ResourceClass, TokenBucket]
+    buckets: Mapping[AdvertisedResource, TokenBucket]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,14 +60,14 @@ class Machines:
     link_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
-    buckets: Mapping[ResourceClass, TokenBucket]
+    buckets: Mapping[AdvertisedResource, TokenBucket]
 
     @classmethod
     def of(cls, some: Sequence[Machine]) -> Machines:
         """Collect at least one machine."""
         unknown = TokenBucket.constant(math.nan)
-        buckets: dict[ResourceClass, TokenBucket] = {}
-        for thing in ADVERTISED_CLASSES:
+        buckets: dict[AdvertisedResource, TokenBucket] = {}
+        for thing in ADVERTISED:
             known = [each.buckets.get(thing, unknown) for each in some]
             buckets[thing] = TokenBucket(
                 np.array([each.baseline for each in known]),
@@ -107,12 +111,15 @@ def priced_machine(
     catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
 ) -> Machine | str:
     """Price an offer; or say why it has no price."""
-    buckets: dict[ResourceClass, TokenBucket] = {}
+    buckets: dict[AdvertisedResource, TokenBucket] = {}
     baseline = sustained_network(offer)
     if baseline:
         buckets["network"] = TokenBucket.constant(baseline)
     if link := _link(offer.volume_link):
         buckets["volumes"] = link
+    if offer.local_read_bytes_per_second and offer.local_write_bytes_per_second:
+        buckets["local read"] = TokenBucket.constant(offer.local_read_bytes_per_second)
+        buckets["local write"] = TokenBucket.constant(offer.local_write_bytes_per_second)
     if offer.vcpus and not offer.cores_burst:
         buckets["cpu"] = TokenBucket.constant(offer.vcpus)
     prices = _prices(offer, purchase)
@@ -132,7 +139,7 @@ def sustained_network(offer: Offer) -> float | None:
 
 
 def advertised_rates(catalogs: Sequence[Catalog]) -> AdvertisedRates:
-    """Collect advertised network and volume rates by offer; the first catalog wins."""
+    """Collect advertised rates by offer; the first catalog wins."""
     by_offer: dict[tuple[str, str], dict[str, AdvertisedRate]] = {}
     for catalog in catalogs:
         for offer in catalog.offers:
@@ -148,6 +155,9 @@ def _advertised_rates(offer: Offer) -> dict[str, AdvertisedRate]:
     if link.baseline_bytes_per_second:
         link_rate = AdvertisedRate(link.baseline_bytes_per_second, link.most_bytes_per_second)
         rates |= {"volume read": link_rate, "volume write": link_rate}
+    read, write = offer.local_read_bytes_per_second, offer.local_write_bytes_per_second
+    if read and write:
+        rates |= {"local read": AdvertisedRate(read), "local write": AdvertisedRate(write)}
     return rates
 
 

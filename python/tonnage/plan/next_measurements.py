@@ -1,7 +1,7 @@
 """Choose what to measure next: unmeasured offers that could still win.
 
-No catalog has a local disk's speed. But the speed it needs is known: with N nodes and every other
-resource as planned, there is a least rate at which the offer beats the best candidate and keeps the
+Of some offers nobody published how fast their local disks are. But the speed that they need is
+known: with N nodes and every other resource as planned, there is a least rate at which the offer beats the best candidate and keeps the
 deadline. Offers that would lose even with infinitely fast disks, or with any existing ones, are
 left out: measuring them is a waste.
 

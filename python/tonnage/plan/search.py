@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, job_work, machine_hours
-from tonnage.plan.demand import ResourceClass
+from tonnage.plan.demand import AdvertisedResource
 from tonnage.plan.layouts import OfferGroup
 
 Objective = Literal["cost", "time", "nearest"]
@@ -151,7 +151,9 @@ def limit_excess(seconds: Array, cost: Array, limits: Limits) -> Array:
     return np.where(np.isfinite(seconds), excess, np.inf)
 
 
-def buckets_at(group: OfferGroup, places: npt.ArrayLike) -> Mapping[ResourceClass, TokenBucket]:
+def buckets_at(
+    group: OfferGroup, places: npt.ArrayLike
+) -> Mapping[AdvertisedResource, TokenBucket]:
     """The advertised rates of the machines at these places."""
     where = np.asarray(places, dtype=np.int64)
     return {thing: each.select(where) for thing, each in group.machines.buckets.items()}

@@ -20,7 +20,14 @@ from tonnage.base.records.durability import Durability
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
-from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, ResourceClass, layout_demand
+from tonnage.plan.demand import (
+    AdvertisedResource,
+    DemandPart,
+    DemandTerm,
+    LayoutDemand,
+    ResourceClass,
+    layout_demand,
+)
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass.sizing import NodeResources
 
@@ -85,12 +92,12 @@ class SimulatedCluster:
 def sort_demand(
     capacity: OfferCapacity,
     profiles: ProfileIndex,
-    figures: Mapping[ResourceClass, float],
+    figures: Mapping[AdvertisedResource, float],
     durability: Durability,
 ) -> LayoutDemand:
     """The demands of a sort on local disks, with the capacities of these machines.
 
-    ``figures`` are the advertised network rate and the number of cores. `SimulationError`: the
+    ``figures`` are the advertised rates and the number of cores. `SimulationError`: the
     capacity of a resource is unknown.
     """
     demand = layout_demand(
@@ -107,7 +114,7 @@ def sort_demand(
             f"its {' and its '.join(demand.unknown_classes)} were not measured; use a profile "
             "that contains them"
         )
-    for name in sorted(demand.advertised_classes):
+    for name in sorted(demand.advertised_resources):
         if name not in figures:
             raise SimulationError(
                 f"its {name} was neither measured nor advertised; use a profile that contains it"
@@ -116,24 +123,24 @@ def sort_demand(
 
 
 def draw_cluster(
-    demand: LayoutDemand, nodes: int, figures: Mapping[ResourceClass, float], seed: int
+    demand: LayoutDemand, nodes: int, figures: Mapping[AdvertisedResource, float], seed: int
 ) -> SimulatedCluster:
     """Draw a cluster; ``figures`` are those of `sort_demand`."""
     first, second = ({term.resource_class: term for term in phase.terms} for phase in demand.phases)
 
-    def rates(part: DemandPart, name: ResourceClass) -> Array:
+    def rates(part: DemandPart) -> Array:
         each = draw_rates(part.capacity, nodes, seed)
         if part.curve:
             each = each * part.curve.share(np.array([nodes]))
-        return each * figures[name] if part.advertised else each
+        return each * figures[part.advertised_resource] if part.advertised else each
 
     def term_rates(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
         if name not in terms:
             return np.full(nodes, np.inf)
         (part,) = terms[name].parts
-        return rates(part, name)
+        return rates(part)
 
-    ways = {part.resource: 1 / rates(part, "local disks") for part in first["local disks"].parts}
+    ways = {part.resource: 1 / rates(part) for part in first["local disks"].parts}
     both = ways.get("local both")
     if both is not None:
         disks = Disks(both, both, apart=False)

@@ -11,7 +11,7 @@ import numpy as np
 from tonnage.base import core
 from tonnage.base.records.durability import Durability
 from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
-from tonnage.plan.demand import ResourceClass
+from tonnage.plan.demand import AdvertisedResource
 from tonnage.simulate import scalability_limits
 from tonnage.simulate.cluster import (
     Machine,
@@ -30,7 +30,7 @@ class Scenario:
     machine: Machine
     capacity: OfferCapacity
     shares: OfferCapacity  # The shares of advertised figures that measured offers reached
-    figures: Mapping[ResourceClass, float]
+    figures: Mapping[AdvertisedResource, float]
     durability: Durability = "none"
     input_copies: int = 1
     lose: int = 0

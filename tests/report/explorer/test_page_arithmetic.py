@@ -121,7 +121,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "volumes": "- in the group",
         "phases": "phases",
         "unknown_classes": "- the page gets plannable groups alone",
-        "advertised_classes": "advertised_classes",
+        "advertised_resources": "advertised_resources",
         "measured_curve": "uses_measured_curve",
         "calibration_match": "calibrated",
     },
@@ -334,7 +334,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "caution", "peak_only"),
+                *("source", "disks_source", "caution", "peak_only"),
             },
         ),
         (VolumeKind, kinds[0], set()),
@@ -376,6 +376,7 @@ WORLD = catalog(
         offer("both", 1.0, link_most=2e9, spot=SPOT),
         offer("slow", 0.4, network=2e8, spot=SPOT),
         offer("small", 0.1, local_bytes=10**11),
+        offer("documented", 0.3, disk_rates=(9e8, 4e8)),
         replace(
             offer("diskless", 0.5, local_bytes=0),
             volume_link=VolumeLink(
@@ -418,7 +419,8 @@ PROFILES = [
         },
         scaling=[(2, 1.0), (4, 0.9), (8, 0.7)],
         shares=[
-            distribution(name, 0.9, 0.1, 4) for name in ("network", "volume read", "volume write")
+            distribution(name, 0.9, 0.1, 4)
+            for name in ("local read", "local write", "network", "volume read", "volume write")
         ],
     )
 ]

@@ -39,13 +39,26 @@ def offer(
     arch: str = "x86_64",
     link_most: float | None = None,
     spot: Spot | None = None,
+    disk_rates: tuple[float, float] | None = None,
 ) -> Offer:
-    """An offer; ``None`` is unknown, local disks of 0 bytes are none.
+    """An offer; ``None`` is unknown, local disks of 0 bytes are none, and are read and written at
+    these rates.
 
     The most of its link to volumes lasts for half an hour a day.
     """
     burst = Burst(lasts_seconds=1_800, every_seconds=86_400, source="made up")
-    disks = (Disks(kind="ssd", count=1, bytes_each=local_bytes, total_bytes=local_bytes),)
+    read, write = disk_rates or (None, None)
+    disks = (
+        Disks(
+            kind="ssd",
+            count=1,
+            bytes_each=local_bytes,
+            total_bytes=local_bytes,
+            read_bytes_per_second=read,
+            write_bytes_per_second=write,
+            rate_source="made up" if disk_rates else None,
+        ),
+    )
     return Offer(
         provider="aws",
         region="here",

@@ -1,10 +1,15 @@
-"""Azure: its zeros of throughput, and figures that no machine can have, mean unknown."""
+"""Azure: its zeros of throughput, and figures that no machine can have, mean unknown.
+
+Its tables have no network rates. The published ones are what to expect, not what is promised, so
+they are peaks.
+"""
 
 import re
 
 from tonnage.catalog.csv_rows import CsvRow
 from tonnage.catalog.offer import GIB, Billing, Disks, Network, Offer, VolumeLink
 from tonnage.catalog.providers.schema import GB, MB, Schema, on_demand_price, single_spot_price
+from tonnage.catalog.published.machine_types import machine_type
 
 MAX_BYTES_PER_SECOND = 12 * GB
 """Some rows give operations for MB/s, some kB/s; no real machine exceeds this."""
@@ -17,6 +22,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
     temporary = row.integer("temp_disk_gib", GIB)
     nvme = row.integer("nvme_total_gib", GIB)
     accelerated = row.flag("accelerated_networking")
+    published = machine_type("azure", name)
     return Offer(
         provider="azure",
         region=row.required("region"),
@@ -44,7 +50,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         ),
         network=Network(
             baseline_bytes_per_second=None,
-            peak_bytes_per_second=None,
+            peak_bytes_per_second=published.network_peak if published else None,
             words=None
             if accelerated is None
             else f"{'with' if accelerated else 'without'} accelerated networking",

@@ -19,6 +19,7 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
+from tonnage.catalog.published import core_speeds
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
@@ -95,7 +96,7 @@ def print_offers(
             header,
             rows,
             right=("VCPUS", "MEMORY", "NETWORK", "BURST", "VOLUMES"),
-            first_to_go=("SPOT USD/H", "VOLUMES", "BURST", "CATALOG", "ARCH", "NETWORK"),
+            first_to_go=("SPOT USD/H", "VOLUMES", "BURST", "CATALOG", "ARCH", "NETWORK", "MEMORY"),
         )
     total = sum(len(each.offers) for each in catalogs)
     summary = f"{formatting.count(len(chosen))} of {formatting.several(total, 'offer')}."
@@ -194,10 +195,14 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
     yield "Architecture", offer.arch or UNKNOWN
     cores = _or_unknown(offer.cores, lambda value: f"{value:g}")
     yield "vCPUs", f"{_or_unknown(offer.vcpus, lambda value: f'{value:g}')}, cores: {cores}"
+    yield "Processor", offer.processor or UNKNOWN
+    yield "Speed of a core", _or_unknown(offer.core_speed, _core_speed)
+    if offer.accelerators:
+        yield "Accelerators", f"{offer.accelerators}"
     yield "Memory", _or_unknown(offer.memory_bytes, formatting.memory)
     yield "Local disks", _disks(offer)
     if offer.disks:
-        yield "Disk throughput", f"{UNKNOWN}, no catalog has it: measure it"
+        yield "Disk throughput", _disk_throughput(offer)
     yield (
         "Network",
         f"{_or_unknown(network.baseline_bytes_per_second, formatting.gigabits)} sustained, at most "
@@ -307,6 +312,21 @@ def _disks(offer: Offer) -> str:
     if offer.disks is None:
         return UNKNOWN
     return " + ".join(map(_group, offer.disks)) or "none"
+
+
+def _disk_throughput(offer: Offer) -> str:
+    read, write = offer.local_read_bytes_per_second, offer.local_write_bytes_per_second
+    if read is None or write is None:
+        return f"{UNKNOWN}: measure it"
+    return (
+        f"{formatting.rate(read)} reading, {formatting.rate(write)} writing, each alone "
+        f"({offered.disk_rate_source(offer)})"
+    )
+
+
+def _core_speed(sorting: float) -> str:
+    count = formatting.count(round(sorting))
+    return f"{count} thousand strings sorted a second ({core_speeds.SOURCE})"
 
 
 def _group(disks: Disks) -> str:

@@ -15,7 +15,7 @@ from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.catalog import Catalog, Grant, VolumeKind
+from tonnage.catalog import Catalog, Grant, VolumeKind, disk_rate_source
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
@@ -144,7 +144,7 @@ class _Tables:
         return self.demands.put(
             {
                 "phases": [self._phase(each) for each in demand.phases],
-                "advertised_classes": sorted(demand.advertised_classes),
+                "advertised_resources": sorted(demand.advertised_resources),
                 "evidence": demand.evidence,
                 "uses_measured_curve": demand.measured_curve is not None
                 and demand.curve is demand.measured_curve,
@@ -175,7 +175,7 @@ class _Tables:
             "per_byte": part.per_byte,
             "capacity": _index_of(self.laws, part.capacity),
             "curve": None if part.curve is None else _index_of(self.curves, part.curve),
-            "advertised": part.advertised,
+            "advertised": part.advertised_resource if part.advertised else None,
             "remote_only": part.remote_only,
             "sources": self.texts.put(part.sources),
         }
@@ -296,6 +296,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "memory_bytes": offer.memory_bytes,
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "source": tables.texts.put(offer.spec_source),
+        "disks_source": tables.texts.put(disk_rate_source(offer)),
         "caution": price.caution if price else None,
         "peak_only": offer.network.baseline_bytes_per_second is None,
         "prices": {

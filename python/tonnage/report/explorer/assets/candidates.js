@@ -114,7 +114,7 @@ function candidateNotes(candidate, size, durability) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
   }
   if (machine.caution) found.push(`its price is ${machine.caution}`);
-  if (group.demand.advertised_classes.includes("network") && machine.peak_only) {
+  if (group.demand.advertised_resources.includes("network") && machine.peak_only) {
     found.push("only the peak rate of its network is known; the sustained rate may be lower");
   }
   const place = parts.map((part) => part.curve).find((curve) => curve !== null);

@@ -10,14 +10,15 @@
 function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
   const buckets = volumes && volumes.buckets(nodes);
   return demand.terms.map((term) => {
-    const measured = new Float64Array(nodes.length), advertised = measured.slice(), moved = measured.slice();
+    const measured = new Float64Array(nodes.length), moved = measured.slice(), advertised = new Map();
     for (const part of term.parts) {
       const rates = capacity(part, nodes);
       const all = size * part.per_byte;
       // One node sends nothing. With more all bytes count, as in the papers' equations, unless a run
       // calibrates the part (`remote_only`).
       const alone = term.resource_class === "network" ? 0 : all;
-      const into = part.advertised ? advertised : measured;
+      if (part.advertised && !advertised.has(part.advertised)) advertised.set(part.advertised, new Float64Array(nodes.length));
+      const into = part.advertised ? advertised.get(part.advertised) : measured;
       for (let at = 0; at < nodes.length; at += 1) {
         const amount = part.remote_only ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
         into[at] += amount / rates[at];
@@ -26,11 +27,11 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
     }
     const given = {
       measured: term.parts.some((part) => !part.advertised) ? Kind.from(measured) : null,
-      advertised: term.parts.some((part) => part.advertised) ? Kind.from(advertised) : null,
+      advertised: [...advertised].map(([name, wanted]) => [name, Kind.from(wanted)]),
       attached: null,
     };
     if (volumes && term.resource_class === "volumes") {
-      for (let at = 0; at < nodes.length; at += 1) moved[at] += advertised[at];
+      if (advertised.has("volumes")) add(moved, advertised.get("volumes"));
       given.attached = volumeNodeSeconds(buckets, Kind.from(moved), nodes, term.credit_share);
     }
     return given;
@@ -70,16 +71,22 @@ function volumeNodeSeconds([baseline, burst, credit], wanted, nodes, share) {
 
 /** Write to `out` the node-seconds of one term. */
 function termWork(out, term, { measured, advertised, attached }, nodes, buckets) {
-  if (advertised) {
-    let bucket = buckets[term.resource_class === "object storage" ? "network" : term.resource_class];
+  advertised.forEach(([name, wanted], place) => {
+    let bucket = buckets[name];
     if (term.max_per_node !== null) {
       bucket = [Math.min(bucket[0], term.max_per_node), Math.min(bucket[1], term.max_per_node), bucket[2]];
     }
-    bucketNodeSeconds(out, bucket, advertised, nodes, term.credit_share);
-    if (measured) for (let at = 0; at < out.length; at += 1) out[at] += measured[at];
-  } else if (measured) out.set(measured);
-  else out.fill(0);
+    const into = place ? new out.constructor(out.length) : out;
+    bucketNodeSeconds(into, bucket, wanted, nodes, term.credit_share);
+    if (place) add(out, into);
+  });
+  if (!advertised.length) out.fill(0);
+  if (measured) add(out, measured);
   if (attached) atLeast(out, attached);
+}
+
+function add(out, others) {
+  for (let at = 0; at < out.length; at += 1) out[at] += others[at];
 }
 
 function atLeast(out, others) {

@@ -53,14 +53,14 @@ function capacitySource({ choice, nodes }, term, part, law) {
   const { group, machine } = choice;
   const sources = [law.source];
   if (part.advertised) {
-    const figure = machine.buckets[term.resource_class === "object storage" ? "network" : term.resource_class];
+    const figure = machine.buckets[part.advertised];
     const middle = law.modes[0].median;
     let share = `${Number(middle.toPrecision(3))} of the advertised ${describeBucket(figure)}`;
     if (term.resource_class === "cpu") {
       share = `${part.resource === "cpu" ? "" : `${formatting.rate(middle)} by `}each of ${figure[0]} vCPUs`;
       if (term.max_per_node !== null) share += `, of which the job uses ${Number(term.max_per_node.toPrecision(3))}`;
     }
-    sources[0] = `${share} (${pageData.texts[machine.source]}); ${law.source}`;
+    sources[0] = `${share} (${pageData.texts[term.resource_class === "local disks" ? machine.disks_source : machine.source]}); ${law.source}`;
   }
   if (part.curve !== null) {
     sources.push(`${curveShare(pageData.curves[part.curve], nodes).toFixed(2)} of that in a cluster of ${nodes}`);

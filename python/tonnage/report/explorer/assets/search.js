@@ -64,7 +64,7 @@ const demands = pageData.demands.map((demand) => {
 /** Machines with the same advertised figures take the same time: one of each, and its twins. */
 const distinctSets = new Map();
 function distinctMachines(group) {
-  const classes = pageData.demands[group.demand].advertised_classes;
+  const classes = pageData.demands[group.demand].advertised_resources;
   const key = `${group.machines} ${classes}`;
   if (!distinctSets.has(key)) {
     const ones = [], members = [], numbers = new Map();
@@ -117,7 +117,7 @@ function prepare(group, size, samples, limits) {
     values: new Float32Array(nodes.length), hours: null, least: null,
   };
   // Volumes and fixed seconds, which take as long on any machine.
-  const slow = givens.map(({ attached }) => ({ measured: attached, advertised: null, attached: null }));
+  const slow = givens.map(({ attached }) => ({ measured: attached, advertised: [], attached: null }));
   fill(table, jobWork(table.room, demand, slow, nodes, {}));
   return table;
 }

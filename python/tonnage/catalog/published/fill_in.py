@@ -1,0 +1,87 @@
+"""Fill in what a catalog leaves unknown of an offer with what others published of its type.
+
+A catalog's own figures win. Networks are not filled in: what a type gets changes over the years.
+"""
+
+from dataclasses import replace
+
+from tonnage.catalog.offer import Disks, Offer
+from tonnage.catalog.published.core_speeds import core_speed
+from tonnage.catalog.published.disk_rates import disk_rates
+from tonnage.catalog.published.machine_types import MachineType, machine_type
+
+
+def fill_in(offer: Offer) -> Offer:
+    known = machine_type(offer.provider, offer.type)
+    speed = core_speed(offer.provider, offer.type)
+    disks = offer.disks
+    if known is not None:
+        disks = _with_published_disks(disks, known)
+        offer = replace(
+            offer,
+            cores=offer.cores or known.cores,
+            processor=known.processor,
+            accelerators=known.accelerators,
+            current=known.current,
+        )
+    return replace(
+        offer,
+        disks=_with_rates(disks, offer),
+        core_speed=None if speed is None else speed.sorting,
+    )
+
+
+def _with_published_disks(
+    disks: tuple[Disks, ...] | None, known: MachineType
+) -> tuple[Disks, ...] | None:
+    """The disks with their sizes and number, as far as a catalog does not know them.
+
+    That none are published does not mean that there are none.
+    """
+    published = _published_disks(known)
+    if not published:
+        return disks
+    if disks is None:
+        return published
+    found: list[Disks] = []
+    for each in disks:
+        if each.total_bytes is None and each.kind == "nvme":
+            found += published if known.disk_kind == "nvme" else ()
+        elif each.count is None and each.total_bytes and len(disks) == 1 and known.disk_count:
+            one = each.total_bytes // known.disk_count
+            found.append(replace(each, count=known.disk_count, bytes_each=one))
+        else:
+            found.append(each)
+    return tuple(found)
+
+
+def _published_disks(known: MachineType) -> tuple[Disks, ...]:
+    if not known.disk_count or not known.disk_bytes:
+        return ()
+    return (
+        Disks(
+            kind=known.disk_kind,
+            count=known.disk_count,
+            bytes_each=known.disk_bytes // known.disk_count,
+            total_bytes=known.disk_bytes,
+        ),
+    )
+
+
+def _with_rates(disks: tuple[Disks, ...] | None, offer: Offer) -> tuple[Disks, ...] | None:
+    """The disks with the rates of their type; those of several kinds are of the NVMe ones."""
+    rates = disk_rates(offer.provider, offer.type) if disks else None
+    if disks is None or rates is None:
+        return disks
+    fast = [each for each in disks if each.kind == "nvme"] if len(disks) > 1 else disks
+    return tuple(
+        replace(
+            each,
+            read_bytes_per_second=rates.read,
+            write_bytes_per_second=rates.write,
+            rate_source=rates.source,
+        )
+        if len(fast) == 1 and each is fast[0] and each.read_bytes_per_second is None
+        else each
+        for each in disks
+    )

@@ -1,0 +1,72 @@
+"""Documented figures of machine types that no provider's price list has."""
+
+from dataclasses import dataclass
+from functools import cache
+
+from tonnage.catalog.published.rows import key_of, number, read
+
+SOURCE = "TUM-DIS/cloudspecs@0ee54cf, 2026-07-22"
+GIGABIT = 1e9 / 8  # Bytes per second
+GB = 10**9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineType:
+    """``None`` is unknown; rates are bytes a second, operations are of 4 KiB a second.
+
+    Disks' bytes and operations are those of all local disks together.
+    """
+
+    cores: float | None
+    processor: str | None
+    accelerators: int | None
+    current: bool | None
+    network: float | None
+    network_peak: float | None
+    link: float | None
+    link_peak: float | None
+    link_iops: float | None
+    link_peak_iops: float | None
+    disk_count: int | None
+    disk_bytes: int | None
+    disk_kind: str | None
+    read_iops: float | None
+    write_iops: float | None
+
+
+def machine_type(provider: str, kind: str) -> MachineType | None:
+    return _table().get(key_of(provider, kind))
+
+
+@cache
+def _table() -> dict[tuple[str, str], MachineType]:
+    return {
+        key_of(row["provider"], row["type"]): MachineType(
+            cores=number(row["cores"]),
+            processor=row["processor"] or None,
+            accelerators=_integer(row["accelerators"]),
+            current=None if not row["current"] else row["current"] == "True",
+            network=_rate(row["network_gbps"]),
+            network_peak=_rate(row["network_peak_gbps"]),
+            link=_rate(row["link_gbps"]),
+            link_peak=_rate(row["link_peak_gbps"]),
+            link_iops=number(row["link_iops"]),
+            link_peak_iops=number(row["link_peak_iops"]),
+            disk_count=_integer(row["disk_count"]),
+            disk_bytes=_integer(row["disk_gb"], GB),
+            disk_kind=row["disk_kind"] or None,
+            read_iops=number(row["read_iops"]),
+            write_iops=number(row["write_iops"]),
+        )
+        for row in read("machine_types.csv")
+    }
+
+
+def _rate(cell: str) -> float | None:
+    found = number(cell)
+    return None if found is None else found * GIGABIT
+
+
+def _integer(cell: str, unit: int = 1) -> int | None:
+    found = number(cell)
+    return None if found is None else round(found * unit)

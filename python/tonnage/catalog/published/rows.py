@@ -1,0 +1,24 @@
+"""Read the tables of this folder, and the key under which they have a machine type."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+Key = tuple[str, str]
+
+
+def key_of(provider: str, kind: str) -> Key:
+    """The provider and the type's name, in whichever of Azure's spellings it is."""
+    if provider == "azure":
+        return provider, kind.lower().removeprefix("standard_")
+    return provider, kind
+
+
+def read(name: str) -> Iterator[dict[str, str]]:
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+def number(cell: str) -> float | None:
+    return float(cell) if cell else None
