@@ -235,7 +235,8 @@ def test_no_number_is_from_nowhere() -> None:
         assert each.offer in measured or each.offer.startswith("i2.")
     excluded = {each.offer: each.why for each in found.excluded}
     assert excluded["c3.8xlarge"] == DISKS_NOT_MEASURED
-    assert excluded["t2.micro"] == "it has no local disks"
+    assert excluded["t2.micro"] == "its cores burst on credits; --include burstable plans it, too"
+    assert excluded["m2.xlarge"] == DISKS_NOT_MEASURED
     assert len(excluded) + len({each.offer for each in found.candidates}) == len(catalog().offers)
     # JSON holds the whole plan, and is read again.
     assert Plan.from_json(json.loads(json.dumps(found.to_json()))) == found

@@ -17,6 +17,7 @@ from tonnage.catalog.load import (
     newest_catalogs,
 )
 from tonnage.catalog.offer import (
+    OFFER_KINDS,
     Billing,
     Burst,
     Catalog,
@@ -25,6 +26,7 @@ from tonnage.catalog.offer import (
     Network,
     ObjectStore,
     Offer,
+    OfferKind,
     Price,
     Spot,
     VolumeKind,
@@ -35,6 +37,7 @@ from tonnage.catalog.offer import (
 )
 
 __all__ = [
+    "OFFER_KINDS",
     "Billing",
     "Burst",
     "Catalog",
@@ -46,6 +49,7 @@ __all__ = [
     "ObjectStore",
     "Offer",
     "OfferFilter",
+    "OfferKind",
     "Price",
     "Spot",
     "VolumeKind",

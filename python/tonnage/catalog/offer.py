@@ -8,10 +8,21 @@ Prices are US dollars, dates ISO 8601.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 GIB = 1 << 30
 BURSTING_CORES = {"aws": r"t\d", "gcp": r"e2-(micro|small|medium)|f1-|g1-", "azure": r"Standard_B"}
 """Prefixes of types that their providers call burstable, or shared-core."""
+BARE_METAL = re.compile(r".*[.-]metal\b.*")
+
+OfferKind = Literal["gpu", "burstable", "previous", "metal"]
+OFFER_KINDS: dict[OfferKind, str] = {
+    "gpu": "it has accelerators",
+    "burstable": "its cores burst on credits",
+    "previous": "it is of a previous generation",
+    "metal": "it is bare metal",
+}
+"""Kinds of offers that plans leave out unless they are asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +134,17 @@ class Offer:
         """Whether its cores burst on credits or are shared: no catalog has their baseline."""
         names = BURSTING_CORES.get(self.provider)
         return names is not None and re.match(names, self.type) is not None
+
+    @property
+    def kinds(self) -> list[OfferKind]:
+        """Why a data job would hardly rent it; mostly nothing."""
+        found: dict[OfferKind, bool | None] = {
+            "gpu": bool(self.accelerators),
+            "burstable": self.cores_burst,
+            "previous": self.current is False,
+            "metal": self.provider != "lab" and BARE_METAL.fullmatch(self.type) is not None,
+        }
+        return [kind for kind, is_one in found.items() if is_one]
 
     @property
     def local_bytes(self) -> int | None:

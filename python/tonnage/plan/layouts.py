@@ -9,7 +9,7 @@ documented, cannot be planned; `next_measurements` considers it.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.catalog import Catalog, Offer
+from tonnage.catalog import OFFER_KINDS, Catalog, Offer, OfferKind
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
 from tonnage.plan.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.calibration import NO_MATCH, match_calibration
@@ -96,8 +96,12 @@ def layout_options(
     arch: str | None = None,
     placement: bool | None = None,
     measured: bool = False,
+    include: Collection[OfferKind] = (),
 ) -> LayoutOptions:
-    """Enumerate all offers' layouts for ``size`` bytes; ``measured``: without advertised rates."""
+    """Enumerate all offers' layouts for ``size`` bytes.
+
+    ``measured``: without advertised rates; ``include``: kinds that are otherwise left out.
+    """
     options = LayoutOptions([], [], [])
     number = 0
     for catalog in catalogs:
@@ -110,6 +114,10 @@ def layout_options(
                     options.refused.append(
                         RefusedOffer(catalog.name, offer, "its architecture is unknown")
                     )
+                continue
+            if kinds := [kind for kind in offer.kinds if kind not in include]:
+                why = f"{OFFER_KINDS[kinds[0]]}; --include {' '.join(kinds)} plans it, too"
+                options.refused.append(RefusedOffer(catalog.name, offer, why))
                 continue
             for place in _placements(catalog.name, offer, known, placement):
                 if isinstance(place, RefusedOffer):

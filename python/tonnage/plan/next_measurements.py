@@ -1,9 +1,9 @@
 """Choose what to measure next: unmeasured offers that could still win.
 
 Of some offers nobody published how fast their local disks are. But the speed that they need is
-known: with N nodes and every other resource as planned, there is a least rate at which the offer beats the best candidate and keeps the
-deadline. Offers that would lose even with infinitely fast disks, or with any existing ones, are
-left out: measuring them is a waste.
+known: with N nodes and every other resource as planned, there is a least rate at which the offer
+beats the best candidate and keeps the deadline. Offers that would lose even with infinitely fast
+disks, or with any existing ones, are left out: measuring them is a waste.
 
 The chance that a disk is fast enough is the share of measured disks that are, counted as
 (reached + 1/2) / (measured + 1) since few were measured. Offers are in order of chance per dollar;

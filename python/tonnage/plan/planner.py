@@ -16,7 +16,7 @@ import numpy as np
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
-from tonnage.catalog import Catalog
+from tonnage.catalog import Catalog, OfferKind
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
 from tonnage.plan.capacity_samples import CapacitySamples
@@ -62,6 +62,8 @@ class PlanRequest:
     placement: bool | None = None
     measured_only: bool = False
     """Without advertised rates."""
+    include: frozenset[OfferKind] = frozenset()
+    """Kinds of offers that are otherwise left out."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -118,6 +120,7 @@ def options_for(
         arch=request.arch,
         placement=request.placement,
         measured=request.measured_only,
+        include=request.include,
     )
 
 
@@ -298,6 +301,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "arch": request.arch,
         "placement": request.placement,
         "measured": request.measured_only,
+        "include": sorted(request.include),
     }
 
 

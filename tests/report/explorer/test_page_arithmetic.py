@@ -230,6 +230,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "arch": "- the page plans for every architecture",
         "placement": "- the page plans with every placement",
         "measured_only": "- the page uses advertised rates too",
+        "include": "- the page leaves out what the command leaves out by default",
         "all_sizes": "- the page shows the best candidates",
     },
 }

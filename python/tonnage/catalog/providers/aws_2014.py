@@ -48,6 +48,7 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
         on_demand=on_demand_price(row, "price_hour_linux_ondemand", "date", "source"),
         spot=None,
         spec_source=row.required("source"),
+        current=True,  # It was, then.
     )
 
 

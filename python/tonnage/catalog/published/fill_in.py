@@ -22,7 +22,7 @@ def fill_in(offer: Offer) -> Offer:
             cores=offer.cores or known.cores,
             processor=known.processor,
             accelerators=known.accelerators,
-            current=known.current,
+            current=known.current if offer.current is None else offer.current,
         )
     return replace(
         offer,

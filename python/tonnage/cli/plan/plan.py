@@ -32,6 +32,7 @@ from tonnage.cli.plan.emit import EmitOptions, emit_candidate
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
+    from tonnage.catalog import OfferKind
     from tonnage.plan.search import Limits
 
 MIN_BYTES = 1_000
@@ -39,6 +40,7 @@ MIN_BYTES = 1_000
 OBJECTIVES = ("cost", "time")
 BILLING = ("seconds", "hours")
 ARCHITECTURES = ("x86_64", "arm64")
+ALL_KINDS = "all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,13 +134,31 @@ class OfferOptions:
         ),
     ] = False
 
+    include: Annotated[
+        list[str] | None,
+        Option(
+            "KIND...",
+            "Also kinds of offers that are left out otherwise: gpu (accelerators), burstable "
+            "(cores on credits), previous (generations), metal (without a hypervisor), all.",
+        ),
+    ] = None
+
+    @property
+    def included(self) -> frozenset[OfferKind]:
+        from tonnage.catalog import OFFER_KINDS
+
+        asked = self.include or []
+        return frozenset(kind for kind in OFFER_KINDS if kind in asked or ALL_KINDS in asked)
+
     def refuse_unknown(self) -> None:
+        from tonnage.catalog import OFFER_KINDS
         from tonnage.plan.layouts import NETWORKS
         from tonnage.plan.machines import PURCHASES
 
         refuse_unknown("--network", [self.network], NETWORKS)
         refuse_unknown("--purchase", [self.purchase], PURCHASES)
         refuse_unknown("--arch", [self.arch], ARCHITECTURES)
+        refuse_unknown("--include", self.include or (), (*OFFER_KINDS, ALL_KINDS))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,6 +248,7 @@ def plan(
         arch=offers.arch,
         placement=offers.placement,
         measured_only=offers.measured,
+        include=offers.included,
         all_sizes=every,
     )
     with usage_errors(PlanError):

@@ -1,0 +1,69 @@
+"""Which offers a plan considers: those that a data job would rent, and others if asked."""
+
+from functools import cache
+
+import pytest
+
+from tonnage.base.records.plan import Plan
+from tonnage.catalog import OFFER_KINDS, find_offer, load_catalog, newest_catalogs
+from tonnage.catalog.offer import OfferKind
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.profiles.repository import index_profiles, read_profiles
+from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.search import Limits
+
+TB = 10**12
+
+
+@cache
+def planned(include: frozenset[OfferKind]) -> Plan:
+    request = PlanRequest(job=sort_job(), size=TB, limits=Limits(max_nodes=100), include=include)
+    return plan(request, newest_catalogs(), index_profiles(read_profiles("themis-2014")))
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("i4i.4xlarge", []),
+        ("p4d.24xlarge", ["gpu"]),
+        ("inf2.xlarge", ["gpu"]),
+        ("t3.large", ["burstable"]),
+        ("i2.8xlarge", ["previous"]),
+        ("i4i.metal", ["metal"]),
+        ("mac1.metal", ["metal"]),
+        ("e2-medium", ["burstable"]),
+        ("c3-standard-192-metal", ["metal"]),
+        ("Standard_L8s_v3", []),
+    ],
+)
+def test_offers_know_why_a_data_job_would_hardly_rent_them(name: str, kinds: list[str]) -> None:
+    assert find_offer(newest_catalogs(), name)[1].kinds == kinds
+
+
+def test_no_type_of_2014_was_of_a_previous_generation_then() -> None:
+    assert not any("previous" in each.kinds for each in load_catalog("aws-us-east-1-2014").offers)
+
+
+def test_special_kinds_are_left_out_and_say_how_to_include_them() -> None:
+    found = planned(frozenset())
+    offers = {each.type: each for catalog in newest_catalogs() for each in catalog.offers}
+    assert all(offers[each.offer].kinds == [] for each in found.candidates)
+    why = {each.offer: each.why for each in found.excluded}
+    for kind, words in OFFER_KINDS.items():
+        said = f"{words}; --include {kind} plans it, too"
+        assert said in why.values(), kind
+    assert found.settings["include"] == []
+
+
+@pytest.mark.parametrize("kind", OFFER_KINDS)
+def test_a_kind_is_planned_if_asked(kind: OfferKind) -> None:
+    offers = {each.type: each for catalog in newest_catalogs() for each in catalog.offers}
+    found = planned(frozenset([kind]))
+    kinds = {tuple(offers[each.offer].kinds) for each in found.candidates}
+    if kind == "burstable":
+        # Asked for, they are still refused, for a figure that no catalog has.
+        assert kinds == {()} or ("burstable",) in kinds
+    else:
+        assert (kind,) in kinds
+    assert all(set(each) <= {kind} for each in kinds)
+    assert found.settings["include"] == [kind]
