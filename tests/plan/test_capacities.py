@@ -171,7 +171,10 @@ def test_rows_are_the_equations() -> None:
     rows = [{each.resource: each.per_byte for each in phase.demands} for phase in job.phases]
     assert rows == [
         {"local read": 1.0, "network": 0.5, "local write": 0.5, "cpu partition": 1.0},
-        {"local read": 0.5, "cpu sort": 0.5, "network": 0.1, "local write": 0.2},
+        {
+            **{"local read": 0.5, "cpu sort": 0.5, "network": 0.1, "cpu copy": 0.1},
+            "local write": 0.2,
+        },
     ]
     assert sum(room.per_byte for room in job.room) == pytest.approx(1 + 0.5 + 0.2)
     with pytest.raises(ValueError):

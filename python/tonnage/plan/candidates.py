@@ -112,6 +112,11 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
         )
     if any(part.advertised for part in demand.parts if part.resource.startswith("object")):
         notes.append("object storage was not measured; it is assumed to be as fast as the network")
+    if "cores" in demand.advertised_resources:
+        notes.append(
+            "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, "
+            "as fast as others measured cores of its type"
+        )
     price = machine.offer.on_demand
     if price and price.caution:
         notes.append(f"its price is {price.caution}")

@@ -50,8 +50,8 @@ def term_work(
             amount = amount * (nodes > 1)
         if part.advertised:
             # A node below the advertised rate counts as one with more bytes to move.
-            thing = part.advertised_resource
-            advertised[thing] = advertised.get(thing, 0.0) + amount / rate
+            before = advertised.get(part.advertised, 0.0)
+            advertised[part.advertised] = before + amount / rate
         else:
             measured = measured + amount / rate
             moved = moved + amount

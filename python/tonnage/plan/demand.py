@@ -46,13 +46,18 @@ RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "cpu": "cpu",
     "cpu partition": "cpu",
     "cpu sort": "cpu",
+    "cpu object": "cpu",
+    "cpu copy": "cpu",
 }
 VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local read": "volume read",
     "local write": "volume write",
 }
-AdvertisedResource = Literal["local read", "local write", "volumes", "network", "cpu"]
-"""What machines advertise a rate of: local disks each way, the others as a class."""
+AdvertisedResource = Literal["local read", "local write", "volumes", "network", "cpu", "cores"]
+"""What machines advertise a rate of: local disks each way, the others as a class.
+
+``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's.
+"""
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "local read": "local read",
     "local write": "local write",
@@ -64,6 +69,8 @@ ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "cpu": "cpu",
     "cpu partition": "cpu",
     "cpu sort": "cpu",
+    "cpu object": "cpu",
+    "cpu copy": "cpu",
 }
 LINK_CLASSES: tuple[ResourceClass, ...] = ("network", "object storage")
 """The classes that share a node's network link."""
@@ -84,18 +91,13 @@ class DemandPart:
     resource: str
     per_byte: float
     capacity: CapacityDistribution
-    advertised: bool
-    """Whether the capacity is a share of the advertised rate of `advertised_resource`."""
+    advertised: AdvertisedResource | None
+    """What the machine advertises, if the capacity is a share of that rate."""
     sources: str
     curve: ScalingCurve | None = None
     """How the capacity falls with the number of nodes."""
     remote_only: bool = False
     """Whether the 1/N that a node of N keeps for itself is not counted."""
-
-    @property
-    def advertised_resource(self) -> AdvertisedResource:
-        """What the machine advertises a rate of, where that of this resource counts."""
-        return ADVERTISED_RESOURCES[self.resource]
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +162,12 @@ class LayoutDemand:
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        kinds = {part.capacity.evidence == "advertised" for part in self.parts}
+        """Of all but cores, whose work is Tonnage's own figure; a note says so."""
+        kinds = {
+            part.capacity.evidence == "advertised"
+            for part in self.parts
+            if part.advertised != "cores"
+        }
         if len(kinds) > 1:
             return "mixed"
         return "advertised" if True in kinds else "measured"
@@ -205,7 +212,10 @@ def layout_demand(
         limits = calibrated_phase(runs, place).limits if runs else []
         if limits and (bottleneck := _unmodelled_bottleneck(limits, demands_of, network)):
             demands_of[bottleneck] = []
-        for resource_class, demands in demands_of.items():
+        for resource_class, wanted in demands_of.items():
+            demands = wanted
+            if resource_class == "cpu":  # What a profile does not know of the sort's work is left.
+                demands = [each for each in wanted if _law(each.resource, laws, shares)] or wanted
             parts = _parts(resource_class, demands, laws, shares)
             if runs and not (network == "infinite" and resource_class == "network"):
                 calibrated = _calibrated_parts(
@@ -218,7 +228,7 @@ def layout_demand(
                 continue  # The CPU time of a job that never ran is unknown; the plan says so.
             if not parts:
                 unknown[resource_class] = None
-            advertised.update(part.advertised_resource for part in parts if part.advertised)
+            advertised.update(part.advertised for part in parts if part.advertised)
             total = sum(_credited_bytes(resource_class, each) for each in phases_demands) or 1.0
             most = phase.most_cores if resource_class == "cpu" else None
             terms.append(
@@ -305,7 +315,7 @@ def _calibrated_parts(
     resource = demands[0].resource if demands else resource_class
     sources = "; ".join(dict.fromkeys(demand.source for demand in demands)) or "observed in the run"
     return tuple(
-        DemandPart(resource, each, observed.law, False, sources, observed.curve, remote_only=kept)
+        DemandPart(resource, each, observed.law, None, sources, observed.curve, remote_only=kept)
         for kept, each in amounts.items()
     )
 
@@ -355,15 +365,14 @@ def _parts(
         if both_ways or not measured_apart:
             # One way alone is at least as fast as each of both.
             sources = "; ".join(dict.fromkeys(demand.source for demand in demands))
-            return (DemandPart("local both", _larger_way(demands), both, False, sources),)
+            return (DemandPart("local both", _larger_way(demands), both, None, sources),)
     found = []
     for demand in demands:
-        own = laws.distributions.get(demand.resource)
-        law = own or _share(demand.resource, shares.distributions)
-        if law is None:
+        found_law = _law(demand.resource, laws, shares)
+        if found_law is None:
             return ()
-        # CPU capacities are per core: multiply by the number of cores.
-        advertised = own is None or resource_class == "cpu"
+        law, advertised = found_law
+        own = laws.distributions.get(demand.resource)
         curve = None
         if demand.resource == "network" and (own is None or not own.at_scale):
             # Without its own scaling curve, assume that of the profiles.
@@ -382,10 +391,20 @@ def _larger_way(demands: Iterable[Demand]) -> float:
     return max(per_way.values(), default=0.0)
 
 
-def _share(
-    resource: str, shares: Mapping[str, CapacityDistribution]
-) -> CapacityDistribution | None:
-    """The share of the advertised rate that is reached; of object storage, the network's."""
+def _law(
+    resource: str, laws: OfferCapacity, shares: OfferCapacity
+) -> tuple[CapacityDistribution, AdvertisedResource | None] | None:
+    """A resource's capacity, and what it is a share of: of object storage, of the network.
+
+    Capacities of cores are those of one core.
+    """
+    is_core = RESOURCE_CLASSES.get(resource) == "cpu"  # type: ignore[call-overload]
+    if own := laws.distributions.get(resource):
+        return own, "cpu" if is_core else None
     if resource == "cpu":
-        return CORES
-    return shares.get("network" if resource.startswith("object") else resource)
+        return CORES, "cpu"
+    if law := shares.distributions.get("network" if resource.startswith("object") else resource):
+        return law, ADVERTISED_RESOURCES[resource]
+    if law := shares.engine.get(resource):
+        return law, "cores"
+    return None

@@ -13,8 +13,8 @@ from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
-from tonnage.plan.demand import DemandPart, DemandTerm, ResourceClass
-from tonnage.plan.machines import Machine
+from tonnage.plan.demand import DemandPart, DemandTerm
+from tonnage.plan.machines import Machine, cores_source
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import (
     DISKS_NOT_MEASURED,
@@ -124,15 +124,16 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     machine, thing = choice.machine, term.resource_class
     sources = [part.capacity.source]
     if part.advertised:
-        figure = machine.buckets[part.advertised_resource]
+        figure = machine.buckets[part.advertised]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
             rate = formatting.rate(part.capacity.modes[0].median)
             each = "" if part.resource == "cpu" else f"{rate} by "
-            share = f"{each}each of {figure.baseline:g} vCPUs"
+            what = "reference cores" if part.advertised == "cores" else "vCPUs"
+            share = f"{each}each of {float(f'{figure.baseline:.3g}'):g} {what}"
             if term.max_per_node is not None:
                 share += f", of which the job uses {term.max_per_node:.3g}"
-        sources = [f"{share} ({_rate_source(machine, thing)}); {part.capacity.source}"]
+        sources = [f"{share} ({_rate_source(machine, part)}); {part.capacity.source}"]
     if part.curve:
         at = float(part.curve.share(np.array([choice.nodes]))[0])
         sources.append(f"{at:.2f} of that in a cluster of {choice.nodes}")
@@ -148,9 +149,12 @@ def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     return "; ".join(sources)
 
 
-def _rate_source(machine: Machine, thing: ResourceClass) -> str:
-    offer = machine.offer
-    return disk_rate_source(offer) if thing == "local disks" else offer.spec_source
+def _rate_source(machine: Machine, part: DemandPart) -> str:
+    if part.advertised == "cores":
+        return cores_source(machine.offer)
+    if part.advertised in ("local read", "local write"):
+        return disk_rate_source(machine.offer)
+    return machine.offer.spec_source
 
 
 def _rates(bucket: TokenBucket) -> str:

@@ -39,6 +39,7 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "network": "its network",
     "volumes": "its volume link",
     "cpu": "its sustained CPU",
+    "cores": "its number of cores",
 }
 
 

@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Catalog, Offer, VolumeLink
+from tonnage.catalog.published import core_speeds
+from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.demand import AdvertisedResource
@@ -25,8 +27,9 @@ from tonnage.plan.demand import AdvertisedResource
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
 ADVERTISED: tuple[AdvertisedResource, ...] = (
-    *("local read", "local write", "volumes", "network", "cpu"),
+    *("local read", "local write", "volumes", "network", "cpu", "cores"),
 )
+THREADS_PER_CORE = 2
 Floats = npt.NDArray[np.float64]
 
 
@@ -122,6 +125,7 @@ def priced_machine(
         buckets["local write"] = TokenBucket.constant(offer.local_write_bytes_per_second)
     if offer.vcpus and not offer.cores_burst:
         buckets["cpu"] = TokenBucket.constant(offer.vcpus)
+        buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
     prices = _prices(offer, purchase)
     if prices is None:
         return f"its {purchase} price is unknown"
@@ -136,6 +140,32 @@ def priced_machine(
 def sustained_network(offer: Offer) -> float | None:
     """The network rate that plans use: the baseline, or the only one known."""
     return offer.network.baseline_bytes_per_second or offer.network.peak_bytes_per_second
+
+
+def reference_cores(offer: Offer) -> float | None:
+    """Its physical cores, as many as of the reference's speed do as much; ``None`` is unknown.
+
+    Where the number is unknown, two threads count as a core, and an unknown speed as the
+    reference's.
+    """
+    if not offer.cores and not offer.vcpus:
+        return None
+    cores = offer.cores or (offer.vcpus or 0.0) / THREADS_PER_CORE
+    return cores * (offer.core_speed or EPYC_SORTING) / EPYC_SORTING
+
+
+def cores_source(offer: Offer) -> str:
+    """Where the number of cores and their speed are from."""
+    if offer.cores:
+        number = f"{offer.cores:g} physical cores"
+    elif offer.vcpus:
+        number = f"half of {offer.vcpus:g} vCPUs"
+    else:
+        return "unknown"
+    if offer.core_speed is None:
+        return f"{number}; their speed is unknown and assumed to be the reference's"
+    speed = offer.core_speed / EPYC_SORTING
+    return f"{number}, each {speed:.2f} times as fast ({core_speeds.SOURCE})"
 
 
 def advertised_rates(catalogs: Sequence[Catalog]) -> AdvertisedRates:

@@ -132,7 +132,7 @@ def draw_cluster(
         each = draw_rates(part.capacity, nodes, seed)
         if part.curve:
             each = each * part.curve.share(np.array([nodes]))
-        return each * figures[part.advertised_resource] if part.advertised else each
+        return each * figures[part.advertised] if part.advertised else each
 
     def term_rates(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
         if name not in terms:

@@ -56,6 +56,7 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
+from tonnage.model.jobs.core_throughput import core_throughput
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.build import build_profile
@@ -335,7 +336,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "disks_source", "caution", "peak_only"),
+                *("source", "disks_source", "cores_source", "caution", "peak_only"),
             },
         ),
         (VolumeKind, kinds[0], set()),
@@ -537,6 +538,8 @@ def worlds() -> Any:
     """Jobs, catalogs and capacities of each page; together they run every line."""
     known = index_profiles(PROFILES)
     yield {name: sort_job(name) for name in DURABILITIES}, [WORLD], known
+    engine = dataclasses.replace(known.shares, engine=core_throughput())
+    yield {"none": sort_job()}, [WORLD], dataclasses.replace(known, shares=engine)
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
     yield {"none": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()

@@ -23,11 +23,15 @@ Resource = Literal[
     "cpu",
     "cpu partition",
     "cpu sort",
+    "cpu object",
+    "cpu copy",
 ]
 """Bytes a second of a node; of ``cpu``, core seconds a second.
 
-``cpu partition`` and ``cpu sort`` are the sort's work in its two passes, in bytes. ``network``
-is each way, all to all. Local (or volume) reading and writing of a phase share the devices.
+``cpu partition`` and ``cpu sort`` are the sort's work in its two passes, in bytes, ``cpu object``
+is the work of getting or putting objects, ``cpu copy`` of copying output to another node.
+``network`` is each way, all to all. Local (or volume) reading and writing of a phase share the
+devices.
 """
 
 

@@ -124,6 +124,7 @@ def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> lis
 
 def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:
     """The profiles of these names; refused if one has no machine type of the catalogs."""
+    from tonnage.model.jobs.core_throughput import core_throughput
     from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
     def figures() -> AdvertisedRates:
@@ -146,7 +147,9 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
             )
         found += profiles
     with usage_errors(ProfileError, prefix="--profile: "):
-        return index_profiles(found)
+        known = index_profiles(found)
+    shares = dataclasses.replace(known.shares, engine=core_throughput())
+    return dataclasses.replace(known, shares=shares)
 
 
 def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:

@@ -52,6 +52,7 @@ def mapreduce_job(
             )
     made, out = map_share, map_share * reduce_share
     apart = durability == "volumes"
+    objects = objects and apart
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
     outer: tuple[Resource, Resource] = ("local read", "local write")
     if apart:
@@ -62,6 +63,8 @@ def mapreduce_job(
         _demand("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
+    if objects:
+        map_phase.append(_demand("cpu object", 1.0, first))
     copies = 1
     reduce_phase = [
         _demand("local read", made, second),
@@ -70,7 +73,14 @@ def mapreduce_job(
     if durability == "replicated":
         copies = 2
         reduce_phase.append(_demand("network", out, "equation 8"))
+        reduce_phase.append(
+            Demand(resource="cpu copy", per_byte=out, source=f"{STUDY}, equation 8")
+        )
     reduce_phase.append(_demand(outer[1], copies * out, "equation 8" if copies > 1 else second))
+    if objects:
+        reduce_phase.append(
+            Demand(resource="cpu object", per_byte=out, source=f"{STUDY}, {second}")
+        )
     location: Literal["local", "volume", "object"] = "local"
     if apart:
         location = "object" if objects else "volume"

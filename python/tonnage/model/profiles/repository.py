@@ -44,6 +44,8 @@ class OfferCapacity:
     distributions: Mapping[str, CapacityDistribution]
     curve: ScalingCurve | None = None
     calibrations: tuple[Calibration, ...] = ()
+    engine: Mapping[str, CapacityDistribution] = field(default_factory=dict)
+    """What a core does of Tonnage's own work, where nothing was measured."""
 
 
 NO_CAPACITY = OfferCapacity({})

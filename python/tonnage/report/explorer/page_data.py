@@ -22,7 +22,7 @@ from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import cite, describe
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
-from tonnage.plan.machines import PURCHASES, Machine, Purchase
+from tonnage.plan.machines import PURCHASES, Machine, Purchase, cores_source
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
 from tonnage.report.explorer.draws_for_page import random_draws
@@ -175,7 +175,7 @@ class _Tables:
             "per_byte": part.per_byte,
             "capacity": _index_of(self.laws, part.capacity),
             "curve": None if part.curve is None else _index_of(self.curves, part.curve),
-            "advertised": part.advertised_resource if part.advertised else None,
+            "advertised": part.advertised,
             "remote_only": part.remote_only,
             "sources": self.texts.put(part.sources),
         }
@@ -297,6 +297,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "source": tables.texts.put(offer.spec_source),
         "disks_source": tables.texts.put(disk_rate_source(offer)),
+        "cores_source": tables.texts.put(cores_source(offer)),
         "caution": price.caution if price else None,
         "peak_only": offer.network.baseline_bytes_per_second is None,
         "prices": {

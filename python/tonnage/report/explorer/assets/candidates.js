@@ -113,6 +113,9 @@ function candidateNotes(candidate, size, durability) {
   if (parts.some((part) => part.advertised && part.resource.startsWith("object"))) {
     found.push("object storage was not measured; it is assumed to be as fast as the network");
   }
+  if (group.demand.advertised_resources.includes("cores")) {
+    found.push("its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
+  }
   if (machine.caution) found.push(`its price is ${machine.caution}`);
   if (group.demand.advertised_resources.includes("network") && machine.peak_only) {
     found.push("only the peak rate of its network is known; the sustained rate may be lower");

@@ -57,10 +57,10 @@ function capacitySource({ choice, nodes }, term, part, law) {
     const middle = law.modes[0].median;
     let share = `${Number(middle.toPrecision(3))} of the advertised ${describeBucket(figure)}`;
     if (term.resource_class === "cpu") {
-      share = `${part.resource === "cpu" ? "" : `${formatting.rate(middle)} by `}each of ${figure[0]} vCPUs`;
+      share = `${part.resource === "cpu" ? "" : `${formatting.rate(middle)} by `}each of ${Number(figure[0].toPrecision(3))} ${part.advertised === "cores" ? "reference cores" : "vCPUs"}`;
       if (term.max_per_node !== null) share += `, of which the job uses ${Number(term.max_per_node.toPrecision(3))}`;
     }
-    sources[0] = `${share} (${pageData.texts[term.resource_class === "local disks" ? machine.disks_source : machine.source]}); ${law.source}`;
+    sources[0] = `${share} (${pageData.texts[sourceOf(machine, part)]}); ${law.source}`;
   }
   if (part.curve !== null) {
     sources.push(`${curveShare(pageData.curves[part.curve], nodes).toFixed(2)} of that in a cluster of ${nodes}`);
@@ -72,6 +72,12 @@ function capacitySource({ choice, nodes }, term, part, law) {
   }
   if (term.resource_class === "object storage" && part.advertised) sources.push("not measured; at most the network bandwidth");
   return sources.join("; ");
+}
+
+/** The text of where a machine's advertised figure is from. */
+function sourceOf(machine, part) {
+  if (part.advertised === "cores") return machine.cores_source;
+  return part.advertised.startsWith("local") ? machine.disks_source : machine.source;
 }
 
 function describeBucket([lasting, burst, credit]) {

@@ -1,0 +1,43 @@
+"""How fast a core does the work of the built-in jobs, as Tonnage's own benchmarks measured it.
+
+benches/cluster_sort on two cores of an AMD EPYC, without steal: 3.1 core seconds for each GB of a
+sort, 4.6 with a copy of the output on another node, 7.1 with input and output in an object store.
+Of the 3.1, a profile of the same sort on the same type of machine (docs/concepts/cluster-sort.md)
+gives partitioning 0.9, receiving and sending 0.7, sorting 1.3, and writing 0.3, half of it in each
+pass. A core of another machine is faster or slower as it sorts strings (`catalog.published`),
+compared with the median core of AMD's EPYC.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tonnage.base.records.profile import CapacityDistribution, Mode
+from tonnage.model.capacity import UNKNOWN_SPREAD
+
+EPYC_SORTING = 4493.0
+"""Thousands of strings that the median core of 743 types with AMD's EPYC sorts in a second."""
+CORE_SECONDS_PER_GB: Mapping[str, float] = MappingProxyType(
+    {
+        "cpu partition": 0.9 + 0.7 + 0.15,
+        "cpu sort": 1.3 + 0.15,
+        "cpu copy": 4.56 - 3.08,
+        "cpu object": (7.06 - 3.08) / 2,
+    }
+)
+SOURCE = "Tonnage's own, benches/cluster_sort on two cores of an AMD EPYC"
+
+
+def core_throughput() -> dict[str, CapacityDistribution]:
+    """Bytes a second of the median core of AMD's EPYC, by resource."""
+    return {
+        resource: CapacityDistribution(
+            resource=resource,
+            modes=[Mode(median=1e9 / seconds, spread=UNKNOWN_SPREAD, instances=1)],
+            of_fleet=True,
+            evidence="advertised",
+            source=f"{SOURCE}: {seconds:.3g} core seconds per GB",
+            spread_source="assumed, as other processors do the work at another speed than they "
+            "sort strings",
+        )
+        for resource, seconds in CORE_SECONDS_PER_GB.items()
+    }
