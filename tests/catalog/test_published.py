@@ -5,7 +5,7 @@ import pytest
 from support.data.copies import replace
 from tonnage.catalog import Disks, catalog_names, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import Offer
-from tonnage.catalog.published import core_speeds, disk_rates, machine_types
+from tonnage.catalog.published import core_speeds, disk_rates, machine_types, start_times
 from tonnage.catalog.published.core_speeds import core_speed, family_of
 from tonnage.catalog.published.disk_rates import OPERATION_BYTES
 from tonnage.catalog.published.fill_in import fill_in
@@ -13,17 +13,22 @@ from tonnage.catalog.published.machine_types import machine_type
 from tonnage.catalog.published.rows import HERE, key_of, read
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 
-TABLES = ("machine_types.csv", "core_speeds.csv", "disk_rates.csv")
+SOURCES = {
+    "machine_types.csv": machine_types.SOURCE,
+    "core_speeds.csv": core_speeds.SOURCE,
+    "disk_rates.csv": disk_rates.MEASURED,
+    "start_times.csv": start_times.SOURCE,
+}
 
 
 def offer(name: str) -> Offer:
     return find_offer(newest_catalogs(), name)[1]
 
 
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("table", SOURCES)
 def test_a_table_has_each_type_once_and_says_its_source_and_licence(table: str) -> None:
-    keys = [key_of(row["provider"], row["type"]) for row in read(table)]
-    assert len(keys) == len({*keys}) and {provider for provider, _ in keys} == {
+    keys = [(*key_of(row["provider"], row["type"]), row.get("asked_at", "")) for row in read(table)]
+    assert len(keys) == len({*keys}) and {provider for provider, *_ in keys} == {
         *("aws", "gcp", "azure")
     }
     (line,) = (
@@ -33,12 +38,7 @@ def test_a_table_has_each_type_once_and_says_its_source_and_licence(table: str) 
     )
     licence = line.split("|")[4]
     assert any(name in licence for name in ("MIT", "Apache-2.0", "CC BY-SA 4.0"))
-    sources = {
-        "machine_types.csv": machine_types.SOURCE,
-        "core_speeds.csv": core_speeds.SOURCE,
-        "disk_rates.csv": disk_rates.MEASURED,
-    }
-    commit = sources[table].split("@")[1].split(",")[0]
+    commit = SOURCES[table].split("@")[1].split(",")[0]
     assert commit in line
 
 

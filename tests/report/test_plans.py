@@ -84,7 +84,7 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
 ) -> None:
     """Themis on EC2, figure 9: $218, $284 and $325 of the cluster that set the record."""
     for network in NETWORKS:
-        options = ("--placement", "--nodes", "178", "--network", network)
+        options = ("--placement", "--nodes", "178", "--network", network, "--startup", "0")
         made = tonnage.run(
             "plan", "sort", "--data", "100TB", *CATALOG, *options, "--json", check=True
         )

@@ -75,6 +75,9 @@ def _candidate(
         own_disks=demand.own_disks,
         volumes=_attached(demand, choice.nodes),
         calibrated=cite(demand.calibration_match.calibration),
+        run_seconds=_range(outcome.run_interval, outcome.run_seconds, at)
+        if demand.start_up
+        else None,
         notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0),
     )
 

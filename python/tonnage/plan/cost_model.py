@@ -43,7 +43,9 @@ def term_work(
         if part.curve:
             rate = rate * capacity.network_share(part.curve)
         amount: Any = size * part.per_byte
-        if part.remote_only:
+        if part.per_node:
+            amount = nodes * part.per_byte
+        elif part.remote_only:
             amount = amount * (1 - 1 / nodes)
         elif term.resource_class == "network":
             # One node sends nothing. With more all bytes count, as in the papers' equations.

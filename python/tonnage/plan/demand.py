@@ -20,6 +20,7 @@ from typing import Literal
 
 from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.job import Demand, Job, JobPhase, Resource
+from tonnage.base.records.plan import START_UP
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.network_scaling import ScalingCurve
@@ -34,7 +35,7 @@ from tonnage.plan.calibration import (
     slow_node_rate,
 )
 
-ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu"]
+ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "local read": "local disks",
     "local write": "local disks",
@@ -98,6 +99,8 @@ class DemandPart:
     """How the capacity falls with the number of nodes."""
     remote_only: bool = False
     """Whether the 1/N that a node of N keeps for itself is not counted."""
+    per_node: bool = False
+    """Whether each node needs it, whatever the input: ``per_byte`` is of a node then."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +115,10 @@ class DemandTerm:
     @property
     def work_key(self) -> object:
         """Equal for terms that take equally long, of whatever phase."""
-        parts = tuple((id(part.capacity), part.per_byte, part.remote_only) for part in self.parts)
+        parts = tuple(
+            (id(part.capacity), part.per_byte, part.remote_only, part.per_node)
+            for part in self.parts
+        )
         return self.resource_class, parts, self.credit_share, self.max_per_node
 
     @property
@@ -146,6 +152,11 @@ class LayoutDemand:
     calibration_match: CalibrationMatch = NO_MATCH
     """The runs that calibrate it."""
 
+    @property
+    def start_up(self) -> tuple[DemandTerm, ...]:
+        """The term of the machines' start; none if they run already."""
+        return next((phase.terms for phase in self.phases if phase.name == START_UP), ())
+
     @cached_property
     def parts(self) -> list[DemandPart]:
         return [part for phase in self.phases for term in phase.terms for part in term.parts]
@@ -162,11 +173,11 @@ class LayoutDemand:
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        """Of all but cores, whose work is Tonnage's own figure; a note says so."""
+        """Of all but the start, and cores whose work is Tonnage's own figure; a note says so."""
         kinds = {
             part.capacity.evidence == "advertised"
             for part in self.parts
-            if part.advertised != "cores"
+            if part.advertised != "cores" and not part.per_node
         }
         if len(kinds) > 1:
             return "mixed"
@@ -190,6 +201,7 @@ def layout_demand(
     shares: OfferCapacity,
     network: str,
     calibration_match: CalibrationMatch = NO_MATCH,
+    startup: CapacityDistribution | None = None,
 ) -> LayoutDemand:
     """Compute the job's demand on this layout.
 
@@ -199,13 +211,14 @@ def layout_demand(
         shares: Shares of advertised rates that are reached.
         network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
             nodes; ``infinite``: ignored.
+        startup: Starts per second of a machine; ``None``: the machines run already.
     """
     if network != "scaled":
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
     phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
     unknown: dict[str, None] = {}
     advertised: set[AdvertisedResource] = set()
-    phases = []
+    phases = [_start_up(startup)] if startup else []
     runs = calibration_match.calibration
     for place, (phase, demands_of) in enumerate(zip(job.phases, phases_demands, strict=True)):
         terms = []
@@ -252,6 +265,11 @@ def layout_demand(
         laws.curve,
         calibration_match,
     )
+
+
+def _start_up(law: CapacityDistribution) -> PhaseDemand:
+    part = DemandPart("start", 1.0, law, None, "each machine starts once", per_node=True)
+    return PhaseDemand(START_UP, (DemandTerm("start", (part,), 0.0),), 0.0, 0.0)
 
 
 def _unmodelled_bottleneck(

@@ -94,7 +94,7 @@ def _explain_part(
     cluster_sizes = nodes.astype(float)
     share = term.credit_share * part.per_byte / term.per_byte
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
-    demand = part.per_byte * size
+    demand = part.per_byte * (choice.nodes if part.per_node else size)
 
     def capacity(capacities: Capacity) -> Array:
         """The rate of a node for this part, with its share of credits."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from tonnage.plan.calibration import NO_MATCH, match_calibration
 from tonnage.plan.cost_model import object_store_usd
 from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.machines import Machine, Machines, Purchase, priced_machine
+from tonnage.plan.startup import Startup
 
 Network = Literal["scaled", "baseline", "infinite"]
 NETWORKS: tuple[Network, ...] = ("scaled", "baseline", "infinite")
@@ -98,10 +100,12 @@ def layout_options(
     placement: bool | None = None,
     measured: bool = False,
     include: Collection[OfferKind] = (),
+    startup: Startup = MappingProxyType({}),
 ) -> LayoutOptions:
     """Enumerate all offers' layouts for ``size`` bytes.
 
-    ``measured``: without advertised rates; ``include``: kinds that are otherwise left out.
+    ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
+    ``startup``: how long machines take to start.
     """
     options = LayoutOptions([], [], [])
     number = 0
@@ -135,7 +139,7 @@ def layout_options(
         for (_, known_disks), (laws, some) in alike.items():
             machines = Machines.of(some)
             shares = known.shares if known_disks else without_local_disks(known.shares)
-            demands = list(_demands(job, size, catalog, laws, shares, network))
+            demands = list(_demands(job, size, catalog, laws, shares, network, startup))
             for each in demands:
                 _classify(job, size, catalog, each, machines, measured, options)
             if not demands:
@@ -175,6 +179,7 @@ def _demands(
     laws: OfferCapacity,
     shares: OfferCapacity,
     network: Network,
+    startup: Startup,
 ) -> Iterator[LayoutDemand]:
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     locally = any(resource.startswith("local") for resource in used)
@@ -195,6 +200,7 @@ def _demands(
             shares=shares,
             network=network,
             calibration_match=runs if volumes is None and (own_disks or not locally) else NO_MATCH,
+            startup=startup.get(catalog.provider),
         )
 
     if not locally and not outside:

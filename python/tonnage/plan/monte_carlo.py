@@ -34,6 +34,9 @@ class Outcome:
     """In each sampled cluster, shape ``(clusters, machines)``."""
     seconds_interval: Array
     """The ends of the interval, shape ``(2, machines)``."""
+    run_seconds: Array
+    """Without the start of the machines."""
+    run_interval: Array
     usd_interval: Array
     phases: list[tuple[PhaseDemand, list[tuple[ResourceClass, Array]]]]
     """The seconds of each term of each phase, every resource at its median."""
@@ -78,7 +81,12 @@ def sample_outcome(
         median_seconds += phase.fixed_seconds
         if terms:
             median_seconds += np.max([each for _, each in terms], axis=0)
-    drawn = job_work(group.demand, size, SampledCapacity(samples, sizes), cluster_sizes, buckets)
+    drawn_capacity = SampledCapacity(samples, sizes)
+    drawn = job_work(group.demand, size, drawn_capacity, cluster_sizes, buckets)
+    start, drawn_start = np.zeros_like(cluster_sizes), np.zeros(1)
+    for term in group.demand.start_up:
+        start = seconds_of(term)
+        drawn_start = term_work(term, group.demand, size, drawn_capacity, cluster_sizes, buckets)
     paid = cost(median_seconds * cluster_sizes)
     ends = np.array([_interval(cost(drawn, each), paid) for each in (lower, higher)])
     return Outcome(
@@ -88,6 +96,8 @@ def sample_outcome(
         usd_per_hour=prices + volume_usd,
         sampled_seconds=drawn / cluster_sizes,
         seconds_interval=_interval(drawn / cluster_sizes, median_seconds),
+        run_seconds=median_seconds - start,
+        run_interval=_interval((drawn - drawn_start) / cluster_sizes, median_seconds - start),
         usd_interval=np.array([ends[0, 0], ends[1, 1]]),
         phases=phases,
     )

@@ -32,6 +32,7 @@ from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, sample_outcome
 from tonnage.plan.next_measurements import next_measurements
 from tonnage.plan.pareto import pareto_front
 from tonnage.plan.search import Limits, SearchResult, search_all
+from tonnage.plan.startup import Startup
 
 SURE = 0.95
 ROUNDING = 1e-5
@@ -64,6 +65,8 @@ class PlanRequest:
     """Without advertised rates."""
     include: frozenset[OfferKind] = frozenset()
     """Kinds of offers that are otherwise left out."""
+    startup: Startup = dataclasses.field(default_factory=dict)
+    """How long machines take to start; without it they run already."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -121,6 +124,7 @@ def options_for(
         placement=request.placement,
         measured=request.measured_only,
         include=request.include,
+        startup=request.startup,
     )
 
 
@@ -262,8 +266,9 @@ def plan_notes(
         for each in catalogs
         if request.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
     ]
+    start = "installing and screening" if request.startup else "start-up"
     if request.job.room:
-        notes.append("not included: start-up of the nodes, loading of the input, account quotas")
+        notes.append(f"not included: {start} of the nodes, loading of the input, account quotas")
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(
@@ -302,6 +307,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "placement": request.placement,
         "measured": request.measured_only,
         "include": sorted(request.include),
+        "startup": bool(request.startup),
     }
 
 

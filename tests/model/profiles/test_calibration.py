@@ -322,6 +322,7 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     assert found.runs == [f"sort of {run.began_at}"] and found.measurements == []
     told = tonnage.run(
         *("plan", "sort", "--data", "4GB", "--nodes", "2", "--provider", "aws", "--json"),
+        *("--startup", "0"),
         *("--profile", str(tmp_path / "measured.json"), "--profile", str(tmp_path / "profiles")),
         check=True,
     )

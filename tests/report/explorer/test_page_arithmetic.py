@@ -70,6 +70,7 @@ from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.machines import Machine
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.search import Limits, SearchResult
+from tonnage.plan.startup import published_startup
 from tonnage.report.explorer import page_data, write_explorer
 from tonnage.report.explorer.page import SCRIPTS
 
@@ -94,6 +95,7 @@ PYTHON_ONLY = {
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.drop_nodes": "the page plans no existing cluster",
     "tonnage.plan.machines": "the page gets prices and buckets",
+    "tonnage.plan.startup": "its distributions are in the tables",
     "tonnage.plan.next_measurements": "the page suggests no measurements",
 }
 NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}
@@ -104,7 +106,8 @@ FIELDS: dict[type, dict[str, str]] = {
     DemandPart: {
         name: name
         for name in (
-            *("resource", "per_byte", "capacity", "advertised", "sources", "curve", "remote_only"),
+            *("resource", "per_byte", "capacity", "advertised", "sources", "curve"),
+            *("remote_only", "per_node"),
         )
     },
     DemandTerm: {
@@ -233,6 +236,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "measured_only": "- the page uses advertised rates too",
         "include": "- the page leaves out what the command leaves out by default",
         "all_sizes": "- the page shows the best candidates",
+        "startup": "- in the demands",
     },
 }
 """How each field reaches the page: its key there, or ``-`` and why it does not."""
@@ -512,7 +516,8 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
     lines, terms = ScriptLines(mirrored), 0
     for place, (jobs, catalogs, known) in enumerate(worlds()):
         file = tmp_path / f"{place}.html"
-        write_explorer(page_data(jobs, catalogs, known), "job", [], file)
+        startup = published_startup() if place else {}
+        write_explorer(page_data(jobs, catalogs, known, startup), "job", [], file)
         page = PlanPage(file, catalogs, known)
         with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
             opened.inner.reload()
@@ -521,7 +526,11 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                 found = page_plan(opened, form | {"durability": durability})
                 defaults = {"deadline": "", "budget": "", "objective": "cost"}
                 defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
-                request = replace(to_request({**defaults, **form, "durability": "none"}), job=job)
+                request = replace(
+                    to_request({**defaults, **form, "durability": "none"}),
+                    job=job,
+                    startup=startup,
+                )
                 with modules.recording():
                     assert_same_plan(found, plan(request, catalogs, known))
                     terms += assert_same_terms(found, page, request)

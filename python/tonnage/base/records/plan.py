@@ -18,6 +18,10 @@ class Range(Struct, frozen=True, kw_only=True):
     high: Amount
 
 
+START_UP = "start-up"
+"""The phase before a job's own: until all machines run."""
+
+
 class PlannedPhase(Struct, frozen=True, kw_only=True):
     """As long as its slowest resource on the slowest node takes, by medians."""
 
@@ -46,7 +50,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     layout: str
     placement: bool
     nodes: PositiveCount
-    seconds: Range
+    seconds: Range  # From the request of the machines, if their start counts
     cost_usd: Range
     usd_per_hour: Amount  # Of one node with its volumes
     phases: list[PlannedPhase]
@@ -56,7 +60,13 @@ class Candidate(Struct, frozen=True, kw_only=True):
     own_disks: bool = False  # Whether the job keeps data on the nodes' own disks
     volumes: AttachedVolumes | None = None
     calibrated: CalibrationSource | None = None  # By runs of this job on this offer
+    run_seconds: Range | None = None  # Without the start; ``None``: `seconds` are without it
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def job_phases(self) -> list[PlannedPhase]:
+        """The phases of the job itself."""
+        return [phase for phase in self.phases if phase.name != START_UP]
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):

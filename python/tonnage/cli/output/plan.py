@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import Candidate, Explanation, Plan, PlannedPhase, Range
+from tonnage.base.records.plan import (
+    Candidate,
+    ExplainedTerm,
+    Explanation,
+    Plan,
+    PlannedPhase,
+    Range,
+)
 from tonnage.plan.calibration import describe
 from tonnage.plan.next_measurements import within_budget
 
@@ -163,8 +170,8 @@ def explanation_lines(explanation: Explanation) -> list[str]:
             if term.phase != phase.name:
                 continue
             lines.append(
-                f"    {term.resource}: {_amount(term.resource, term.demand)} / {best.nodes} / "
-                f"{_rate(term.resource, term.capacity)} = {formatting.seconds(term.seconds)}"
+                f"    {term.resource}: {_division(term, best.nodes)} = "
+                f"{formatting.seconds(term.seconds)}"
             )
             lines.append(f"      demand: {term.demand_source}")
             lines.append(f"      capacity, {term.evidence}: {term.capacity_source}")
@@ -195,11 +202,20 @@ def usd(amount: float) -> str:
     return f"${amount:,.2f}"
 
 
+def _division(term: ExplainedTerm, nodes: int) -> str:
+    if term.resource == "start":
+        return f"the slowest of {formatting.several(nodes, 'machine')}"
+    amount, rate = _amount(term.resource, term.demand), _rate(term.resource, term.capacity)
+    return f"{amount} / {nodes} / {rate}"
+
+
 def _amount(resource: str, value: float) -> str:
     return f"{value:.4g} core s" if resource == "cpu" else formatting.size(value)
 
 
 def _rate(resource: str, value: float) -> str:
+    if resource == "start":
+        return formatting.seconds(1 / value)
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
 
 

@@ -43,6 +43,7 @@ def explore(
         tonnage explore --output explore.html
         tonnage explore reduce --passes 10 --chunk-size 8MiB
     """
+    from tonnage.plan.startup import published_startup
     from tonnage.report.explorer import page_data, write_explorer
 
     refuse_suffix(out, ".html")
@@ -52,7 +53,7 @@ def explore(
         progress(1, 4)
         profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
-        data = page_data(_jobs(job, given), catalogs, profiles)
+        data = page_data(_jobs(job, given), catalogs, profiles, published_startup())
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")
         progress(3, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,17 @@ from tonnage.cli.options.planning import (
     load_profiles,
     require_offer,
 )
-from tonnage.cli.options.types import Count, Json, Option, Size, Switch, Time, number, parse_usd
+from tonnage.cli.options.types import (
+    Count,
+    Json,
+    Option,
+    Size,
+    Switch,
+    Time,
+    number,
+    parse_duration,
+    parse_usd,
+)
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import (
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import OfferKind
     from tonnage.plan.search import Limits
+    from tonnage.plan.startup import Startup
 
 MIN_BYTES = 1_000
 """A smaller size probably lacks its unit."""
@@ -41,6 +53,11 @@ OBJECTIVES = ("cost", "time")
 BILLING = ("seconds", "hours")
 ARCHITECTURES = ("x86_64", "arm64")
 ALL_KINDS = "all"
+
+
+def parse_startup(text: str) -> float:
+    """A duration, or 0 for machines that run already."""
+    return 0.0 if re.fullmatch(r"\s*0+\s*(s|m|min|h|d)?\s*", text) else parse_duration(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +159,21 @@ class OfferOptions:
             "(cores on credits), previous (generations), metal (without a hypervisor), all.",
         ),
     ] = None
+
+    startup: Annotated[
+        float | None,
+        Time(
+            "Time from the request of the machines until all of them run; 0: they run already. "
+            "Default: as others measured it for the provider, of the slowest machine.",
+            parse_startup,
+        ),
+    ] = None
+
+    @property
+    def startup_laws(self) -> Startup:
+        from tonnage.plan.startup import fixed_startup, published_startup
+
+        return published_startup() if self.startup is None else fixed_startup(self.startup)
 
     @property
     def included(self) -> frozenset[OfferKind]:
@@ -249,6 +281,7 @@ def plan(
         placement=offers.placement,
         measured_only=offers.measured,
         include=offers.included,
+        startup=offers.startup_laws,
         all_sizes=every,
     )
     with usage_errors(PlanError):

@@ -24,7 +24,7 @@ def compare_reduction(record: ReductionRecord, plan: Plan, candidate: Candidate)
     """The record of a finished reduction, compared with a candidate of its plan."""
     rounds = record.rounds_here / max(len(plan.job.phases), 1)
     planned = followed_plan(record, plan, candidate, record.bytes / plan.bytes * rounds)
-    longest = max(candidate.phases, key=lambda phase: phase.seconds)
+    longest = max(candidate.job_phases, key=lambda phase: phase.seconds)
     found = _rounds(record)
     return structs.replace(
         record,

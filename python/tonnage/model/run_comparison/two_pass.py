@@ -85,7 +85,7 @@ def compare(
     planned = None
     if plan and candidate:
         planned = followed_plan(record, plan, candidate, record.bytes / plan.bytes)
-        scale = planned.seconds.median / candidate.seconds.median
+        scale = planned.seconds.median / _run_seconds(candidate).median
         copies = next((each for each in phases if each.name == COPY), None)
         phases = [_with_plan(each, candidate, scale, copies) for each in phases]
     seconds = sum(phase.seconds for phase in phases)
@@ -254,9 +254,10 @@ def _with_plan(
     phase: PhaseComparison, candidate: Candidate, scale: float, copies: PhaseComparison | None
 ) -> PhaseComparison:
     """The phase, compared with the plan's; replication after pass two is planned as part of it."""
-    if phase.name not in PASSES or len(candidate.phases) < len(PASSES):
+    phases = candidate.job_phases
+    if phase.name not in PASSES or len(phases) < len(PASSES):
         return phase
-    planned = candidate.phases[PASSES.index(phase.name)]
+    planned = phases[PASSES.index(phase.name)]
     came, bottleneck = phase.seconds, phase.bottleneck
     if copies and phase.name == PASSES[-1]:
         came += copies.seconds
@@ -270,11 +271,16 @@ def _with_plan(
     )
 
 
+def _run_seconds(candidate: Candidate) -> Range:
+    """Without the start of the machines, which run before the job does."""
+    return candidate.run_seconds or candidate.seconds
+
+
 def followed_plan(
     record: RunRecord | ReductionRecord, plan: Plan, candidate: Candidate, scale: float
 ) -> FollowedPlan:
     """The candidate that a run followed, with its seconds times ``scale``."""
-    between = candidate.seconds
+    between = _run_seconds(candidate)
     seconds = Range(
         low=between.low * scale, median=between.median * scale, high=between.high * scale
     )

@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from tonnage.base import formatting
@@ -25,6 +26,7 @@ from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.machines import PURCHASES, Machine, Purchase, cores_source
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
+from tonnage.plan.startup import Startup
 from tonnage.report.explorer.draws_for_page import random_draws
 
 
@@ -41,7 +43,10 @@ class PageData:
 
 
 def page_data(
-    jobs: Mapping[str, Job], catalogs: Sequence[Catalog], known: ProfileIndex
+    jobs: Mapping[str, Job],
+    catalogs: Sequence[Catalog],
+    known: ProfileIndex,
+    startup: Startup = MappingProxyType({}),
 ) -> PageData:
     """Build the tables for a job by durability, ``""`` for a job without one."""
     tables = _Tables(catalogs)
@@ -49,7 +54,13 @@ def page_data(
         name: {
             "job": _job(job),
             **{
-                purchase: _offered(job, catalogs, known, purchase, tables) for purchase in PURCHASES
+                purchase: _offered(
+                    PlanRequest(job=job, size=1, purchase=purchase, startup=startup),
+                    catalogs,
+                    known,
+                    tables,
+                )
+                for purchase in PURCHASES
             },
         }
         for name, job in jobs.items()
@@ -177,6 +188,7 @@ class _Tables:
             "curve": None if part.curve is None else _index_of(self.curves, part.curve),
             "advertised": part.advertised,
             "remote_only": part.remote_only,
+            "per_node": part.per_node,
             "sources": self.texts.put(part.sources),
         }
 
@@ -191,9 +203,8 @@ def _index_of(some: list[Any], one: Any) -> int:
 
 
 def _offered(
-    job: Job, catalogs: Sequence[Catalog], known: ProfileIndex, purchase: Purchase, tables: _Tables
+    request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex, tables: _Tables
 ) -> dict[str, Any]:
-    request = PlanRequest(job=job, size=1, purchase=purchase)
     offered = options_for(request, catalogs, known)
     return {
         "groups": [_group(each, tables) for each in offered.groups],

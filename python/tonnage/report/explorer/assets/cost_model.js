@@ -20,7 +20,8 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
       if (part.advertised && !advertised.has(part.advertised)) advertised.set(part.advertised, new Float64Array(nodes.length));
       const into = part.advertised ? advertised.get(part.advertised) : measured;
       for (let at = 0; at < nodes.length; at += 1) {
-        const amount = part.remote_only ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
+        const amount = part.per_node ? nodes[at] * part.per_byte
+          : part.remote_only ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
         into[at] += amount / rates[at];
         if (!part.advertised) moved[at] += amount;
       }

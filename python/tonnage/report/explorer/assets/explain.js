@@ -13,7 +13,7 @@ function explain(candidate, size, samples) {
   return group.demand.phases.flatMap((phase) => phase.terms.flatMap((term) => {
     const whole = term.parts.reduce((sum, part) => sum + part.per_byte, 0);
     return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
-      const demand = part.per_byte * size;
+      const demand = part.per_byte * (part.per_node ? candidate.nodes : size);
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
       const capacityOf = (nodes, capacity) => {
         const out = new Float64Array(nodes.length);
@@ -43,6 +43,7 @@ function movesData(term, part, nodes) {
 
 /** The commands that measured the capacity, or the one that would. */
 function repeatOf(law, part) {
+  if (part.per_node) return { label: "", commands: [] };
   const known = Object.entries(pageData.commands).filter(([name]) => law.source.includes(name));
   if (known.length) return { label: "To repeat the measurement", commands: known.map(([, command]) => command) };
   const [, command] = TO_MEASURE.find(([of]) => part.resource.startsWith(of));

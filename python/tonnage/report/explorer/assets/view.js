@@ -133,13 +133,16 @@ function showSources({ shown, request, samples }, chosen) {
   if (!candidate) return;
   const terms = explain(candidate, request.size, samples);
   const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds` : formatting.size(value));
-  const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores` : formatting.rate(value));
+  const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores`
+    : term.resource === "start" ? formatting.seconds(1 / value) : formatting.rate(value));
+  const division = (term, nodes) => (term.resource === "start" ? `the slowest of ${formatting.several(nodes, "machine")}`
+    : `${amount(term, term.demand)} / ${formatting.count(nodes)} / ${rate(term)(term.capacity)}`);
   const line = (name, said) => element("p", {}, element("small", {}, `${name}: `, ...[said].flat()));
   const codes = (commands) => commands.flatMap((command, at) => [at ? ", " : "", element("code", {}, command)]);
   const phases = candidate.phases.flatMap((phase) => [
     element("h3", {}, phase.name, " ", element("small", {}, `${formatting.seconds(phase.seconds)}, limited by ${phase.bottleneck}`)),
     element("ul", { class: "terms" }, ...terms.filter((term) => term.phase === phase.name).map((term) => element("li", {},
-      element("p", {}, element("b", {}, term.resource), `: ${amount(term, term.demand)} / ${formatting.count(candidate.nodes)} / ${rate(term)(term.capacity)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
+      element("p", {}, element("b", {}, term.resource), `: ${division(term, candidate.nodes)} = ${formatting.seconds(term.seconds)} `, element("span", { class: "badge" }, term.evidence)),
       line("Demand", term.demandSource),
       line("Capacity", term.capacitySource),
       line(range(term.interval, rate(term)), term.spreadSource),
