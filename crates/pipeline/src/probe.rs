@@ -128,6 +128,11 @@ impl Probe {
         self.records.fetch_add(records as u64, Relaxed);
     }
 
+    /// Whether anything was moved.
+    pub fn has_moved(&self) -> bool {
+        self.bytes.load(Relaxed) > 0
+    }
+
     /// Records the queue depth of the device.
     pub fn depth(&self, depth: usize) {
         self.depth.store(depth, Relaxed);

@@ -149,11 +149,12 @@ impl WorkerPorts {
         self.probe.depth(depth);
     }
 
-    /// Whether a source should end now, although it has more.
+    /// Whether a source should end now, although it has more. Not before it has moved something:
+    /// on a busy machine a short time can end before the first block, and nothing has no rate.
     #[must_use]
     pub fn time_is_up(&self) -> bool {
         self.deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
+            .is_some_and(|deadline| self.probe.has_moved() && Instant::now() >= deadline)
     }
 
     /// Returns an error if the run is stopped; for a stage that waits for nothing here.

@@ -258,6 +258,19 @@ fn a_timed_run_ends_and_loses_nothing() {
     assert!(moved[0] > 0);
 }
 
+/// On a busy machine the time can be up before a source has begun.
+#[test]
+fn a_timed_run_moves_something_however_short_it_is() {
+    let seen = Arc::new(SinkCounts::default());
+    let timed = RunOptions {
+        duration: Some(Duration::ZERO),
+        ..options()
+    };
+    let graph = chain([("endless", endless()), ("sink", sink(&seen))]);
+    ends(graph, timed, &RunHandle::default()).expect("a report");
+    assert_eq!(seen.bytes.load(SeqCst), PAGE as u64);
+}
+
 /// Stages that hold buffers when the run is stopped return them before the memory is freed.
 #[test]
 fn a_stopped_stage_may_still_touch_its_buffers() {
