@@ -17,8 +17,8 @@ from tonnage.model.jobs.core_throughput import (
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
-from tonnage.plan.machines import reference_cores
 from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.resources.machines import reference_cores
 from tonnage.plan.search import Limits
 
 TB = 10**12

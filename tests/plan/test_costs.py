@@ -17,10 +17,10 @@ from tonnage.base.records.plan import Plan
 from tonnage.catalog import Catalog, Grant, Spot
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles
-from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.explain import explain
-from tonnage.plan.machines import Purchase
 from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.resources.block_volumes import BlockVolumes
+from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.search import Limits
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12

@@ -20,8 +20,8 @@ from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size, parse_usd
 from tonnage.model.jobs.mapreduce import mapreduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
-from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.search import Limits
 
 ROUNDING = 1 + 1e-5

@@ -12,8 +12,8 @@ from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.resources.startup import Startup, fixed_startup, published_startup
 from tonnage.plan.search import Limits
-from tonnage.plan.startup import Startup, fixed_startup, published_startup
 
 TB = 10**12
 

@@ -21,10 +21,10 @@ from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
-from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.cost_model import cost_usd
 from tonnage.plan.layouts import Network
 from tonnage.plan.planner import DISKS_NOT_MEASURED, PlanRequest, plan
+from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.search import Limits
 
 TB = 10**12

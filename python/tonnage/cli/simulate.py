@@ -215,7 +215,7 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
         index_profiles,
         read_profiles,
     )
-    from tonnage.plan.machines import advertised_rates
+    from tonnage.plan.resources.machines import advertised_rates
 
     if node.offer is None and node.profile is None:
         raise core.UsageError(
@@ -253,7 +253,7 @@ def _devices(offer: Offer | None) -> int:
 
 
 def _advertised(offer: Offer | None, cores: int) -> dict[AdvertisedResource, float]:
-    from tonnage.plan.machines import sustained_network
+    from tonnage.plan.resources.machines import sustained_network
 
     figures: dict[AdvertisedResource, float] = {"cpu": float(cores)}
     if offer is None:

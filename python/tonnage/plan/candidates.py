@@ -14,8 +14,8 @@ from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array
 from tonnage.plan.demand import LayoutDemand, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup, storage_fit
-from tonnage.plan.machines import Machine
 from tonnage.plan.monte_carlo import Outcome, sample_outcome
+from tonnage.plan.resources.machines import Machine
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
 NEARLY_FULL = 0.98

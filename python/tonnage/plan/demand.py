@@ -25,7 +25,6 @@ from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
-from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.calibration import (
     NO_MATCH,
     OUTSIDE_PHASES,
@@ -34,6 +33,7 @@ from tonnage.plan.calibration import (
     observed_capacity,
     slow_node_rate,
 )
+from tonnage.plan.resources.block_volumes import BlockVolumes
 
 ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
@@ -225,10 +225,7 @@ def layout_demand(
         limits = calibrated_phase(runs, place).limits if runs else []
         if limits and (bottleneck := _unmodelled_bottleneck(limits, demands_of, network)):
             demands_of[bottleneck] = []
-        for resource_class, wanted in demands_of.items():
-            demands = wanted
-            if resource_class == "cpu":  # What a profile does not know of the sort's work is left.
-                demands = [each for each in wanted if _law(each.resource, laws, shares)] or wanted
+        for resource_class, demands in demands_of.items():
             parts = _parts(resource_class, demands, laws, shares)
             if runs and not (network == "infinite" and resource_class == "network"):
                 calibrated = _calibrated_parts(
@@ -309,10 +306,11 @@ def _calibrated_parts(
             kept: _bytes(demand for demand in demands if demand.shuffled == kept)
             for kept in sorted({demand.shuffled for demand in demands})
         }
-        own = tuple(
-            dataclasses.replace(part, remote_only=demand.shuffled)
-            for part, demand in zip(own, demands, strict=bool(own))
-        )
+        if resource_class == "network":
+            own = tuple(
+                dataclasses.replace(part, remote_only=demand.shuffled)
+                for part, demand in zip(own, demands, strict=bool(own))
+            )
     moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())
     observed = observed_capacity(runs, phase, moved, curve if resource_class == "network" else None)
     if observed is None:
@@ -388,6 +386,8 @@ def _parts(
     for demand in demands:
         found_law = _law(demand.resource, laws, shares)
         if found_law is None:
+            if resource_class == "cpu":
+                continue  # What no profile knows of the sort's work is left out.
             return ()
         law, advertised = found_law
         own = laws.distributions.get(demand.resource)
@@ -410,15 +410,14 @@ def _larger_way(demands: Iterable[Demand]) -> float:
 
 
 def _law(
-    resource: str, laws: OfferCapacity, shares: OfferCapacity
+    resource: Resource, laws: OfferCapacity, shares: OfferCapacity
 ) -> tuple[CapacityDistribution, AdvertisedResource | None] | None:
     """A resource's capacity, and what it is a share of: of object storage, of the network.
 
     Capacities of cores are those of one core.
     """
-    is_core = RESOURCE_CLASSES.get(resource) == "cpu"  # type: ignore[call-overload]
     if own := laws.distributions.get(resource):
-        return own, "cpu" if is_core else None
+        return own, "cpu" if RESOURCE_CLASSES[resource] == "cpu" else None
     if resource == "cpu":
         return CORES, "cpu"
     if law := shares.distributions.get("network" if resource.startswith("object") else resource):

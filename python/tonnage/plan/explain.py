@@ -14,7 +14,6 @@ from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_ke
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
 from tonnage.plan.demand import DemandPart, DemandTerm
-from tonnage.plan.machines import Machine, cores_source
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import (
     DISKS_NOT_MEASURED,
@@ -23,6 +22,7 @@ from tonnage.plan.planner import (
     exclusion_reason,
     options_for,
 )
+from tonnage.plan.resources.machines import Machine, cores_source
 from tonnage.plan.search import buckets_at, search
 
 

@@ -22,12 +22,12 @@ from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer, OfferKind
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
-from tonnage.plan.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.calibration import NO_MATCH, match_calibration
 from tonnage.plan.cost_model import object_store_usd
 from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
-from tonnage.plan.machines import Machine, Machines, Purchase, priced_machine
-from tonnage.plan.startup import Startup
+from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
+from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
+from tonnage.plan.resources.startup import Startup
 
 Network = Literal["scaled", "baseline", "infinite"]
 NETWORKS: tuple[Network, ...] = ("scaled", "baseline", "infinite")

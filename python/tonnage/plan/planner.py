@@ -27,12 +27,12 @@ from tonnage.plan.layouts import (
     OfferGroup,
     layout_options,
 )
-from tonnage.plan.machines import Purchase
 from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, sample_outcome
 from tonnage.plan.next_measurements import next_measurements
 from tonnage.plan.pareto import pareto_front
+from tonnage.plan.resources.machines import Purchase
+from tonnage.plan.resources.startup import Startup
 from tonnage.plan.search import Limits, SearchResult, search_all
-from tonnage.plan.startup import Startup
 
 SURE = 0.95
 ROUNDING = 1e-5

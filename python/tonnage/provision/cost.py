@@ -12,7 +12,7 @@ from datetime import datetime
 from tonnage.base.records.launch import RentedNode, Tariff
 from tonnage.base.records.plan import Candidate
 from tonnage.catalog import Catalog, Offer
-from tonnage.plan.machines import Machine, priced_machine
+from tonnage.plan.resources.machines import Machine, priced_machine
 
 NOT_COUNTED = "system disks, public addresses and egress are not included"
 SAME = 1e-6

@@ -30,8 +30,8 @@ from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates, build_
 from tonnage.model.profiles.offer_matching import OfferAssignments, OfferError
 from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 from tonnage.model.slowest_node import ClusterDraws
-from tonnage.plan.machines import advertised_rates
 from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.resources.machines import advertised_rates
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 M = ("aws", "m")

@@ -63,14 +63,14 @@ from tonnage.model.profiles.build import build_profile
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.offer_matching import OfferAssignments
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
-from tonnage.plan.block_volumes import BlockVolumes
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
 from tonnage.plan.explain import explain
 from tonnage.plan.layouts import OfferGroup
-from tonnage.plan.machines import Machine
 from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.resources.block_volumes import BlockVolumes
+from tonnage.plan.resources.machines import Machine
+from tonnage.plan.resources.startup import published_startup
 from tonnage.plan.search import Limits, SearchResult
-from tonnage.plan.startup import published_startup
 from tonnage.report.explorer import page_data, write_explorer
 from tonnage.report.explorer.page import SCRIPTS
 
@@ -81,7 +81,7 @@ MIRRORED = {
         "tonnage.model.profiles.network_scaling",
         "tonnage.plan.capacity_samples",
     ),
-    "block_volumes": ("tonnage.plan.block_volumes",),
+    "block_volumes": ("tonnage.plan.resources.block_volumes",),
     "cost_model": ("tonnage.plan.cost_model", "tonnage.model.token_bucket"),
     "search": ("tonnage.plan.search", "tonnage.plan.layouts"),
     "candidates": ("tonnage.plan.candidates", "tonnage.plan.monte_carlo"),
@@ -94,8 +94,8 @@ PYTHON_ONLY = {
     "tonnage.plan.calibration": "its results are in the demands that the page gets",
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.drop_nodes": "the page plans no existing cluster",
-    "tonnage.plan.machines": "the page gets prices and buckets",
-    "tonnage.plan.startup": "its distributions are in the tables",
+    "tonnage.plan.resources.machines": "the page gets prices and buckets",
+    "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.next_measurements": "the page suggests no measurements",
 }
 NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}
@@ -297,8 +297,8 @@ def test_each_script_names_the_modules_that_it_mirrors() -> None:
 
 def test_each_module_of_the_planner_is_mirrored_or_not_for_a_reason() -> None:
     modules = {
-        f"tonnage.plan.{each.name}"
-        for each in pkgutil.iter_modules(tonnage.plan.__path__)
+        each.name
+        for each in pkgutil.walk_packages(tonnage.plan.__path__, "tonnage.plan.")
         if not each.ispkg
     }
     mirrored = {name for names in MIRRORED.values() for name in names}

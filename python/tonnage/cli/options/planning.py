@@ -128,7 +128,7 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
     from tonnage.model.profiles.repository import ProfileError, index_profiles, read_profiles
 
     def figures() -> AdvertisedRates:
-        from tonnage.plan.machines import advertised_rates
+        from tonnage.plan.resources.machines import advertised_rates
 
         return advertised_rates(catalogs)
 

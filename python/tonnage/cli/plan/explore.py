@@ -43,7 +43,7 @@ def explore(
         tonnage explore --output explore.html
         tonnage explore reduce --passes 10 --chunk-size 8MiB
     """
-    from tonnage.plan.startup import published_startup
+    from tonnage.plan.resources.startup import published_startup
     from tonnage.report.explorer import page_data, write_explorer
 
     refuse_suffix(out, ".html")

@@ -44,8 +44,8 @@ from tonnage.cli.plan.emit import EmitOptions, emit_candidate
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import OfferKind
+    from tonnage.plan.resources.startup import Startup
     from tonnage.plan.search import Limits
-    from tonnage.plan.startup import Startup
 
 MIN_BYTES = 1_000
 """A smaller size probably lacks its unit."""
@@ -171,7 +171,7 @@ class OfferOptions:
 
     @property
     def startup_laws(self) -> Startup:
-        from tonnage.plan.startup import fixed_startup, published_startup
+        from tonnage.plan.resources.startup import fixed_startup, published_startup
 
         return published_startup() if self.startup is None else fixed_startup(self.startup)
 
@@ -185,7 +185,7 @@ class OfferOptions:
     def refuse_unknown(self) -> None:
         from tonnage.catalog import OFFER_KINDS
         from tonnage.plan.layouts import NETWORKS
-        from tonnage.plan.machines import PURCHASES
+        from tonnage.plan.resources.machines import PURCHASES
 
         refuse_unknown("--network", [self.network], NETWORKS)
         refuse_unknown("--purchase", [self.purchase], PURCHASES)

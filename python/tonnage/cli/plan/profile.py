@@ -70,7 +70,7 @@ def profile(
     """
     from tonnage.model.profiles.build import build_profile
     from tonnage.model.profiles.offer_matching import OfferError
-    from tonnage.plan.machines import advertised_rates
+    from tonnage.plan.resources.machines import advertised_rates
 
     refuse_suffix(out, ".json")
     catalogs = load_catalogs(catalog)

@@ -197,7 +197,7 @@ def launch(
         tonnage launch plan.json --image ami-1 --subnet subnet-1 --key-pair mine \\
             --ssh-from 203.0.113.7/32 --budget 50USD
     """
-    from tonnage.plan.machines import PURCHASES
+    from tonnage.plan.resources.machines import PURCHASES
     from tonnage.provision.cost import PriceError
     from tonnage.provision.export import ExportError
 

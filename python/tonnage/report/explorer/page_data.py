@@ -23,10 +23,10 @@ from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import cite, describe
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
-from tonnage.plan.machines import PURCHASES, Machine, Purchase, cores_source
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
-from tonnage.plan.startup import Startup
+from tonnage.plan.resources.machines import PURCHASES, Machine, Purchase, cores_source
+from tonnage.plan.resources.startup import Startup
 from tonnage.report.explorer.draws_for_page import random_draws
 
 

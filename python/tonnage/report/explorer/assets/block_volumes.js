@@ -1,4 +1,4 @@
-// Counterpart of tonnage/plan/block_volumes.py: size, speed and price of a node's network block volumes,
+// Counterpart of tonnage/plan/resources/block_volumes.py: size, speed and price of a node's network block volumes,
 // by the number of nodes.
 
 const GIB = 2 ** 30;
