@@ -1,11 +1,19 @@
 """Facts that others published about machine types, and how offers get them."""
 
+import re
+
 import pytest
 
 from support.data.copies import replace
 from tonnage.catalog import Disks, catalog_names, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import Offer
-from tonnage.catalog.published import core_speeds, disk_rates, machine_types, start_times
+from tonnage.catalog.published import (
+    core_speeds,
+    disk_rates,
+    machine_types,
+    start_times,
+    volume_attachments,
+)
 from tonnage.catalog.published.core_speeds import core_speed, family_of
 from tonnage.catalog.published.disk_rates import OPERATION_BYTES
 from tonnage.catalog.published.fill_in import fill_in
@@ -18,6 +26,7 @@ SOURCES = {
     "core_speeds.csv": core_speeds.SOURCE,
     "disk_rates.csv": disk_rates.MEASURED,
     "start_times.csv": start_times.SOURCE,
+    "volume_attachments.csv": volume_attachments.SOURCE,
 }
 
 
@@ -28,9 +37,8 @@ def offer(name: str) -> Offer:
 @pytest.mark.parametrize("table", SOURCES)
 def test_a_table_has_each_type_once_and_says_its_source_and_licence(table: str) -> None:
     keys = [(*key_of(row["provider"], row["type"]), row.get("asked_at", "")) for row in read(table)]
-    assert len(keys) == len({*keys}) and {provider for provider, *_ in keys} == {
-        *("aws", "gcp", "azure")
-    }
+    assert len(keys) == len({*keys})
+    assert {provider for provider, *_ in keys} <= {"aws", "gcp", "azure"}
     (line,) = (
         line
         for line in (HERE / "README.md").read_text().splitlines()
@@ -38,8 +46,8 @@ def test_a_table_has_each_type_once_and_says_its_source_and_licence(table: str) 
     )
     licence = line.split("|")[4]
     assert any(name in licence for name in ("MIT", "Apache-2.0", "CC BY-SA 4.0"))
-    commit = SOURCES[table].split("@")[1].split(",")[0]
-    assert commit in line
+    version = re.search(r"(?:@|moto )([^,]+)", SOURCES[table])
+    assert version and version[1] in line
 
 
 def test_hyper_threads_are_not_cores() -> None:
@@ -95,6 +103,12 @@ def test_offers_have_the_rates_of_their_disks() -> None:
     assert disks.rate_source == disk_rates.DOCUMENTED
     assert offer("d3en.12xlarge").local_read_bytes_per_second is None  # Rotating disks.
     assert offer("m5.large").local_read_bytes_per_second is None  # No disks.
+
+
+def test_machines_know_how_many_volumes_can_be_attached() -> None:
+    for name, most in (("d3en.12xlarge", 3), ("g5.48xlarge", 9), ("inf1.24xlarge", 11)):
+        assert offer(name).volume_link.most_volumes == most
+    assert offer("c3-standard-8").volume_link.most_volumes is None
 
 
 def test_a_catalogs_own_figures_win() -> None:

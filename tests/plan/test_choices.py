@@ -9,7 +9,7 @@ from tonnage.catalog import OFFER_KINDS, find_offer, load_catalog, newest_catalo
 from tonnage.catalog.offer import OfferKind
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
-from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.planner import PlanRequest, options_for, plan
 from tonnage.plan.search import Limits
 
 TB = 10**12
@@ -38,6 +38,25 @@ def planned(include: frozenset[OfferKind]) -> Plan:
 )
 def test_offers_know_why_a_data_job_would_hardly_rent_them(name: str, kinds: list[str]) -> None:
     assert find_offer(newest_catalogs(), name)[1].kinds == kinds
+
+
+def test_no_machine_gets_more_volumes_than_can_be_attached() -> None:
+    """d3en.12xlarge takes three volumes, and one of them is its root volume."""
+    request = PlanRequest(
+        job=sort_job("volumes"), size=20 * TB, limits=Limits(max_nodes=1_000), providers=("aws",)
+    )
+    known = index_profiles(read_profiles("themis-2014"))
+    groups = options_for(request, newest_catalogs(), known).groups
+    counts: dict[str, set[int]] = {}
+    for group in groups:
+        for machine in group.machines:
+            assert group.demand.volumes is not None
+            count = group.demand.volumes.count
+            most = machine.offer.volume_link.most_volumes
+            assert most is None or count < most
+            counts.setdefault(machine.offer.type, set()).add(count)
+    assert counts["d3en.12xlarge"] == {1, 2}
+    assert counts["i4i.4xlarge"] == {1, 2, 4, 8, 16}
 
 
 def test_no_type_of_2014_was_of_a_previous_generation_then() -> None:

@@ -90,7 +90,7 @@ class VolumeLink:
     """The machine's cap on all its network-attached volumes together.
 
     Without a ``burst`` it is unknown how long the maximum lasts, or there is none. An ``optional``
-    link has to be requested, and costs ``extra``.
+    link has to be requested, and costs ``extra``. One of ``most_volumes`` is the root volume.
     """
 
     baseline_bytes_per_second: float | None = None
@@ -100,6 +100,7 @@ class VolumeLink:
     burst: Burst | None = None
     optional: bool | None = None
     extra: Price | None = None
+    most_volumes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

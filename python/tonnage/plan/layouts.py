@@ -270,6 +270,8 @@ def _refuse(job: Job, demand: LayoutDemand, machines: Machines, options: LayoutO
     if demand.volumes:
         link = np.isnan(machines.link_usd_per_hour)
         reasons.append((link, "the price of its volume link is unknown"))
+        few = machines.data_volumes < demand.volumes.count
+        reasons.append((few, f"fewer than {demand.volumes.count} volumes can be attached to it"))
     for thing in demand.advertised_resources:
         why = f"{UNKNOWN_FIGURES[thing]} was not measured, and no rate is advertised"
         reasons.append((np.isnan(machines.buckets[thing].baseline), why))

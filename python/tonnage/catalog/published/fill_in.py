@@ -9,6 +9,7 @@ from tonnage.catalog.offer import Disks, Offer
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
 from tonnage.catalog.published.machine_types import MachineType, machine_type
+from tonnage.catalog.published.volume_attachments import volume_attachments
 
 
 def fill_in(offer: Offer) -> Offer:
@@ -24,9 +25,13 @@ def fill_in(offer: Offer) -> Offer:
             accelerators=known.accelerators,
             current=known.current if offer.current is None else offer.current,
         )
+    attached = volume_attachments(offer.provider, offer.type)
     return replace(
         offer,
         disks=_with_rates(disks, offer),
+        volume_link=replace(offer.volume_link, most_volumes=attached)
+        if offer.volume_link.most_volumes is None
+        else offer.volume_link,
         core_speed=None if speed is None else speed.sorting,
     )
 

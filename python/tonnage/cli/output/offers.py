@@ -19,7 +19,7 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
-from tonnage.catalog.published import core_speeds
+from tonnage.catalog.published import core_speeds, volume_attachments
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
@@ -210,6 +210,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         f"{network.words or UNKNOWN}",
     )
     yield "All volumes", _link(link)
+    yield "Attached volumes", _attached(link)
     if link.optional:
         cost = (
             f"{formatting.usd(link.extra.usd_per_hour)} per hour ({_source(link.extra)})"
@@ -312,6 +313,12 @@ def _disks(offer: Offer) -> str:
     if offer.disks is None:
         return UNKNOWN
     return " + ".join(map(_group, offer.disks)) or "none"
+
+
+def _attached(link: VolumeLink) -> str:
+    if link.most_volumes is None:
+        return UNKNOWN
+    return f"at most {link.most_volumes}, with the root volume ({volume_attachments.SOURCE})"
 
 
 def _disk_throughput(offer: Offer) -> str:
