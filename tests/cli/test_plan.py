@@ -15,7 +15,7 @@ from tonnage.model.jobs.mapreduce import sort_job
 
 pytestmark = pytest.mark.slow
 
-STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014", "--startup", "0")
+STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014", "--any-memory", "--startup", "0")
 
 
 @pytest.mark.real
@@ -196,8 +196,16 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", *STUDY, "--max-nodes", "3"), "no offer meets --max-nodes 3; nearest: 7 x hs1."),
         (("sort", *STUDY, "--budget", "1USD"), "no offer meets --budget with --max-nodes 1000"),
         (
-            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014"),
+            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014", "--any-memory"),
             "the maximum is 10,000 nodes; reduce --data",
+        ),
+        (
+            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2026"),
+            "no offer is usable. Most common reason: too little memory (",
+        ),
+        (
+            ("sort", "--data", "20TB", "--explain", "c8gn.medium"),
+            "c8gn.medium is not a candidate: too little memory: in two passes it sorts at most ",
         ),
         (
             ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),

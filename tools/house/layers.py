@@ -20,7 +20,7 @@ LAYERS: dict[str, set[str]] = {
         *("base.system", "cluster"),
     },
     "model": {"base.credibility", "base.formatting", "base.records", "base.stats"},
-    "plan": {"base.formatting", "base.records", "base.stats", "catalog", "model"},
+    "plan": {"base.core", "base.formatting", "base.records", "base.stats", "catalog", "model"},
     "api.aggregates": {"base.core"},
     "run": {
         *("api.aggregates", "base.core", "base.formatting", "base.records", "cluster", "measure"),

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 MAX_NODES = 10_000
 DURABILITIES = ("none", "replicated")
-MEMORY_SHARE = 2
-"""The sort gets one part in so many of a node's memory, unless --memory is given."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +159,7 @@ def simulate_sort(
         tonnage simulate sort --nodes 1000 --data 100TB --offer i2.8xlarge
         tonnage simulate sort --nodes 100 --data 10TB --offer i2.8xlarge --lose 2
     """
+    from tonnage.plan.resources.engine_memory import MEMORY_SHARE
     from tonnage.simulate.cluster import Machine, SimulationError
     from tonnage.simulate.scalability_limits import MTBF_SECONDS
     from tonnage.simulate.scenario import Scenario, run_scenario

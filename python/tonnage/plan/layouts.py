@@ -26,6 +26,12 @@ from tonnage.plan.calibration import NO_MATCH, match_calibration
 from tonnage.plan.cost_model import object_store_usd
 from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
+from tonnage.plan.resources.engine_memory import (
+    has_memory_limit,
+    intermediate_share,
+    largest_sort,
+    local_devices,
+)
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
 from tonnage.plan.resources.startup import Startup
 
@@ -55,6 +61,8 @@ class OfferGroup:
     catalog: Catalog
     outside_usd: float
     """The cost of object storage requests and egress."""
+    most_bytes: Floats
+    """The largest input that each machine's memory allows; infinite if memory does not count."""
 
     @cached_property
     def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -101,11 +109,12 @@ def layout_options(
     measured: bool = False,
     include: Collection[OfferKind] = (),
     startup: Startup = MappingProxyType({}),
+    memory: bool = False,
 ) -> LayoutOptions:
     """Enumerate all offers' layouts for ``size`` bytes.
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
-    ``startup``: how long machines take to start.
+    ``startup``: how long machines take to start; ``memory``: whether theirs has to suffice.
     """
     options = LayoutOptions([], [], [])
     number = 0
@@ -141,7 +150,7 @@ def layout_options(
             shares = known.shares if known_disks else without_local_disks(known.shares)
             demands = list(_demands(job, size, catalog, laws, shares, network, startup))
             for each in demands:
-                _classify(job, size, catalog, each, machines, measured, options)
+                _classify(job, size, catalog, each, machines, measured, memory, options)
             if not demands:
                 why = f"catalog {catalog.name} lists no network block storage"
                 options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in some)
@@ -225,6 +234,7 @@ def _classify(
     demand: LayoutDemand,
     machines: Machines,
     measured: bool,
+    memory: bool,
     options: LayoutOptions,
 ) -> None:
     """Sort machines into plannable, unmeasured and refused ones."""
@@ -244,7 +254,9 @@ def _classify(
     if isinstance(outside, str):
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
-    group = OfferGroup(demand, good, min_nodes(job, size, demand, good), catalog, outside)
+    most = largest_inputs(job, demand, good) if memory else np.full(len(good), math.inf)
+    least = np.where(size <= most, min_nodes(job, size, demand, good), IMPOSSIBLE_NODES)
+    group = OfferGroup(demand, good, least, catalog, outside, most)
     (options.unmeasured if demand.unknown_classes else options.groups).append(group)
 
 
@@ -297,6 +309,22 @@ def min_nodes(
         least, _nodes_for(_stored_per_byte(job, "memory") * size, machines.memory_bytes)
     )
     return np.asarray(np.minimum(least, IMPOSSIBLE_NODES), dtype=np.int64)
+
+
+def largest_inputs(job: Job, demand: LayoutDemand, machines: Machines) -> Floats:
+    """The largest input that the memory of each machine allows; infinite where that is unknown."""
+    share = intermediate_share(job)
+    if share is None:
+        return np.full(len(machines), math.inf)
+    volumes = demand.volumes if demand.volumes and not demand.own_disks else None
+    return np.array(
+        [
+            largest_sort(offer, volumes.count if volumes else local_devices(offer)) / share
+            if has_memory_limit(offer)
+            else math.inf
+            for offer in (machine.offer for machine in machines)
+        ]
+    )
 
 
 def _nodes_for(needed: float, each: Floats) -> Floats:

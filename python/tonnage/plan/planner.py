@@ -67,6 +67,8 @@ class PlanRequest:
     """Kinds of offers that are otherwise left out."""
     startup: Startup = dataclasses.field(default_factory=dict)
     """How long machines take to start; without it they run already."""
+    memory: bool = False
+    """Whether the memory of the machines has to suffice."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -125,6 +127,7 @@ def options_for(
         measured=request.measured_only,
         include=request.include,
         startup=request.startup,
+        memory=request.memory,
     )
 
 
@@ -248,7 +251,9 @@ def _excluded(
 
 def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
-    least = int(group.min_nodes[place])
+    least, most = int(group.min_nodes[place]), float(group.most_bytes[place])
+    if least == IMPOSSIBLE_NODES and math.isfinite(most):
+        return f"too little memory: in two passes it sorts at most {formatting.size(int(most))}"
     if least > limits.max_nodes:
         return f"too small: at least {least} nodes are needed to store the data"
     if result.fastest_seconds[place] > limits.deadline_seconds:
@@ -308,6 +313,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "measured": request.measured_only,
         "include": sorted(request.include),
         "startup": bool(request.startup),
+        "memory": request.memory,
     }
 
 

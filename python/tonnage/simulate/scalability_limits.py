@@ -17,14 +17,15 @@ import numpy as np
 from tonnage.base import core
 from tonnage.base.stats.distributions import gamma_quantiles
 from tonnage.cluster import time_limits
+from tonnage.plan.resources.engine_memory import MIN_BLOCK
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
 from tonnage.simulate.cluster import Machine
 from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
-LONG_BLOCK, MIN_BLOCK = 64 << 10, 16 << 10
-"""Blocks shorter than the first cost seeks; the core plans none shorter than the second."""
+LONG_BLOCK = 64 << 10
+"""Shorter blocks cost seeks."""
 DESCRIPTORS = 1024  # The default limit of open files and sockets of a process (getrlimit(2))
 THREADS = 32_768  # Threads of a machine, by the kernel's default ``pid_max`` (proc(5))
 PORTS = 60_999 - 32_768 + 1

@@ -95,6 +95,7 @@ PYTHON_ONLY = {
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.drop_nodes": "the page plans no existing cluster",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
+    "tonnage.plan.resources.engine_memory": "its figures are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.next_measurements": "the page suggests no measurements",
 }
@@ -135,6 +136,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "min_nodes": "- follows from the request's size",
         "catalog": "catalog",
         "outside_usd": "- follows from the request's size",
+        "most_bytes": "- in the machines",
     },
     Machine: {
         "catalog": "catalog",
@@ -237,6 +239,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "include": "- the page leaves out what the command leaves out by default",
         "all_sizes": "- the page shows the best candidates",
         "startup": "- in the demands",
+        "memory": "most_bytes",
     },
 }
 """How each field reaches the page: its key there, or ``-`` and why it does not."""
@@ -340,7 +343,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "disks_source", "cores_source", "caution", "peak_only"),
+                *("source", "disks_source", "cores_source", "most_bytes", "caution", "peak_only"),
             },
         ),
         (VolumeKind, kinds[0], set()),
@@ -517,7 +520,9 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
     for place, (jobs, catalogs, known) in enumerate(worlds()):
         file = tmp_path / f"{place}.html"
         startup = published_startup() if place else {}
-        write_explorer(page_data(jobs, catalogs, known, startup), "job", [], file)
+        write_explorer(
+            page_data(jobs, catalogs, known, startup, memory=bool(place)), "job", [], file
+        )
         page = PlanPage(file, catalogs, known)
         with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
             opened.inner.reload()
@@ -530,6 +535,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                     to_request({**defaults, **form, "durability": "none"}),
                     job=job,
                     startup=startup,
+                    memory=bool(place),
                 )
                 with modules.recording():
                     assert_same_plan(found, plan(request, catalogs, known))

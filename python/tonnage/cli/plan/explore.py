@@ -53,7 +53,7 @@ def explore(
         progress(1, 4)
         profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
-        data = page_data(_jobs(job, given), catalogs, profiles, published_startup())
+        data = page_data(_jobs(job, given), catalogs, profiles, published_startup(), memory=True)
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")
         progress(3, 4)

@@ -169,6 +169,15 @@ class OfferOptions:
         ),
     ] = None
 
+    any_memory: Annotated[
+        bool,
+        Switch(
+            "--any-memory",
+            "Also machines with too little memory: a sort or MapReduce of this size would need a "
+            "third pass there, which the plan does not count.",
+        ),
+    ] = False
+
     @property
     def startup_laws(self) -> Startup:
         from tonnage.plan.resources.startup import fixed_startup, published_startup
@@ -282,6 +291,7 @@ def plan(
         measured_only=offers.measured,
         include=offers.included,
         startup=offers.startup_laws,
+        memory=not offers.any_memory,
         all_sizes=every,
     )
     with usage_errors(PlanError):

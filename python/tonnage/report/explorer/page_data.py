@@ -16,15 +16,21 @@ from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.catalog import Catalog, Grant, VolumeKind, disk_rate_source
+from tonnage.catalog import Catalog, Grant, Offer, VolumeKind, disk_rate_source
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import cite, describe
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
-from tonnage.plan.layouts import LayoutOptions, OfferGroup
+from tonnage.plan.layouts import VOLUME_COUNTS, LayoutOptions, OfferGroup
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
+from tonnage.plan.resources.engine_memory import (
+    has_memory_limit,
+    intermediate_share,
+    largest_sort,
+    local_devices,
+)
 from tonnage.plan.resources.machines import PURCHASES, Machine, Purchase, cores_source
 from tonnage.plan.resources.startup import Startup
 from tonnage.report.explorer.draws_for_page import random_draws
@@ -47,9 +53,11 @@ def page_data(
     catalogs: Sequence[Catalog],
     known: ProfileIndex,
     startup: Startup = MappingProxyType({}),
+    memory: bool = False,
 ) -> PageData:
     """Build the tables for a job by durability, ``""`` for a job without one."""
-    tables = _Tables(catalogs)
+    share = intermediate_share(next(iter(jobs.values()))) if memory else None
+    tables = _Tables(catalogs, share)
     variants = {
         name: {
             "job": _job(job),
@@ -121,7 +129,8 @@ Key = tuple[int, int, bool]
 class _Tables:
     """Tables that layouts share."""
 
-    def __init__(self, catalogs: Sequence[Catalog]) -> None:
+    def __init__(self, catalogs: Sequence[Catalog], intermediate_share: float | None) -> None:
+        self.intermediate_share = intermediate_share
         self.offers = {
             (at, offer.type): place
             for at, catalog in enumerate(catalogs)
@@ -305,6 +314,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "link_source": tables.texts.put(extra.source) if extra else None,
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
+        "most_bytes": _most_bytes(offer, tables.intermediate_share),
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "source": tables.texts.put(offer.spec_source),
         "disks_source": tables.texts.put(disk_rate_source(offer)),
@@ -315,6 +325,16 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
             purchase: [each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))]
             for purchase, each in bought.items()
         },
+    }
+
+
+def _most_bytes(offer: Offer, share: float | None) -> dict[str, float] | None:
+    """The largest input that its memory allows, with local disks and with so many volumes."""
+    if share is None or not has_memory_limit(offer):
+        return None
+    local = largest_sort(offer, local_devices(offer)) / share
+    return {"local": local} | {
+        str(count): largest_sort(offer, count) / share for count in VOLUME_COUNTS
     }
 
 

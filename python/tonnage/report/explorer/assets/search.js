@@ -7,6 +7,7 @@
 
 const TIE = Math.fround(1 + 3e-6);
 const ROUNDING = 1 - 1e-6;
+const IMPOSSIBLE_NODES = 2 ** 62;
 
 /** The requested groups of machines, with the sizes that follow from the job's. */
 function layoutOptions(request) {
@@ -27,9 +28,11 @@ function layoutOptions(request) {
       }
       if (taken_out) outside += taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet;
       const machines = pageData.lists[group.machines];
-      const minNodes = machines.map((place) => minNodesOf(pageData.machines[place], group, volumes, kept, size));
+      const mostBytes = machines.map((place) => mostBytesOf(pageData.machines[place], group));
+      const minNodes = machines.map((place, at) => (size <= mostBytes[at]
+        ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES));
       return {
-        ...group, catalog, volumes, outside, machines, minNodes,
+        ...group, catalog, volumes, outside, machines, minNodes, mostBytes,
         demand: demands[group.demand], distinct: distinctMachines(group), purchase: request.purchase,
       };
     });
@@ -43,7 +46,14 @@ function minNodesOf(machine, group, volumes, kept, size) {
   let least = volumes ? volumes.minNodes : 1;
   if (group.own_disks && kept.local * size) least = Math.max(least, Math.ceil(kept.local * size / machine.local_bytes));
   if (kept.memory * size) least = Math.max(least, Math.ceil(kept.memory * size / machine.memory_bytes));
-  return Math.min(least, 2 ** 62);
+  return Math.min(least, IMPOSSIBLE_NODES);
+}
+
+/** The largest input that a machine's memory allows. */
+function mostBytesOf(machine, group) {
+  const { most_bytes: most } = machine;
+  if (most === null) return Infinity;
+  return most[group.own_disks || !group.count ? "local" : group.count];
 }
 
 /** Demands with each distinct term once, since phases share terms. */

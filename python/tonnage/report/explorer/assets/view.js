@@ -161,7 +161,7 @@ function showExcluded({ excluded: offers }) {
   byId("excluded").hidden = !offers.length;
   const reasons = new Map();
   for (const { why, offer } of offers) {
-    const reason = /^too (small|slow|expensive)/.exec(why)?.[0] || why;
+    const reason = /^too (small|slow|expensive|little memory)/.exec(why)?.[0] || why;
     reasons.set(reason, [...(reasons.get(reason) || []), reason === why ? offer : `${offer} (${why.slice(reason.length + 2)})`]);
   }
   const sorted = [...reasons].sort(([, one], [, other]) => other.length - one.length);
