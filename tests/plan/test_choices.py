@@ -7,6 +7,9 @@ import pytest
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import OFFER_KINDS, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import OfferKind
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.catalog.published.rows import key_of
+from tonnage.cli.output.plan import best_of_families
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.planner import PlanRequest, options_for, plan
@@ -72,6 +75,19 @@ def test_special_kinds_are_left_out_and_say_how_to_include_them() -> None:
         said = f"{words}; --include {kind} plans it, too"
         assert said in why.values(), kind
     assert found.settings["include"] == []
+
+
+def test_a_table_shows_the_best_of_each_family_under_its_number() -> None:
+    candidates = planned(frozenset()).candidates
+    shown = best_of_families([*enumerate(candidates, start=1)])
+    assert shown[0] == (1, candidates[0])
+    assert all(candidates[number - 1] is each for number, each in shown)
+    families = [
+        (each.provider, family_of(*key_of(each.provider, each.offer)), each.placement)
+        for _, each in shown
+    ]
+    assert len(families) == len({*families}) < len(candidates)
+    assert [number for number, _ in shown] == sorted(number for number, _ in shown)
 
 
 @pytest.mark.parametrize("kind", OFFER_KINDS)

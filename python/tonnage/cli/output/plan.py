@@ -17,6 +17,8 @@ from tonnage.base.records.plan import (
     PlannedPhase,
     Range,
 )
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.catalog.published.rows import key_of
 from tonnage.plan.calibration import describe
 from tonnage.plan.next_measurements import within_budget
 
@@ -36,7 +38,8 @@ def print_plan(plan: Plan, every: bool) -> None:
     from rich.console import Console
 
     console = Console(width=None if Console().is_terminal else 140)
-    shown = plan.candidates if every else plan.candidates[:BEST]
+    numbered = [*enumerate(plan.candidates, start=1)]
+    shown = numbered if every else best_of_families(numbered)[:BEST]
     console.print(_candidates(shown))
     best = plan.candidates[0]
     lines = [f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}."]
@@ -65,6 +68,15 @@ def print_plan(plan: Plan, every: bool) -> None:
             "tonnage plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
+
+
+def best_of_families(numbered: Sequence[tuple[int, Candidate]]) -> list[tuple[int, Candidate]]:
+    """The first candidate of each family of machine types, so that a table shows several ideas."""
+    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
+    for number, each in numbered:
+        family = family_of(*key_of(each.provider, each.offer))
+        found.setdefault((each.provider, family, each.placement), (number, each))
+    return [*found.values()]
 
 
 def _bottlenecks(phases: Sequence[PlannedPhase]) -> str:
@@ -220,7 +232,7 @@ def _rate(resource: str, value: float) -> str:
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
 
 
-def _candidates(candidates: Sequence[Candidate]) -> Table:
+def _candidates(numbered: Sequence[tuple[int, Candidate]]) -> Table:
     columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
     rows = [
         [
@@ -233,11 +245,11 @@ def _candidates(candidates: Sequence[Candidate]) -> Table:
             _usd_range(each.cost_usd),
             each.evidence,
         ]
-        for number, each in enumerate(candidates, start=1)
+        for number, each in numbered
     ]
-    if any(each.deadline_probability is not None for each in candidates):
+    if any(each.deadline_probability is not None for _, each in numbered):
         columns.append(MEETS)
-        for row, each in zip(rows, candidates, strict=True):
+        for row, (_, each) in zip(rows, numbered, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))
     return _table(columns, ("", "nodes", MEETS), rows)
 
