@@ -138,6 +138,28 @@ impl Job {
     }
 }
 
+/// A job that nobody holds any more is cancelled and has ended, and cleaned up: Python loses a job
+/// if a signal comes just after it was started.
+impl Drop for Job {
+    fn drop(&mut self) {
+        let Some(thread) = self.lock().take() else {
+            return;
+        };
+        self.handle.cancel();
+        let end = || {
+            let _ = thread.join(); // nobody asks for the outcome
+        };
+        // Without the GIL, for which the job might wait; there is none when the interpreter ends.
+        let mut end = Some(end);
+        let attached = Python::try_attach(|py| end.take().map(|end| py.detach(end)));
+        if attached.is_none()
+            && let Some(end) = end
+        {
+            end();
+        }
+    }
+}
+
 /// The queue of a job that needs one.
 fn queue_of<'a, 'py, G: PyClass>(
     name: &str,

@@ -33,13 +33,16 @@ def offset_progress(done: int, on_progress: OnProgress | None) -> OnProgress | N
 
 def run(name: str, config: dict[str, Any], on_progress: OnProgress | None = None) -> dict[str, Any]:
     """Run the core's job ``name``; `UsageError` before anything is started, `RunError` later."""
-    job = _core.Job(name, _as_json(config))
+    job = None
     try:
+        # A signal just after the start loses the job, which then ends by itself.
+        job = _core.Job(name, _as_json(config))
         while not job.wait(POLL_SECONDS):
             if on_progress:
                 on_progress(job.done_bytes())
     except BaseException:
-        _end(job)
+        if job is not None:
+            _end(job)
         raise
     outcome: dict[str, Any] = json.loads(job.result())
     return outcome

@@ -39,7 +39,8 @@ def print_plan(plan: Plan, every: bool) -> None:
 
     console = Console(width=None if Console().is_terminal else 140)
     numbered = [*enumerate(plan.candidates, start=1)]
-    shown = numbered if every else best_of_families(numbered)[:BEST]
+    fits = every or len(numbered) <= BEST
+    shown = numbered if fits else best_of_families(numbered)[:BEST]
     console.print(_candidates(shown))
     best = plan.candidates[0]
     lines = [f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}."]
