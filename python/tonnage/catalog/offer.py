@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 GIB = 1 << 30
-BURSTING_CORES = {"aws": r"t\d", "gcp": r"e2-(micro|small|medium)|f1-|g1-", "azure": r"Standard_B"}
+BURSTING_CORES = {
+    "aws": r"t\d",
+    "gcp": r"e2-(micro|small|medium)|f1-|g1-",
+    "azure": r"(Standard_)?B\d",
+}
 """Prefixes of types that their providers call burstable, or shared-core."""
 BARE_METAL = re.compile(r".*[.-]metal\b.*")
 
@@ -19,7 +23,7 @@ OfferKind = Literal["gpu", "burstable", "previous", "metal"]
 OFFER_KINDS: dict[OfferKind, str] = {
     "gpu": "it has accelerators",
     "burstable": "its cores burst on credits",
-    "previous": "it is of a previous generation",
+    "previous": "its provider calls it a previous generation",
     "metal": "it is bare metal",
 }
 """Kinds of offers that plans leave out unless they are asked for."""
@@ -108,7 +112,8 @@ class Offer:
     """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any.
 
     ``cores`` are physical. ``core_speed`` is in thousands of strings that such a core, with all its
-    threads, sorts in a second. ``current``: whether the type is of its family's newest generation.
+    threads, sorts in a second. ``current``: whether its provider does not call it a previous
+    generation.
     """
 
     provider: str
@@ -129,6 +134,7 @@ class Offer:
     accelerators: int | None = None
     current: bool | None = None
     core_speed: float | None = None
+    core_speed_source: str | None = None
 
     @property
     def cores_burst(self) -> bool:

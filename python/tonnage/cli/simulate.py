@@ -159,7 +159,7 @@ def simulate_sort(
         tonnage simulate sort --nodes 1000 --data 100TB --offer i2.8xlarge
         tonnage simulate sort --nodes 100 --data 10TB --offer i2.8xlarge --lose 2
     """
-    from tonnage.plan.resources.engine_memory import MEMORY_SHARE
+    from tonnage.plan.resources.engine_memory import MEMORY_SHARE, local_devices
     from tonnage.simulate.cluster import Machine, SimulationError
     from tonnage.simulate.scalability_limits import MTBF_SECONDS
     from tonnage.simulate.scenario import Scenario, run_scenario
@@ -175,7 +175,7 @@ def simulate_sort(
     machine = Machine(
         memory_bytes=node.memory or int((offer.memory_bytes or 0) if offer else 0) // MEMORY_SHARE,
         cores=cores,
-        devices=_devices(offer),
+        devices=local_devices(offer) if offer else 1,
         connections=node.connections,
         layout=parse_layout(record_bytes, key),
     )
@@ -244,11 +244,6 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
             f"this profile has no measurements of {key[1]}; use a --profile that does"
         )
     return NodeCapacity(capacity, index.shares, offer)
-
-
-def _devices(offer: Offer | None) -> int:
-    disks = (offer.disks or ()) if offer else ()
-    return max(sum(each.count or 1 for each in disks), 1)
 
 
 def _advertised(offer: Offer | None, cores: int) -> dict[AdvertisedResource, float]:

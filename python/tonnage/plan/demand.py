@@ -100,7 +100,7 @@ class DemandPart:
     remote_only: bool = False
     """Whether the 1/N that a node of N keeps for itself is not counted."""
     per_node: bool = False
-    """Whether each node needs it, whatever the input: ``per_byte`` is of a node then."""
+    """Whether ``per_byte`` is what one node needs, however large the input is."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "network": "its network",
     "volumes": "its volume link",
     "cpu": "its sustained CPU",
-    "cores": "its number of cores",
+    "cores": "the sustained speed of its cores",
 }
 
 

@@ -22,6 +22,7 @@ from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
 from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, term_work
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
+from tonnage.plan.resources.engine_memory import local_devices
 from tonnage.plan.search import Limits, buckets_at, group_cost_usd, machine_usd_per_hour
 
 SCREENING_SECONDS = 600.0
@@ -86,7 +87,7 @@ def _row(
     billing_unit: BillingUnit,
 ) -> MeasurementProposal:
     machine = group.machines[place]
-    count = _disks(group, place)
+    count = local_devices(group.machines[place].offer)
     reached = sum(each >= rate / count for each in per_disk_rates)
     work = np.array([SCREENING_NODES * SCREENING_SECONDS])
     price = machine_usd_per_hour(group)[[place]]
@@ -118,12 +119,6 @@ def _max_disk_rate(group: OfferGroup, place: int) -> float:
     )
 
 
-def _disks(group: OfferGroup, place: int) -> int:
-    """The number of local disks; one if unknown, which demands more of it."""
-    disks = group.machines[place].offer.disks or ()
-    return sum(each.count or 1 for each in disks) or 1
-
-
 def _per_disk(options: LayoutOptions, known: ProfileIndex) -> list[float]:
     """The measured rate per local disk of each measured offer."""
     found = {}
@@ -136,7 +131,7 @@ def _per_disk(options: LayoutOptions, known: ProfileIndex) -> list[float]:
                 if both:
                     middle = sum(mode.median * mode.instances for mode in both.modes)
                     middle /= sum(mode.instances for mode in both.modes)
-                    found[offer.type] = middle / _disks(group, place)
+                    found[offer.type] = middle / local_devices(group.machines[place].offer)
     return list(found.values())
 
 

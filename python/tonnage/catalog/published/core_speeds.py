@@ -13,23 +13,24 @@ from tonnage.catalog.published.rows import key_of, read
 
 SOURCE = "SpareCores/sc-inspector-data@804d3c7, 2026-08-22, PassMark's sorting"
 
+OF_FAMILY = "the median of its family, as the type itself was not measured"
+
 
 @dataclass(frozen=True, slots=True)
 class CoreSpeed:
     """Thousands of strings that a physical core sorts in a second."""
 
     sorting: float
-    of_type: bool
-    """Whether the type itself was measured; otherwise others of its family were."""
+    source: str
 
 
 def core_speed(provider: str, kind: str) -> CoreSpeed | None:
     name, kind = key_of(provider, kind)
     own = _by_type().get((name, kind))
     if own is not None:
-        return CoreSpeed(own, of_type=True)
+        return CoreSpeed(own, SOURCE)
     family = _by_family().get((name, family_of(name, kind)))
-    return None if family is None else CoreSpeed(family, of_type=False)
+    return None if family is None else CoreSpeed(family, f"{OF_FAMILY}; {SOURCE}")
 
 
 def family_of(provider: str, kind: str) -> str:

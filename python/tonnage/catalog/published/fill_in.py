@@ -32,7 +32,8 @@ def fill_in(offer: Offer) -> Offer:
         volume_link=replace(offer.volume_link, most_volumes=attached)
         if offer.volume_link.most_volumes is None
         else offer.volume_link,
-        core_speed=None if speed is None else speed.sorting,
+        core_speed=speed.sorting if speed else None,
+        core_speed_source=speed.source if speed else None,
     )
 
 

@@ -21,12 +21,7 @@ class MachineType:
     processor: str | None
     accelerators: int | None
     current: bool | None
-    network: float | None
     network_peak: float | None
-    link: float | None
-    link_peak: float | None
-    link_iops: float | None
-    link_peak_iops: float | None
     disk_count: int | None
     disk_bytes: int | None
     disk_kind: str | None
@@ -46,12 +41,7 @@ def _table() -> dict[tuple[str, str], MachineType]:
             processor=row["processor"] or None,
             accelerators=_integer(row["accelerators"]),
             current=None if not row["current"] else row["current"] == "True",
-            network=_rate(row["network_gbps"]),
             network_peak=_rate(row["network_peak_gbps"]),
-            link=_rate(row["link_gbps"]),
-            link_peak=_rate(row["link_peak_gbps"]),
-            link_iops=number(row["link_iops"]),
-            link_peak_iops=number(row["link_peak_iops"]),
             disk_count=_integer(row["disk_count"]),
             disk_bytes=_integer(row["disk_gb"], GB),
             disk_kind=row["disk_kind"] or None,

@@ -19,7 +19,7 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
-from tonnage.catalog.published import core_speeds, volume_attachments
+from tonnage.catalog.published import volume_attachments
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
@@ -196,7 +196,7 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
     cores = _or_unknown(offer.cores, lambda value: f"{value:g}")
     yield "vCPUs", f"{_or_unknown(offer.vcpus, lambda value: f'{value:g}')}, cores: {cores}"
     yield "Processor", offer.processor or UNKNOWN
-    yield "Speed of a core", _or_unknown(offer.core_speed, _core_speed)
+    yield "Speed of a core", _core_speed(offer)
     if offer.accelerators:
         yield "Accelerators", f"{offer.accelerators}"
     yield "Memory", _or_unknown(offer.memory_bytes, formatting.memory)
@@ -331,9 +331,11 @@ def _disk_throughput(offer: Offer) -> str:
     )
 
 
-def _core_speed(sorting: float) -> str:
-    count = formatting.count(round(sorting))
-    return f"{count} thousand strings sorted a second ({core_speeds.SOURCE})"
+def _core_speed(offer: Offer) -> str:
+    if offer.core_speed is None:
+        return UNKNOWN
+    count = formatting.count(round(offer.core_speed))
+    return f"{count} thousand strings sorted a second ({offer.core_speed_source})"
 
 
 def _group(disks: Disks) -> str:

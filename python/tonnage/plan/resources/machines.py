@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tonnage.catalog import Catalog, Offer, VolumeLink
-from tonnage.catalog.published import core_speeds
 from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
@@ -169,7 +168,7 @@ def cores_source(offer: Offer) -> str:
     if offer.core_speed is None:
         return f"{number}; their speed is unknown and assumed to be the reference's"
     speed = offer.core_speed / EPYC_SORTING
-    return f"{number}, each {speed:.2f} times as fast ({core_speeds.SOURCE})"
+    return f"{number}, each {speed:.2f} times as fast ({offer.core_speed_source})"
 
 
 def advertised_rates(catalogs: Sequence[Catalog]) -> AdvertisedRates:
