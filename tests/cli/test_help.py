@@ -25,7 +25,6 @@ SEVERAL_FORMS = {
     "--output": {"DIR", "FILE", "FILE.csv", "FILE.html", "PROFILE.json"},
     "--chunk-size": {"SIZE", "SIZE|auto"},
     "--requests": {"N", "N|auto"},
-    "--durability": {"none|replicated|volumes", "none|replicated"},
     "--offer": {"OFFER", "[HOST=]OFFER"},
 }
 """Flags whose value has several forms; all others have one in all commands."""

@@ -233,7 +233,9 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     with pytest.raises(NotEstimable, match=r"b moved no data \(network\)"):
         gain(sort_job(), 1, [nodes[0], MeasuredNode("b", rates | {"network": 0.0}, None, None)], [])
     assert resources_off_node(sort_job()) == []
-    assert resources_off_node(mapreduce_job("volumes")) == ["volumes"]
+    assert resources_off_node(mapreduce_job(read_from="volumes", written_to="volumes")) == [
+        "volumes"
+    ]
     assert resources_off_node(reduce_job()) == ["object storage"]
 
 

@@ -48,7 +48,10 @@ def test_offers_know_why_a_data_job_would_hardly_rent_them(name: str, kinds: lis
 def test_no_machine_gets_more_volumes_than_can_be_attached() -> None:
     """d3en.12xlarge takes three volumes, and one of them is its root volume."""
     request = PlanRequest(
-        job=sort_job("volumes"), size=20 * TB, limits=Limits(max_nodes=1_000), providers=("aws",)
+        job=sort_job(read_from="volumes", written_to="volumes"),
+        size=20 * TB,
+        limits=Limits(max_nodes=1_000),
+        providers=("aws",),
     )
     known = index_profiles(read_profiles("themis-2014"))
     groups = options_for(request, newest_catalogs(), known).groups

@@ -91,7 +91,7 @@ def cores_of(its: Explanation) -> dict[str, float]:
 
 
 def test_objects_take_cores_too() -> None:
-    job = sort_job("volumes", objects=True)
+    job = sort_job(read_from="objects", written_to="objects")
     wanted = [
         [demand.resource for demand in phase.demands if demand.resource.startswith("cpu")]
         for phase in job.phases

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.data.copies import replace
-from support.data.offers import SIZED, STEADY, catalog, distribution, offer, profile
-from tonnage.base.records.durability import DURABILITIES, Durability
+from support.data.offers import SIZED, STEADY, STORE, catalog, distribution, offer, profile
+from tonnage.base.records.job import Job
+from tonnage.base.records.location import LOCATIONS
 from tonnage.base.records.plan import Plan
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog
@@ -35,7 +37,15 @@ TB = 10**12
 
 rates = st.floats(1e7, 1e10)
 sizes = st.integers(10**9, 10**15)
-durabilities = st.sampled_from(DURABILITIES)
+jobs = st.builds(
+    partial(mapreduce_job, map_share=0.7, reduce_share=1.5),
+    st.just("none"),
+    read_from=st.sampled_from(LOCATIONS),
+    written_to=st.sampled_from(LOCATIONS),
+) | st.builds(
+    partial(mapreduce_job, "replicated", map_share=0.7, reduce_share=1.5),
+    read_from=st.sampled_from(LOCATIONS),
+)
 
 
 @st.composite
@@ -56,7 +66,7 @@ def worlds(draw: st.DrawFn) -> tuple[Catalog, dict[str, list[CapacityDistributio
         )
         if disks and draw(st.booleans()):
             laws[name] = [distribution("local both", draw(rates), draw(st.floats(0, 0.5)))]
-    return catalog(offers), laws
+    return catalog(offers, store=STORE), laws
 
 
 def made(
@@ -68,42 +78,42 @@ def made(
 def planned(
     world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
-    durability: Durability = "none",
+    job: Job,
     **limits: float,
 ) -> Plan:
     question = PlanRequest(
-        job=mapreduce_job(durability, map_share=0.7, reduce_share=1.5),
+        job=job,
         size=size,
         limits=Limits(max_nodes=50, **limits),  # type: ignore[arg-type]
     )
     return plan(question, *made(*world))
 
 
-@given(worlds(), sizes, st.floats(1, 100), durabilities)
+@given(worlds(), sizes, st.floats(1, 100), jobs)
 @settings(max_examples=60, deadline=None)
 def test_more_data_never_costs_less(
     world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
     more: float,
-    durability: Durability,
+    job: Job,
 ) -> None:
-    less, much = (planned(world, each, durability) for each in (size, int(size * more)))
+    less, much = (planned(world, each, job) for each in (size, int(size * more)))
     if much.candidates:
         assert less.candidates
         assert less.candidates[0].cost_usd.median <= much.candidates[0].cost_usd.median * ROUNDING
 
 
-@given(worlds(), sizes, st.floats(1, 20), st.floats(10, 1e6), durabilities)
+@given(worlds(), sizes, st.floats(1, 20), st.floats(10, 1e6), jobs)
 @settings(max_examples=60, deadline=None)
 def test_a_looser_deadline_never_costs_more(
     world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
     looser: float,
     deadline: float,
-    durability: Durability,
+    job: Job,
 ) -> None:
-    tight = planned(world, size, durability, deadline_seconds=deadline)
-    loose = planned(world, size, durability, deadline_seconds=deadline * looser)
+    tight = planned(world, size, job, deadline_seconds=deadline)
+    loose = planned(world, size, job, deadline_seconds=deadline * looser)
     if tight.candidates:
         assert loose.candidates[0].cost_usd.median <= tight.candidates[0].cost_usd.median * ROUNDING
         assert all(
@@ -123,7 +133,10 @@ def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, no
     world = catalog([offer("m", link=None, local_bytes=10**17)])
     slow, fast = (
         planned(
-            (world, {"m": [distribution("local both", each)]}), size, min_nodes=nodes
+            (world, {"m": [distribution("local both", each)]}),
+            size,
+            mapreduce_job(),
+            min_nodes=nodes,
         ).candidates
         for each in (rate, rate * faster)
     )
@@ -133,15 +146,13 @@ def test_a_faster_disk_is_never_slower(rate: float, faster: float, size: int, no
         assert after.cost_usd.median <= before.cost_usd.median * ROUNDING
 
 
-@given(worlds(), sizes, durabilities)
+@given(worlds(), sizes, jobs)
 @settings(max_examples=40, deadline=None)
 def test_the_best_number_of_nodes_is_the_best(
-    world: tuple[Catalog, dict[str, list[CapacityDistribution]]], size: int, durability: Durability
+    world: tuple[Catalog, dict[str, list[CapacityDistribution]]], size: int, job: Job
 ) -> None:
     """Against a plain loop over every number of nodes and volumes; and so is the front."""
-    question = PlanRequest(
-        job=mapreduce_job(durability), size=size, limits=Limits(max_nodes=12), all_sizes=False
-    )
+    question = PlanRequest(job=job, size=size, limits=Limits(max_nodes=12), all_sizes=False)
     best = plan(question, *made(*world))
     every = plan(replace(question, all_sizes=True), *made(*world)).candidates
     assert bool(best.candidates) == bool(every)
@@ -162,15 +173,15 @@ def test_the_best_number_of_nodes_is_the_best(
         )
 
 
-@given(worlds(), sizes, durabilities, st.none() | st.floats(10, 1e6))
+@given(worlds(), sizes, jobs, st.none() | st.floats(10, 1e6))
 @settings(max_examples=30, deadline=None)
 def test_a_plan_survives_json(
     world: tuple[Catalog, dict[str, list[CapacityDistribution]]],
     size: int,
-    durability: Durability,
+    job: Job,
     deadline: float | None,
 ) -> None:
-    told = planned(world, size, durability, deadline_seconds=deadline or math.inf)
+    told = planned(world, size, job, deadline_seconds=deadline or math.inf)
     said = json.dumps(told.to_json(), allow_nan=False)
     assert Plan.from_json(json.loads(said)) == told
 

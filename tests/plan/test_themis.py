@@ -17,6 +17,7 @@ import pytest
 
 from support.data.copies import replace
 from tonnage.base.records.durability import Durability
+from tonnage.base.records.location import Location
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
@@ -29,6 +30,7 @@ from tonnage.plan.search import Limits
 
 TB = 10**12
 DATA = 100 * TB
+VOLUMES = sort_job(read_from="volumes", written_to="volumes")
 
 # Type, nodes at least, dollars a sort, dollars an hour.
 TABLE_2 = [
@@ -58,12 +60,13 @@ def planned(
     network: Network,
     nodes: int | None = None,
     durability: Durability = "none",
+    at: Location = "local",
     placement: bool | None = None,
     most: int = 75_000,
 ) -> Plan:
     limits = Limits(min_nodes=nodes or 1, max_nodes=nodes or most)
     question = PlanRequest(
-        job=sort_job(durability), size=DATA, limits=limits, network=network, placement=placement
+        job=sort_job(durability, read_from=at, written_to=at), size=DATA, limits=limits, network=network, placement=placement
     )
     return plan(question, [catalog()], study())
 
@@ -201,21 +204,20 @@ def test_third_record_had_87_percent_of_what_volumes_allow() -> None:
     # r3.4xlarge were not published, so that the volumes alone are planned with.
     layouts = {
         each.layout
-        for each in planned("infinite", durability="volumes").candidates
+        for each in planned("infinite", at="volumes").candidates
         if each.offer == "r3.4xlarge"
     }
     assert not any(layout.startswith("local") for layout in layouts)
-    job = sort_job("volumes")
     outside = replace(
-        job,
+        VOLUMES,
         phases=[
             replace(
                 phase,
                 demands=[each for each in phase.demands if each.resource.startswith("volume")],
             )
-            for phase in job.phases
+            for phase in VOLUMES.phases
         ],
-        room=[each for each in job.room if each.where == "volume"],
+        room=[each for each in VOLUMES.room if each.where == "volume"],
     )
     question = PlanRequest(job=outside, size=DATA, limits=Limits(min_nodes=330, max_nodes=330))
     found = of(plan(question, [catalog()], study()), "r3.4xlarge")

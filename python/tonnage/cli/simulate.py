@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from tonnage.base import core
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import BUILT_IN, CatalogNames, load_catalogs, require_offer
 from tonnage.cli.options.types import (
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from tonnage.plan.demand import AdvertisedResource
 
 MAX_NODES = 10_000
-DURABILITIES = ("none", "replicated")
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ spent most time on.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tonnage.base.records import ReductionRecord, RunRecord
 from tonnage.base.records.calibration import run_name
+from tonnage.base.records.durability import Durability
+from tonnage.base.records.location import Location
 from tonnage.model.run_comparison.two_pass import COPY, PASSES, PLAN_RESOURCES, compare
 from tonnage.model.two_pass import CPU
 
@@ -39,8 +41,19 @@ def kind_of(run: Run) -> str:
     return "reduce" if isinstance(run, ReductionRecord) else run.job
 
 
-def durability_of(run: Run) -> str:
-    return (run.durability or "none") if isinstance(run, RunRecord) else "none"
+def durability_of(run: Run) -> Durability:
+    copied = isinstance(run, RunRecord) and run.durability == "replicated"
+    return "replicated" if copied else "none"
+
+
+def locations_of(run: RunRecord) -> tuple[Location, Location]:
+    """Where its input was, and where its output went; directories are taken for local disks."""
+    inputs, outputs = (run.settings.get(name, ()) for name in ("inputs", "output"))
+    return _location(inputs), _location(outputs)
+
+
+def _location(places: Iterable[object]) -> Location:
+    return "objects" if any("://" in str(place) for place in places) else "local"
 
 
 def name_of(run: Run) -> str:

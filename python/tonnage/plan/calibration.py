@@ -8,8 +8,8 @@ the measured capacity counts if it surely exceeds the run's rate; else the run's
 In a shuffle each of N nodes keeps 1/N, so (N - 1)/N crosses the network. The papers' equations
 count all of it, which is close for large clusters. Runs are of small ones, so it is counted here.
 
-A run matches a job of the same kind: the same durability, functions and number of phases, and
-shares of bytes within `ALIKE`. Others are skipped with a note.
+A run matches a job of the same kind: the same durability, locations of its data, functions and
+number of phases, and shares of bytes within `ALIKE`. Others are skipped with a note.
 """
 
 import math
@@ -45,12 +45,12 @@ NO_MATCH = CalibrationMatch(None)
 
 def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> CalibrationMatch:
     """Find the job's calibration: the one on most nodes, the last of equals."""
-    durability = str(job.settings.get("durability", "none"))
+    wanted = job.name, job.durability == "replicated", (job.input_location, job.output_location)
     functions = job.settings.get("functions")
     found: Calibration | None = None
     notes: list[str] = []
     for each in calibrations:
-        if (each.job, each.durability) != (job.name, durability):
+        if (each.job, each.copied, each.locations) != wanted:
             continue
         if each.functions != functions:
             notes.append(

@@ -120,9 +120,10 @@ def test_a_link_carries_object_reads_besides_a_shuffle() -> None:
     phases = [phase("pass_one", 20.0, moved, {"send": 0.2, "receive": 0.2}), pass_two(18.0)]
     run = record({"n-0": phases, "n-1": phases}, 40.0)
     settings = run.settings | {"inputs": ["s3://b/in"], "output": ["s3://b/out"]}
-    run = replace(run, bytes=4_000_000_000, durability="volumes", settings=settings)
+    run = replace(run, bytes=4_000_000_000, settings=settings)
     job = job_from_run(run)
-    assert job.settings["objects"] and {each.kind for each in job.requests} == {"get", "put"}
+    assert (job.input_location, job.output_location) == ("objects", "objects")
+    assert {each.kind for each in job.requests} == {"get", "put"}
     job = replace(job, requests=[])  # The catalog has no store.
     laws = {
         "m": [*LAWS["m"], *(distribution(name, 1e9, 0.01) for name in ("object get", "object put"))]
@@ -321,7 +322,8 @@ def test_profiles_take_records_of_runs(tmp_path: Path, tonnage: Tonnage) -> None
     found = Profile.read(out)
     assert found.runs == [f"sort of {run.began_at}"] and found.measurements == []
     told = tonnage.run(
-        *("plan", "sort", "--data", "4GB", "--nodes", "2", "--provider", "aws", "--json"),
+        *("plan", "sort", "--data", "4GB", "--from", "local", "--nodes", "2"),
+        *("--provider", "aws", "--json"),
         *("--startup", "0"),
         *("--profile", str(tmp_path / "measured.json"), "--profile", str(tmp_path / "profiles")),
         check=True,

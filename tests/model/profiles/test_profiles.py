@@ -660,7 +660,8 @@ def test_measured_here_profiled_and_planned_with(
         statistics.median(both)
     )
     assert measurement.id in distributions(found)["local both"].source
-    arguments = ("plan", "sort", "--data", "1TB", *own, "--network", "infinite", "--json")
+    asked = ("--data", "1TB", "--from", "local", "--network", "infinite", "--json")
+    arguments = ("plan", "sort", *asked, *own)
     for profiles in (kept, kept.parent):
         done = tonnage.run(*arguments, "--profile", str(profiles), check=True)
         first = json.loads(done.stdout)["candidates"][0]

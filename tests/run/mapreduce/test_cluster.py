@@ -530,7 +530,7 @@ def test_what_cannot_be_is_refused(disk: Path) -> None:
         for left in (*disk.glob("*/scratch/*"), *disk.glob("**/.tonnage-unfinished-*")):
             pytest.fail(f"{left} is left")
 
-    refused("durability volumes requires output in object storage", durability="volumes")
+    refused("unknown durability volumes; choose none or replicated", durability="volumes")
     refused("durability: replicated: a copy needs a second", nodes="a", durability="replicated")
     refused("output_format: xml", format="xml")
     refused("are not enough for 2 workers", memory_bytes=1 << 20)

@@ -83,7 +83,7 @@ def test_a_fleet_sorts_from_bucket_to_bucket_and_an_interrupted_one_goes_on(
     record = json.loads(done.stdout)
     assert [node["node"] for node in record["nodes"]] == list(ALL)
     assert all(node["lost"] is None for node in record["nodes"])
-    assert (record["durability"], record["records"]) == ("volumes", RECORDS)
+    assert (record["durability"], record["records"]) == ("none", RECORDS)
     assert record["requests"]["requests"] > 10
     content = s3.content("out")
     assert sorted(content) == sorted(
@@ -121,7 +121,7 @@ def test_a_fleet_counts_the_words_of_objects_although_a_node_is_killed(
     record = json.loads(stdout)
     lost = {node["node"]: node["lost"] for node in record["nodes"]}
     assert str(lost.pop("gamma")).startswith("died") and not any(lost.values())
-    assert (record["durability"], record["records"]) == ("volumes", 210_000)
+    assert (record["durability"], record["records"]) == ("none", 210_000)
     content = s3.content("words")
     parts = json.loads(content.pop("_tonnage.json"))["parts"]
     assert sorted(content) == parts and s3.uploads() == []

@@ -24,7 +24,7 @@ from tonnage.cli.options.option_groups import flattened
 from tonnage.cli.options.plan_file import SelectedPlan, refuse_other_cluster, selected_plan
 from tonnage.cli.run import sort as command
 from tonnage.cluster import ray_adapter as clusters
-from tonnage.model.jobs.mapreduce import mapreduce_job
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 
 NODES = ("a", "b", "c")
 SIZE = 3_000_000
@@ -165,11 +165,13 @@ def test_what_contradicts_a_plan_is_refused(disk: Path) -> None:
     empty = replace(plan_of(4), candidates=[])
     refused("has no candidate", empty.write(disk / "empty.json"))
     assert selected(plan, 1, 4, "none").nodes == 4
-    on_volumes = plan_of(4, durability="volumes").write(disk / "volumes.json")
+    on_volumes = replace(plan_of(4), job=sort_job(read_from="volumes", written_to="volumes")).write(
+        disk / "volumes.json"
+    )
     assert selected(on_volumes).durability == "none"
-    assert selected(on_volumes, None, None, "volumes")
+    assert selected(on_volumes, None, None, "none")
     refused(
-        "--durability replicated conflicts with --plan .* uses volumes",
+        "--durability replicated conflicts with --plan .* uses none",
         on_volumes,
         None,
         None,
@@ -214,7 +216,8 @@ def test_flags_of_a_plan_are_a_fleets(tonnage: Tonnage, disk: Path) -> None:
 
 
 def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path) -> None:
-    asked = ("--data", "100TB", "--catalog", "aws-us-east-1-2014", "--nodes", "178", "--json")
+    asked = ("--data", "100TB", "--from", "local", "--nodes", "178", "--json")
+    asked += ("--catalog", "aws-us-east-1-2014")
     printed = tonnage.run("plan", "sort", *asked, check=True).stdout
     (disk / "plan.json").write_text(printed)
     assert "survey" in json.loads(printed)

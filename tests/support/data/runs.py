@@ -20,6 +20,7 @@ from tonnage.base.records import (
     TrialSpec,
 )
 from tonnage.base.records.cluster_measurement import AllToAllResult, NodeRates
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.network_rounds import NET
 from tonnage.base.records.plan import Candidate, Plan, PlannedPhase, Range, SpaceFit
 from tonnage.model.jobs.mapreduce import sort_job
@@ -198,7 +199,7 @@ def lab() -> list[ClusterMeasurement]:
 
 
 def plan_of(
-    nodes: int = 4, size: int = 8_000_000_000, durability: str = "none", offer: str = "n"
+    nodes: int = 4, size: int = 8_000_000_000, durability: Durability = "none", offer: str = "n"
 ) -> Plan:
     """A plan whose one candidate is so many nodes of the lab."""
     candidate = Candidate(
@@ -220,7 +221,7 @@ def plan_of(
         deadline_probability=None,
     )
     return Plan(
-        job=sort_job(durability),  # type: ignore[arg-type]
+        job=sort_job(durability),
         bytes=size,
         settings={
             "deadline_seconds": None,

@@ -3,6 +3,8 @@
 from msgspec import field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds, Struct
+from tonnage.base.records.durability import EARLIER_VOLUMES
+from tonnage.base.records.location import Location
 
 
 class CalibratedPhase(Struct, frozen=True, kw_only=True):
@@ -24,11 +26,14 @@ class CalibratedPhase(Struct, frozen=True, kw_only=True):
 class Calibration(Struct, frozen=True, kw_only=True):
     """Runs of one kind of job on one number of nodes of an offer.
 
-    ``functions`` distinguishes jobs with a user's functions; ``other_seconds`` are outside phases.
+    ``input_location`` and ``output_location`` are unknown in earlier records; ``functions``
+    distinguishes jobs with a user's functions; ``other_seconds`` are outside phases.
     """
 
     job: str
     durability: str = "none"
+    input_location: Location | None = None
+    output_location: Location | None = None
     functions: str | None = None
     nodes: PositiveCount
     bytes: Count
@@ -36,6 +41,15 @@ class Calibration(Struct, frozen=True, kw_only=True):
     other_seconds: Seconds = 0.0
     runs: list[str] = field(default_factory=list)
     spread_source: str
+
+    @property
+    def copied(self) -> bool:
+        return self.durability == "replicated"
+
+    @property
+    def locations(self) -> tuple[Location, Location]:
+        earlier: Location = "objects" if self.durability == EARLIER_VOLUMES else "local"
+        return self.input_location or earlier, self.output_location or earlier
 
 
 class CalibrationSource(Struct, frozen=True, kw_only=True):

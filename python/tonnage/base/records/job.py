@@ -5,12 +5,14 @@ phases add up. What a kind of job takes is a row of demands, whether it comes fr
 equation or from a run that was watched.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, cast
 
 from msgspec import Meta, field
 
 from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Struct
+from tonnage.base.records.durability import EARLIER_VOLUMES, Durability
 from tonnage.base.records.known_keys import JobSettings, check_known_keys
+from tonnage.base.records.location import Location
 
 Resource = Literal[
     "local read",
@@ -79,7 +81,25 @@ class Job(Record, frozen=True, kw_only=True):
     least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
     settings: dict[str, Number | str | bool] = field(default_factory=dict)
-    """What the demands follow from: selectivities, passes, durability."""
+    """What the demands follow from: selectivities, passes, durability, locations."""
 
     def __post_init__(self) -> None:
         check_known_keys(self.settings, JobSettings, "settings")
+
+    @property
+    def durability(self) -> Durability:
+        return "replicated" if self.settings.get("durability") == "replicated" else "none"
+
+    @property
+    def input_location(self) -> Location:
+        return self._location("from")
+
+    @property
+    def output_location(self) -> Location:
+        return self._location("to")
+
+    def _location(self, way: str) -> Location:
+        earlier: Location = "local"
+        if self.settings.get("durability") == EARLIER_VOLUMES:
+            earlier = "objects" if self.settings.get("objects") else "volumes"
+        return cast(Location, self.settings.get(way, earlier))

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds
-from tonnage.base.records.durability import Durability
+from tonnage.base.records.location import Location
 
 
 class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,10 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
 
 
 class JobSettings(KnownKeys, frozen=True, kw_only=True):
-    durability: Durability | UnsetType = UNSET
+    durability: Literal["none", "replicated", "volumes"] | UnsetType = UNSET
+    input_location: Location | UnsetType = msgspec.field(default=UNSET, name="from")
+    output_location: Location | UnsetType = msgspec.field(default=UNSET, name="to")
+    objects: bool | UnsetType = UNSET
     functions: str | UnsetType = UNSET
     map_share: Amount | UnsetType = UNSET
     reduce_share: Amount | UnsetType = UNSET

@@ -148,7 +148,7 @@ def _job(job: str | None, data: int | None, catalog: list[str] | None) -> Screen
         raise core.UsageError(
             "--job needs --data; add the size of the job's input, like --data 1TB"
         )
-    made = job_from(job, {})
+    made = job_from(job, {}, "local")
     if elsewhere := resources_off_node(made):
         raise core.UsageError(
             f"--job {job} needs {formatting.listing(elsewhere)}, but a screening tests only disks "

@@ -58,12 +58,11 @@ Capacities = Annotated[
 Durability = Annotated[
     str | None,
     Option(
-        "none|replicated|volumes",
-        "With --cluster: what protects the output when a node is lost. none: a node lost during "
-        "the job is recovered from; one lost afterwards takes its part of the output with it; "
-        "replicated: another node keeps a "
-        "copy of each file; volumes: the output is written to object storage, which outlives the "
-        "nodes (needs an s3:// URL as --output). Default: none, or volumes if --output is a URL.",
+        "none|replicated",
+        "With --cluster: what protects output on the nodes' disks. none: a node lost during the "
+        "job is recovered from; one lost afterwards takes its part of the output with it; "
+        "replicated: another node keeps a copy of each file. Output in object storage needs no "
+        "protection. Default: none.",
     ),
 ]
 

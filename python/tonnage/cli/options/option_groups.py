@@ -17,9 +17,9 @@ def default(text: str) -> Any:
 
 
 def flags_and_values(group: Any) -> dict[str, Any]:
-    """The flags of a group's options, and their values."""
+    """The flags of a group's options, and their values; ``from_`` is that of ``--from``."""
     return {
-        f"--{field.name.replace('_', '-')}": getattr(group, field.name)
+        f"--{field.name.rstrip('_').replace('_', '-')}": getattr(group, field.name)
         for field in dataclasses.fields(group)
     }
 

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from tonnage.base import core, formatting
 from tonnage.base.records import RecordError
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cli.options.cluster import JobOptions
 from tonnage.cli.options.validate import usage_errors
-
-DURABILITY_OF_PLAN = {"none": "none", "replicated": "replicated", "volumes": "none"}
-"""What a job has to do for a plan's durability: block storage keeps data by itself."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,13 @@ class SelectedPlan:
         return self.candidate.nodes
 
     @property
-    def durability(self) -> str:
-        return DURABILITY_OF_PLAN[str(self.plan.job.settings.get("durability", "none"))]
+    def durability(self) -> Durability:
+        return self.plan.job.durability
 
     @property
     def on_objects(self) -> bool:
-        """Whether input and output were planned to be in object storage."""
-        return bool(self.plan.job.settings.get("objects"))
+        """Whether the output was planned to be in object storage."""
+        return self.plan.job.output_location == "objects"
 
     @property
     def summary(self) -> str:
@@ -68,11 +66,10 @@ def selected_plan(
             f"--nodes {options.nodes} conflicts with {flag}, which uses "
             f"{formatting.several(nodes, 'node')}; remove one of them"
         )
-    planned = str(selected.plan.job.settings.get("durability", selected.durability))
-    if durability not in (None, planned, selected.durability):
+    if durability not in (None, selected.durability):
         raise core.UsageError(
-            f"--durability {durability} conflicts with {flag}, which uses {planned}; remove one of "
-            "them"
+            f"--durability {durability} conflicts with {flag}, which uses {selected.durability}; "
+            "remove one of them"
         )
     return selected
 
@@ -109,7 +106,7 @@ def planned_durability(
     if urls:
         raise core.UsageError(
             f"--plan {selected.path} uses durability {selected.durability}, but --output "
-            f"{urls[0]} is in object storage; plan with --objects, or use directories for "
+            f"{urls[0]} is in object storage; plan with --to objects, or use directories for "
             "--output"
         )
     return selected.durability

@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import flags_and_values
-from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Switch, number
+from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
+    from tonnage.base.records.location import Location
     from tonnage.catalog import Catalog, Offer
     from tonnage.model.profiles.build import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
 
 BUILT_IN = "themis-2014"
 """The profile used if none is given."""
+LAB = "lab"
 DEFAULT_CHUNK = 8 << 20
 FLAGS_OF_JOB = {
-    "sort": ("--durability", "--objects"),
-    "mapreduce": ("--durability", "--objects", "--map-share", "--reduce-share"),
-    "reduce": ("--passes", "--chunk-size", "--local-share", "--core-seconds"),
+    "sort": ("--from", "--to", "--durability"),
+    "mapreduce": ("--from", "--to", "--durability", "--map-share", "--reduce-share"),
+    "reduce": ("--from", "--passes", "--chunk-size", "--local-share", "--core-seconds"),
 }
 """The flags that describe each kind of job."""
 
@@ -49,9 +51,24 @@ CatalogNames = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class JobDescription:
-    objects: Annotated[
-        bool | None,
-        Switch("--objects", "sort, mapreduce: input and output are in an object store like S3."),
+    from_: Annotated[
+        str | None,
+        Option(
+            "objects|volumes|local",
+            "Where the input is: objects (in object storage like S3), volumes (on network block "
+            "storage that was attached before), local (on the nodes' own disks, as on machines "
+            "that you keep). Default: objects, since rented machines start empty; of a sort or "
+            "MapReduce on machines of your own: local.",
+            flag="--from",
+        ),
+    ] = None
+    to: Annotated[
+        str | None,
+        Option(
+            "objects|volumes|local",
+            "sort, mapreduce: where the output goes. Default: where the input is; with "
+            "--durability replicated: local.",
+        ),
     ] = None
     map_share: Annotated[
         float | None,
@@ -79,7 +96,8 @@ class JobDescription:
         float | None,
         Option(
             "SHARE",
-            "reduce: share of the input that is on the nodes' own disks, from 0 to 1. Default: 0.",
+            "reduce: share of the input that is on the nodes' own disks, from 0 to 1; the rest is "
+            "in object storage. Default: 0.",
             number(0, 1),
         ),
     ] = None
@@ -159,8 +177,13 @@ def require_offer(flag: str, catalogs: Sequence[Catalog], name: str) -> Offer:
         return find_offer(catalogs, name)[1]
 
 
-def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> Job:
-    """The job of a kind, or in a file."""
+def usual_location(catalogs: Sequence[Catalog]) -> Location:
+    """Where data is if nobody says so: rented machines start empty, a lab's do not."""
+    return "local" if all(each.provider == LAB for each in catalogs) else "objects"
+
+
+def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | None = None) -> Job:
+    """The job of a kind, or in a file; ``usual`` is where a sort's input is if nobody says so."""
     for flag in given:
         if flag not in FLAGS_OF_JOB.get(name, ()):
             kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
@@ -168,7 +191,7 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
                 f"{flag} applies only to {' and '.join(kinds)}, not to {name}; remove it"
             )
     if name in ("sort", "mapreduce"):
-        job = _shuffling_job(name, given)
+        job = _shuffling_job(name, given, usual)
     elif name == "reduce":
         job = _reducing_job(given)
     elif Path(name).is_file():
@@ -186,31 +209,49 @@ def job_from(name: str, given: dict[str, Any], egress: float | None = None) -> J
     return job if egress is None else dataclasses.replace(job, taken_out_per_byte=egress)
 
 
-def _shuffling_job(name: str, given: dict[str, Any]) -> Job:
+def _shuffling_job(name: str, given: dict[str, Any], usual: Location) -> Job:
     from tonnage.base.records.durability import DURABILITIES
     from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 
-    objects = given.get("--objects", False)
-    durability = given.get("--durability", "volumes" if objects else "none")
+    durability = given.get("--durability", "none")
     refuse_unknown("--durability", [durability], DURABILITIES)
-    if objects and durability != "volumes":
+    copied = durability == "replicated"
+    read_from = _location("--from", given, usual)
+    written_to = _location("--to", given, "local" if copied else read_from)
+    if copied and written_to != "local":
         raise core.UsageError(
-            f"--objects stores the output in an object store, --durability {durability} on the "
-            "nodes' own disks; use one or the other"
+            f"--durability replicated copies output on the nodes' own disks, but --to "
+            f"{written_to} keeps it elsewhere; remove one of them"
         )
     if name == "sort":
-        return sort_job(durability, objects=objects)
+        return sort_job(durability, read_from=read_from, written_to=written_to)
     return mapreduce_job(
         durability,
-        objects=objects,
+        read_from=read_from,
+        written_to=written_to,
         map_share=given.get("--map-share", 1.0),
         reduce_share=given.get("--reduce-share", 1.0),
     )
 
 
+def _location(flag: str, given: dict[str, Any], default: Location) -> Location:
+    from tonnage.base.records.location import LOCATIONS
+
+    location: Location = given.get(flag, default)
+    refuse_unknown(flag, [location], LOCATIONS)
+    return location
+
+
 def _reducing_job(given: dict[str, Any]) -> Job:
     from tonnage.model.jobs.reduce import reduce_job
 
+    read_from = _location("--from", given, "objects")
+    share = given.get("--local-share")
+    if share is not None and read_from != "objects":
+        raise core.UsageError(
+            f"--local-share {share:g} leaves the rest of the input in object storage, but --from "
+            f"is {read_from}; remove one of them"
+        )
     chunk = given.get("--chunk-size", DEFAULT_CHUNK)
     if not 0 < chunk <= LARGEST:
         raise core.UsageError(f"--chunk-size {chunk}: use 1 to {LARGEST} bytes")
@@ -218,7 +259,8 @@ def _reducing_job(given: dict[str, Any]) -> Job:
     return reduce_job(
         given.get("--passes", 1),
         chunk_bytes=chunk,
-        local_share=given.get("--local-share", 0.0),
+        read_from=read_from,
+        local_share=share or 0.0,
         cpu_seconds_per_byte=None if seconds is None else seconds / 1e9,
     )
 

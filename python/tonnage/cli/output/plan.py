@@ -102,6 +102,8 @@ def why_no_candidate(plan: Plan) -> str:
     if plan.nearest is None:
         why, count = _common_reason(plan)
         hint = "; --survey shows which offers to measure" if plan.survey else ""
+        if "object storage" in why:
+            hint = "; for data on the nodes' own disks, use --from local"
         return (
             f"no offer is usable. Most common reason: {why} ({count} of "
             f"{formatting.several(len(plan.excluded), 'offer')}){hint}"

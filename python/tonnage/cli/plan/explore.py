@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
+from tonnage.base.records.location import LOCATIONS
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
     JobDescription,
@@ -14,6 +15,7 @@ from tonnage.cli.options.planning import (
     job_from,
     load_catalogs,
     load_profiles,
+    usual_location,
 )
 from tonnage.cli.options.types import Json, Option
 from tonnage.cli.options.validate import refuse_suffix
@@ -21,6 +23,7 @@ from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
+    from tonnage.base.records.location import Location
 
 
 def explore(
@@ -53,7 +56,13 @@ def explore(
         progress(1, 4)
         profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
-        data = page_data(_jobs(job, given), catalogs, profiles, published_startup(), memory=True)
+        data = page_data(
+            _jobs(job, given, usual_location(catalogs)),
+            catalogs,
+            profiles,
+            published_startup(),
+            memory=True,
+        )
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")
         progress(3, 4)
@@ -77,12 +86,14 @@ def explore(
     print_result(values, lines, as_json)
 
 
-def _jobs(name: str, given: dict[str, Any]) -> dict[str, Job]:
-    from tonnage.base.records.durability import DURABILITIES
-
-    if "--durability" in FLAGS_OF_JOB.get(name, ()) and not given.get("--objects"):
-        return {each: job_from(name, {**given, "--durability": each}) for each in DURABILITIES}
-    return {"": job_from(name, given)}
+def _jobs(name: str, given: dict[str, Any], usual: Location) -> dict[str, Job]:
+    """The job for each location of its data; only one if flags or the job itself state it."""
+    if "--durability" not in FLAGS_OF_JOB.get(name, ()) or {"--from", "--to"} & given.keys():
+        return {"": job_from(name, given, usual)}
+    locations = sorted(LOCATIONS, key=lambda each: each != usual)
+    jobs = {each: job_from(name, {**given, "--from": each}, usual) for each in locations}
+    copied = {**given, "--from": "local", "--durability": "replicated"}
+    return {**jobs, "replicated": job_from(name, copied, usual)}
 
 
 def _typed(flag: str, value: Any) -> list[str]:

@@ -18,6 +18,7 @@ from tonnage.cli.options.planning import (
     load_catalogs,
     load_profiles,
     require_offer,
+    usual_location,
 )
 from tonnage.cli.options.types import (
     Count,
@@ -43,6 +44,7 @@ from tonnage.cli.plan.emit import EmitOptions, emit_candidate
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
+    from tonnage.base.records.location import Location
     from tonnage.catalog import OfferKind
     from tonnage.plan.resources.startup import Startup
     from tonnage.plan.search import Limits
@@ -207,11 +209,9 @@ class PlannedJob(JobDescription):
     durability: Annotated[
         str | None,
         Option(
-            "none|replicated|volumes",
-            "sort, mapreduce: what protects the output: none; replicated (a copy on another "
-            "node); volumes (input and output are on storage that outlives the nodes: network "
-            "block storage, which run sort treats as none, or, with --objects, an object store). "
-            "Default: none; with --objects, volumes.",
+            "none|replicated",
+            "sort, mapreduce: what protects output on the nodes' own disks: none; replicated (a "
+            "copy on another node). Default: none.",
         ),
     ] = None
     egress: Annotated[
@@ -224,9 +224,9 @@ class PlannedJob(JobDescription):
         ),
     ] = None
 
-    def job(self, name: str) -> Job:
+    def job(self, name: str, usual: Location) -> Job:
         given = {flag: value for flag, value in self.given_flags.items() if flag != "--egress"}
-        return job_from(name, given, self.egress)
+        return job_from(name, given, usual, self.egress)
 
 
 def plan(
@@ -280,7 +280,7 @@ def plan(
     catalogs = load_catalogs(sources.catalog, offers.provider or ())
     profiles = load_profiles(sources.profile, catalogs)
     request = PlanRequest(
-        job=description.job(job),
+        job=description.job(job, usual_location(catalogs)),
         size=data,
         limits=limits.limits(survey),
         network=offers.network,  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from tonnage.base import core
 from tonnage.base.records.cluster_study import STEPS, ClusterStudy
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.cluster import ClusterAddress, refuse_without_ray
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.planning import CatalogNames
@@ -16,8 +17,6 @@ from tonnage.cli.options.validate import refuse_files, refuse_repeated
 from tonnage.cli.output import print_result
 from tonnage.cli.output.cluster_study import study_lines
 from tonnage.cli.output.next_steps import from_cluster_study
-
-DURABILITIES = ("none", "replicated")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from tonnage.base.records.cluster_study import STEPS
+from tonnage.base.records.durability import DURABILITIES
 from tonnage.cli.options.files import command_line, new_directory
 from tonnage.cli.options.option_groups import default, flags_and_values
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
@@ -17,7 +18,7 @@ from tonnage.cli.options.validate import (
     refuse_without,
 )
 from tonnage.cli.output import print_result
-from tonnage.cli.study.cluster import DURABILITIES, ClusterStudyOptions, study_on_cluster
+from tonnage.cli.study.cluster import ClusterStudyOptions, study_on_cluster
 
 DATA_BYTES = 4_000_000_000
 

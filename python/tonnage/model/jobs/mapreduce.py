@@ -8,21 +8,27 @@ leave the reduction:
     map and shuffle    max(D / read, M / network, M / write)              equation 1
     sort and reduce    max(M / read, R / write)                           equation 3
     replicated         max(M / read, R / network, 2 R / write)            equation 8
-    volumes            D and R on volumes, M on local disks               equations 10 and 11
+    volumes, objects   D and R there, M on local disks                    equations 10 and 11
 
 CPU work is added if a profile has the throughput of a core. Reading and writing of a pass share the
 devices, so both are divided by the mixed rate (equation 5); rates that were measured separately
 apply separately.
 """
 
-from typing import Literal, cast
-
 from msgspec import structs
 
 from tonnage.base.records import RunRecord
 from tonnage.base.records.durability import Durability
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, Resource, SpaceDemand
-from tonnage.model.run_phases import durability_of, functions_of, name_of, observed_phases
+from tonnage.base.records.location import Location
+from tonnage.model.jobs.locations import READS, SPACES, WRITES
+from tonnage.model.run_phases import (
+    durability_of,
+    functions_of,
+    locations_of,
+    name_of,
+    observed_phases,
+)
 
 GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
 """Bytes of a sort's requests to an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
@@ -35,55 +41,55 @@ CORES = "all input is partitioned, and then sorted"
 def mapreduce_job(
     durability: Durability = "none",
     *,
+    read_from: Location = "local",
+    written_to: Location = "local",
     map_share: float = 1.0,
     reduce_share: float = 1.0,
-    objects: bool = False,
     name: str = "mapreduce",
 ) -> Job:
     """A MapReduce; shares are bytes of output for each byte of a function's input.
 
-    ``replicated`` keeps a second copy of the output on another node, ``volumes`` has input and
-    output on network-attached volumes, or with ``objects`` in an object store.
+    ``replicated`` keeps a second copy of the output on another node.
+
+    Raises:
+        ValueError: A share is not positive, or the output is replicated outside local disks.
     """
     for share in (map_share, reduce_share):
         if not 0 < share < float("inf"):
             raise ValueError(
                 f"map_share and reduce_share must be greater than 0, but one is {share}"
             )
+    copies = 2 if durability == "replicated" else 1
+    if copies > 1 and written_to != "local":
+        raise ValueError(f"only output on local disks is replicated, not that on {written_to}")
     made, out = map_share, map_share * reduce_share
-    apart = durability == "volumes"
-    objects = objects and apart
+    apart = (read_from, written_to) != ("local", "local")
     first, second = ("equation 10", "equation 11") if apart else ("equation 1", "equation 3")
-    outer: tuple[Resource, Resource] = ("local read", "local write")
-    if apart:
-        outer = ("object get", "object put") if objects else ("volume read", "volume write")
     map_phase = [
-        _demand(outer[0], 1.0, first),
+        _demand(READS[read_from], 1.0, first),
         structs.replace(_demand("network", made, first), shuffled=True),
         _demand("local write", made, first),
         Demand(resource="cpu partition", per_byte=1.0, source=CORES),
     ]
-    if objects:
+    if read_from == "objects":
         map_phase.append(_demand("cpu object", 1.0, first))
-    copies = 1
     reduce_phase = [
         _demand("local read", made, second),
         Demand(resource="cpu sort", per_byte=made, source=CORES),
     ]
-    if durability == "replicated":
-        copies = 2
+    if copies > 1:
         reduce_phase.append(_demand("network", out, "equation 8"))
-        reduce_phase.append(
-            Demand(resource="cpu copy", per_byte=out, source=f"{STUDY}, equation 8")
-        )
-    reduce_phase.append(_demand(outer[1], copies * out, "equation 8" if copies > 1 else second))
-    if objects:
-        reduce_phase.append(
-            Demand(resource="cpu object", per_byte=out, source=f"{STUDY}, {second}")
-        )
-    location: Literal["local", "volume", "object"] = "local"
-    if apart:
-        location = "object" if objects else "volume"
+        reduce_phase.append(_demand("cpu copy", out, "equation 8"))
+    reduce_phase.append(
+        _demand(WRITES[written_to], copies * out, "equation 8" if copies > 1 else second)
+    )
+    if written_to == "objects":
+        reduce_phase.append(_demand("cpu object", out, second))
+    requests = []
+    if read_from == "objects":
+        requests.append(RequestDemand(kind="get", per_byte=1.0 / GET_BYTES))
+    if written_to == "objects":
+        requests.append(RequestDemand(kind="put", per_byte=out / PUT_BYTES))
     return Job(
         name=name,
         phases=[
@@ -92,28 +98,29 @@ def mapreduce_job(
         ],
         # As the study counts it: a 100 TB sort needs 300 TB (section 4.2.3).
         room=[
-            SpaceDemand(where=location, what="input", per_byte=1.0),
+            SpaceDemand(where=SPACES[read_from], what="input", per_byte=1.0),
             SpaceDemand(where="local", what="intermediate", per_byte=made),
-            SpaceDemand(where=location, what="output", per_byte=copies * out),
+            SpaceDemand(where=SPACES[written_to], what="output", per_byte=copies * out),
         ],
-        requests=[
-            RequestDemand(kind="get", per_byte=1.0 / GET_BYTES),
-            RequestDemand(kind="put", per_byte=out / PUT_BYTES),
-        ]
-        if location == "object"
-        else [],
+        requests=requests,
         settings={
             "durability": durability,
+            "from": read_from,
+            "to": written_to,
             "map_share": map_share,
             "reduce_share": reduce_share,
-            **({"objects": True} if location == "object" else {}),
         },
     )
 
 
-def sort_job(durability: Durability = "none", *, objects: bool = False) -> Job:
+def sort_job(
+    durability: Durability = "none",
+    *,
+    read_from: Location = "local",
+    written_to: Location = "local",
+) -> Job:
     """A sort: a MapReduce of selectivity 1 (equations 2 and 4)."""
-    return mapreduce_job(durability, objects=objects, name="sort")
+    return mapreduce_job(durability, read_from=read_from, written_to=written_to, name="sort")
 
 
 def job_from_run(record: RunRecord) -> Job:
@@ -121,11 +128,13 @@ def job_from_run(record: RunRecord) -> Job:
     phases = observed_phases(record)
     if record.job not in ("sort", "mapreduce") or not phases or not record.bytes:
         raise ValueError("the record is not of a finished sort or MapReduce on a cluster")
+    read_from, written_to = locations_of(record)
     made = mapreduce_job(
-        cast(Durability, durability_of(record)),
+        durability_of(record),
+        read_from=read_from,
+        written_to=written_to,
         map_share=phases[0].made or 1.0,
         reduce_share=phases[1].made or 1.0,
-        objects=any("://" in str(path) for path in record.settings.get("output", ())),
         name=record.job,
     )
     if record.job == "sort":

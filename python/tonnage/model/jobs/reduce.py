@@ -10,6 +10,8 @@ from msgspec import structs
 
 from tonnage.base.records import ReductionRecord
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
+from tonnage.base.records.location import Location
+from tonnage.model.jobs.locations import READS, SPACES
 from tonnage.model.run_phases import functions_of
 
 STUDY = "MATE-EC2"
@@ -20,6 +22,7 @@ def reduce_job(
     *,
     chunk_bytes: int = 8 << 20,
     object_share: float = 0.0,
+    read_from: Location = "objects",
     local_share: float = 0.0,
     cpu_seconds_per_byte: float | None = None,
     source: str = "specified",
@@ -27,7 +30,7 @@ def reduce_job(
     """A reduction.
 
     ``object_share`` is bytes of a node's reduction object that are sent, for each byte of input;
-    ``local_share`` is the share of the input on nodes' own disks, the rest is in object storage.
+    ``local_share`` is the share of the input on nodes' own disks, the rest is at ``read_from``.
     ``source`` is where the core seconds for each byte come from.
     """
     if passes < 1 or object_share < 0 or chunk_bytes < 1 or not 0 <= local_share <= 1:
@@ -35,11 +38,13 @@ def reduce_job(
             "passes and chunk_bytes must be at least 1, object_share must not be negative, and "
             "local_share must be from 0 to 1"
         )
+    if read_from == "local":
+        local_share = 1.0
     far, demands, room = 1.0 - local_share, list[Demand](), list[SpaceDemand]()
     every = f"{STUDY}: all chunks, once"
     if far:
-        demands.append(Demand(resource="object get", per_byte=far, source=every))
-        room.append(SpaceDemand(where="object", what="input", per_byte=far))
+        demands.append(Demand(resource=READS[read_from], per_byte=far, source=every))
+        room.append(SpaceDemand(where=SPACES[read_from], what="input", per_byte=far))
     if local_share:
         demands.append(Demand(resource="local read", per_byte=local_share, source=every))
         room.append(SpaceDemand(where="local", what="input", per_byte=local_share))
@@ -57,7 +62,9 @@ def reduce_job(
         name="reduce",
         phases=[JobPhase(name=f"pass {number + 1}", demands=demands) for number in range(passes)],
         room=room,
-        requests=[RequestDemand(kind="get", per_byte=passes * far / chunk_bytes)] if far else [],
+        requests=[RequestDemand(kind="get", per_byte=passes * far / chunk_bytes)]
+        if far and read_from == "objects"
+        else [],
         settings={
             "passes": passes,
             "chunk_bytes": chunk_bytes,

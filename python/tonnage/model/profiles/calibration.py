@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from tonnage.base import formatting
 from tonnage.base.records import RunRecord
 from tonnage.base.records.calibration import CalibratedPhase, Calibration
+from tonnage.base.records.durability import Durability
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
+from tonnage.base.records.location import Location
 from tonnage.base.records.profile import UnusedMeasurements
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.offer_matching import DEBUG, OfferAssignments, OfferName, unused
@@ -33,6 +35,7 @@ from tonnage.model.run_phases import (
     functions_of,
     is_broken,
     kind_of,
+    locations_of,
     name_of,
     nodes_of,
     observed_phases,
@@ -48,7 +51,9 @@ class RunObservation:
     name: str
     offer: OfferName
     job: str
-    durability: str
+    durability: Durability
+    locations: tuple[Location, Location] | None
+    """Of its input and output; those of a reduction are not distinguished."""
     functions: str | None
     nodes: int
     bytes: int
@@ -59,7 +64,7 @@ class RunObservation:
     def key(self) -> tuple[object, ...]:
         """What repetitions have in common, except the number of nodes."""
         names = tuple(phase.name for phase in self.phases)
-        return self.offer, self.job, self.durability, self.functions, names
+        return self.offer, self.job, self.durability, self.locations, self.functions, names
 
 
 def calibrations(
@@ -120,6 +125,7 @@ def _observation(
         offer=offer,
         job=kind_of(run),
         durability=durability_of(run),
+        locations=locations_of(run) if isinstance(run, RunRecord) else None,
         functions=functions_of(run),
         nodes=len(names),
         bytes=run.bytes,
@@ -151,6 +157,8 @@ def _combine(runs: Sequence[RunObservation]) -> Calibration:
     return Calibration(
         job=first.job,
         durability=first.durability,
+        input_location=first.locations and first.locations[0],
+        output_location=first.locations and first.locations[1],
         functions=first.functions,
         nodes=first.nodes,
         bytes=max(each.bytes for each in runs),

@@ -34,10 +34,11 @@ SCRIPTS = (
 """In the order of their dependencies."""
 JOBS = {"mapreduce": "MapReduce", "reduce": "reduction"}
 """Names of jobs in a sentence."""
-DURABILITIES = {
-    "none": "none",
-    "replicated": "replicated: a second copy of the output",
-    "volumes": "volumes: input and output on network volumes",
+LOCATIONS = {
+    "objects": "objects: in object storage",
+    "volumes": "volumes: on network volumes",
+    "local": "local: on the nodes' own disks",
+    "replicated": "local, with a second copy of the output",
 }
 
 
@@ -57,14 +58,14 @@ def render(data: PageData, job: str, flags: Sequence[str]) -> str:
         "command": {"job": formatting.command([job]), "flags": formatting.command(flags)}
     }
     providers = dict.fromkeys(each["provider"] for each in values["catalogs"])
-    durabilities = [name for name in values["variants"] if name]
+    locations = [name for name in values["variants"] if name]
     dates = (f"{each['name']} (prices of {each['date'] or '?'})" for each in values["catalogs"])
     return Template(asset(__package__, "page.html")).substitute(
         title=escape(f"Plan: {job}"),
         heading=escape(f"What to rent for a {JOBS.get(values['job'], values['job'])}"),
         style=asset("tonnage.report", "page.css") + asset(__package__, "page.css"),
-        durable=Html() if durabilities else Html(" hidden"),
-        durabilities=_options((name, DURABILITIES[name]) for name in durabilities),
+        located=Html() if locations else Html(" hidden"),
+        locations=_options((name, LOCATIONS[name]) for name in locations),
         providers=_options([("", "any"), *((each, each) for each in providers)]),
         held=escape(
             f"This page contains {formatting.several(data.offers, 'offer')} "

@@ -1,8 +1,9 @@
 """Write the tables from which the page plans.
 
 Which offers can have which layout, what it demands of them, and their capacities do not depend on
-the number of bytes. So `layout_options` is called for one byte, for each durability and way to buy,
-and the result is written as tables without repetition. The page is left with arithmetic.
+the number of bytes. So `layout_options` is called for one byte, for each location of the data and
+way to buy, and the result is written as tables without repetition. The page is left with
+arithmetic.
 """
 
 import dataclasses
@@ -55,12 +56,13 @@ def page_data(
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
 ) -> PageData:
-    """Build the tables for a job by durability, ``""`` for a job without one."""
+    """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
     share = intermediate_share(next(iter(jobs.values()))) if memory else None
     tables = _Tables(catalogs, share)
     variants = {
         name: {
             "job": _job(job),
+            "flags": formatting.command(_flags(job)) if name else "",
             **{
                 purchase: _offered(
                     PlanRequest(job=job, size=1, purchase=purchase, startup=startup),
@@ -253,6 +255,12 @@ def _excluded(offered: LayoutOptions, tables: _Tables) -> list[list[Any]]:
     for (catalog, offer), why in first.items():
         found.setdefault((why, catalog), []).append(offer)
     return [[why, catalog, types] for (why, catalog), types in found.items()]
+
+
+def _flags(job: Job) -> list[str]:
+    """The flags of ``tonnage plan`` that choose the location of the data."""
+    copied = ["--durability", job.durability] if job.durability != "none" else []
+    return ["--from", job.input_location, *copied]
 
 
 def _job(job: Job) -> dict[str, Any]:

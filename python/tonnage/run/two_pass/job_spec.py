@@ -51,24 +51,16 @@ def durability_of(durability: str | None, output: Iterable[str]) -> Durability:
     """The durability of an output there; `UsageError` if it cannot have the requested one."""
     if durability is not None and durability not in DURABILITIES:
         raise core.UsageError(
-            f"unknown durability {durability}; choose {', '.join(DURABILITIES[:-1])} or "
-            f"{DURABILITIES[-1]}",
+            f"unknown durability {durability}; choose {' or '.join(DURABILITIES)}",
             setting="durability",
         )
     url = next(filter(is_url, output), None)
-    if url is not None and durability not in (None, "volumes"):
+    if url is not None and durability == "replicated":
         raise core.UsageError(
             f"{durability}: the output {url} is in object storage, which survives the loss of "
             "any node; omit durability, or use directories for the output",
             setting="durability",
         )
-    if durability == "volumes" and url is None:
-        raise core.UsageError(
-            "durability volumes requires output in object storage; use s3://BUCKET/PREFIX",
-            setting="durability",
-        )
-    if url is not None:
-        return "volumes"
     return "replicated" if durability == "replicated" else "none"
 
 

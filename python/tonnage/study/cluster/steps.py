@@ -135,7 +135,8 @@ class _Loop:
         if deadline is not None:
             aim = ("--deadline", f"{deadline}s")
         done = self._tonnage(
-            *("plan", "sort", "--data", str(self._size), "--durability", self._settings.durability),
+            *("plan", "sort", "--data", str(self._size), "--from", "local"),
+            *("--durability", self._settings.durability, "--startup", "0"),
             *(*aim, "--max-nodes", str(max(map(self._count, self._types)))),
             *("--measured", "--all", *self._catalogs(), "--profile", str(self._out / PROFILE)),
             "--json",

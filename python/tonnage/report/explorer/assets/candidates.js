@@ -59,7 +59,7 @@ function candidateOf(choice, size, samples) {
 }
 
 /** Intervals, and the share of sampled clusters that meet the deadline. */
-function withIntervals(candidate, { size, durability }, deadline) {
+function withIntervals(candidate, { size, location }, deadline) {
   const { group, machine, nodes: count } = candidate.choice;
   const nodes = new Float64Array(CLUSTERS).fill(count);
   const givens = gatherTerms(group.demand, group.volumes, size, nodes, sampledCapacity, Float64Array);
@@ -75,7 +75,7 @@ function withIntervals(candidate, { size, durability }, deadline) {
     secondsInterval: interval(took, candidate.seconds),
     costInterval: [interval(paid(lowest), candidate.cost)[0], interval(paid(highest), candidate.cost)[1]],
     inTime: deadline < Infinity ? took.filter((each) => each <= deadline).length / CLUSTERS : null,
-    notes: candidateNotes(candidate, size, durability),
+    notes: candidateNotes(candidate, size, location),
   };
 }
 
@@ -86,8 +86,8 @@ function interval(values, middle) {
 }
 
 /** Bytes that must be stored at once, and bytes of storage. */
-function storageFit({ group, machine, nodes }, size, durability) {
-  const { kept } = pageData.variants[durability].job;
+function storageFit({ group, machine, nodes }, size, location) {
+  const { kept } = pageData.variants[location].job;
   let needed = 0, had = 0;
   if (group.own_disks) [needed, had] = [kept.local * size, nodes * machine.local_bytes];
   if (group.volumes) {
@@ -102,10 +102,10 @@ function storageFit({ group, machine, nodes }, size, durability) {
 }
 
 /** Caveats of a candidate. */
-function candidateNotes(candidate, size, durability) {
+function candidateNotes(candidate, size, location) {
   const { group, machine, nodes } = candidate.choice;
   const parts = group.demand.terms.flatMap((term) => term.parts);
-  const [needed, had] = storageFit(candidate.choice, size, durability);
+  const [needed, had] = storageFit(candidate.choice, size, location);
   const found = [...group.demand.notes];
   if (had && needed / had > NEARLY_FULL) {
     found.push(`the job fills its disks to ${formatting.percent(needed / had)}, and the file system needs another 1 to 2 %: the data may not fit`);

@@ -11,7 +11,7 @@ const MAX_NODES = 10_000;
 const LARGEST = 2n ** 63n - 1n;
 const DEFAULTS = {
   data: "20TB", deadline: "", budget: "", objective: "cost",
-  durability: Object.keys(pageData.variants)[0], provider: "", purchase: "on-demand", "max-nodes": "1000",
+  location: Object.keys(pageData.variants)[0], provider: "", purchase: "on-demand", "max-nodes": "1000",
 };
 
 /** 4GB, 1GiB or plain bytes; exactly, as decimals are. */
@@ -56,12 +56,12 @@ function requestOf(fields) {
     numbers[name] = parse(fields[name]);
     if (numbers[name] === null) wrong[name] = `“${fields[name]}” ${hint}`;
   }
-  const { objective, durability, provider, purchase } = fields;
+  const { objective, location, provider, purchase } = fields;
   return {
     wrong,
     request: {
       size: numbers.data, deadline: numbers.deadline, budget: numbers.budget, maxNodes: numbers["max-nodes"],
-      objective, durability, provider, purchase,
+      objective, location, provider, purchase,
     },
   };
 }
@@ -70,7 +70,7 @@ function requestOf(fields) {
 function fromHash(hash) {
   const fields = { ...DEFAULTS };
   const choices = {
-    objective: ["cost", "time"], durability: Object.keys(pageData.variants), purchase: ["on-demand", "spot"],
+    objective: ["cost", "time"], location: Object.keys(pageData.variants), purchase: ["on-demand", "spot"],
     provider: ["", ...pageData.catalogs.map((each) => each.provider)],
   };
   for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ""))) {
@@ -90,9 +90,8 @@ function commandOf(fields) {
   const flags = [];
   for (const [name, value] of Object.entries(fields)) {
     const text = value.replace(/\s+/g, "");
-    const isGiven = name === "durability" ? Object.keys(pageData.variants).length > 1 && text !== "none"
-      : name === "data" || (text && text !== DEFAULTS[name]);
-    if (isGiven) flags.push(`--${name}`, text);
+    if (name === "location") flags.push(pageData.variants[text].flags);
+    else if (name === "data" || (text && text !== DEFAULTS[name])) flags.push(`--${name}`, text);
   }
   return ["tonnage plan", pageData.command.job, ...flags, pageData.command.flags].filter(Boolean).join(" ");
 }

@@ -7,7 +7,7 @@ const FAR_BEYOND_RUN = 10;
 /** Plan a request.
  *
  * request: size (bytes), deadline (seconds) and budget (dollars), either Infinity, objective
- * ("cost" or "time"), durability, provider ("" for all), purchase, maxNodes.
+ * ("cost" or "time"), location, provider ("" for all), purchase, maxNodes.
  */
 function plan(request) {
   const limits = {
@@ -68,7 +68,7 @@ function excluded(request, groups, results, limits, candidates) {
     if (results[which][at].nodes !== 0) return;
     add(group.catalog.name, pageData.machines[machine].type, exclusionReason(group.minNodes[at], group.mostBytes[at], results[which][at], limits));
   }));
-  for (const [reason, catalog, offers] of pageData.variants[request.durability][request.purchase].excluded) {
+  for (const [reason, catalog, offers] of pageData.variants[request.location][request.purchase].excluded) {
     if (isRequested(request, catalog)) for (const offer of offers) add(pageData.catalogs[catalog].name, offer, reason);
   }
   return [...why.values()];
@@ -91,7 +91,7 @@ function roundHalfEven(value) {
 
 /** Caveats of the whole plan. */
 function planNotes(request, groups) {
-  const variant = pageData.variants[request.durability];
+  const variant = pageData.variants[request.location];
   const catalogs = pageData.catalogs.filter((_, catalog) => isRequested(request, catalog));
   const found = [...catalogs.flatMap((each) => each.notes), ...variant[request.purchase].notes];
   const seen = variant.job.seen_bytes;

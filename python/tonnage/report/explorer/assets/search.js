@@ -11,7 +11,7 @@ const IMPOSSIBLE_NODES = 2 ** 62;
 
 /** The requested groups of machines, with the sizes that follow from the job's. */
 function layoutOptions(request) {
-  const variant = pageData.variants[request.durability];
+  const variant = pageData.variants[request.location];
   const { kept, requests, taken_out } = variant.job;
   const size = request.size;
   return variant[request.purchase].groups
