@@ -5,20 +5,20 @@ import re
 import pytest
 
 from support.data.copies import replace
-from tonnage.catalog import Disks, catalog_names, find_offer, load_catalog, newest_catalogs
+from tonnage.catalog import Catalog, Disks, catalog_names, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import Offer
 from tonnage.catalog.published import (
     core_speeds,
     disk_rates,
     machine_types,
     start_times,
-    volume_attachments,
+    volume_links,
 )
 from tonnage.catalog.published.core_speeds import core_speed, family_of
 from tonnage.catalog.published.disk_rates import OPERATION_BYTES
 from tonnage.catalog.published.fill_in import fill_in
 from tonnage.catalog.published.machine_types import machine_type
-from tonnage.catalog.published.rows import HERE, key_of, read
+from tonnage.catalog.published.rows import TABLES, key_of, read
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 
 SOURCES = {
@@ -26,7 +26,7 @@ SOURCES = {
     "core_speeds.csv": core_speeds.SOURCE,
     "disk_rates.csv": disk_rates.MEASURED,
     "start_times.csv": start_times.SOURCE,
-    "volume_attachments.csv": volume_attachments.SOURCE,
+    "volume_links.csv": volume_links.SOURCES["aws"],
 }
 
 
@@ -41,7 +41,7 @@ def test_a_table_has_each_type_once_and_says_its_source_and_licence(table: str) 
     assert {provider for provider, *_ in keys} <= {"aws", "gcp", "azure"}
     (line,) = (
         line
-        for line in (HERE / "README.md").read_text().splitlines()
+        for line in (TABLES.parent / "README.md").read_text().splitlines()
         if line.startswith(f"| {table}")
     )
     licence = line.split("|")[4]
@@ -108,7 +108,23 @@ def test_offers_have_the_rates_of_their_disks() -> None:
 def test_machines_know_how_many_volumes_can_be_attached() -> None:
     for name, most in (("d3en.12xlarge", 3), ("g5.48xlarge", 9), ("inf1.24xlarge", 11)):
         assert offer(name).volume_link.most_volumes == most
-    assert offer("c3-standard-8").volume_link.most_volumes is None
+    link = offer("c3-standard-8").volume_link
+    assert (link.most_volumes, link.volume_kinds) == (128, ("pd-balanced", "pd-ssd"))
+    assert link.baseline_bytes_per_second == 240 << 20
+    hyperdisks = offer("n4-standard-16").volume_link
+    assert (hyperdisks.most_volumes, hyperdisks.volume_kinds) == (32, ("hyperdisk-balanced",))
+    assert offer("c4-standard-4").volume_link.most_volumes is None
+
+
+@pytest.mark.parametrize("catalog", newest_catalogs(), ids=lambda each: each.provider)
+def test_stores_have_limits_and_volumes_that_machines_attach(catalog: Catalog) -> None:
+    store = catalog.object_store
+    assert store is not None and store.limits is not None
+    assert store.limits.gets_per_second and store.limits.puts_per_second and store.limits.source
+    kinds = {each.name for each in catalog.volume_kinds}
+    assert kinds
+    for each in catalog.offers:
+        assert {*(each.volume_link.volume_kinds or ())} <= kinds
 
 
 def test_a_catalogs_own_figures_win() -> None:

@@ -345,7 +345,7 @@ def test_the_command_asks_a_server(tonnage: Tonnage, tmp_path: Path, endpoint: s
     shown = tonnage.run("catalog", "show", "i4i.4xlarge", "--catalog", path, check=True).stdout
     assert "AWS price list, published 2026-11-20" in shown
     planned = tonnage.run(
-        *("plan", "sort", "--data", "10TB", "--durability", "volumes", "--catalog", path, "--json"),
+        *("plan", "sort", "--data", "10TB", "--from", "volumes", "--catalog", path, "--json"),
         check=True,
     )
     candidates = json.loads(planned.stdout)["candidates"]

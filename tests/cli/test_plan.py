@@ -15,12 +15,13 @@ from tonnage.model.jobs.mapreduce import sort_job
 
 pytestmark = pytest.mark.slow
 
+LOCAL = ("--from", "local")
 STUDY = ("--data", "100TB", "--catalog", "aws-us-east-1-2014", "--any-memory", "--startup", "0")
 
 
 @pytest.mark.real
 def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
-    done = tonnage.run("plan", "sort", *STUDY, "--deadline", "1h", "--json", check=True)
+    done = tonnage.run("plan", "sort", *LOCAL, *STUDY, "--deadline", "1h", "--json", check=True)
     found = json.loads(done.stdout)
     first = found["candidates"][0]
     assert {
@@ -39,12 +40,14 @@ def test_json_has_the_interfaces_fields(tonnage: Tonnage) -> None:
 
 @pytest.mark.real
 def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
-    told = tonnage.run("plan", "sort", *STUDY, "--placement", "--nodes", "178", check=True).stdout
+    told = tonnage.run(
+        "plan", "sort", *LOCAL, *STUDY, "--placement", "--nodes", "178", check=True
+    ).stdout
     assert "i2.8xlarge (placed)" in told and "$324.52" in told and "network" in told
     arguments = ("--placement", "--nodes", "178", "--explain", "i2.8xlarge")
-    text = tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout
+    text = tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True).stdout
     assert "100 TB / 178 / 879 MB/s = 639 s" in text and "equation 1" in text
-    said = tonnage.run("plan", "sort", *STUDY, *arguments, "--json", check=True).stdout
+    said = tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, "--json", check=True).stdout
     explanation = Explanation.from_json(json.loads(said))
     for term in explanation.terms:
         assert term.seconds == pytest.approx(term.demand / 178 / term.capacity)
@@ -55,7 +58,7 @@ def test_table_and_explanation_are_of_the_same_plan(tonnage: Tonnage) -> None:
 
 
 def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
-    for command in (("plan", "sort", "--data", "100TB", "--explain"), ("catalog", "show")):
+    for command in (("plan", "sort", *LOCAL, "--data", "100TB", "--explain"), ("catalog", "show")):
         whole, short = (
             tonnage.run(*command, name, "--catalog", "aws-us-east-1-2014", check=True).stdout
             for name in ("aws/i2.8xlarge", "i2.8xlarge")
@@ -65,7 +68,7 @@ def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
 
 def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
     arguments = ("--network", "infinite", "--survey", "--budget", "1USD", "--json")
-    found = json.loads(tonnage.run("plan", "sort", *STUDY, *arguments, check=True).stdout)
+    found = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True).stdout)
     rows = found["survey"]
     assert rows and sum(row["usd_to_measure"] for row in rows) <= 1
     measured = {each["offer"] for each in found["candidates"]}
@@ -73,7 +76,7 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
     prices = [row["usd_to_measure"] for row in rows]
     assert prices == sorted(prices)
     everything = ("--network", "infinite", "--survey", "--json")
-    every = json.loads(tonnage.run("plan", "sort", *STUDY, *everything, check=True).stdout)[
+    every = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *everything, check=True).stdout)[
         "survey"
     ]
     left = [row for row in every if row not in rows]
@@ -86,7 +89,7 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
 
 
 def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:
-    arguments = ("plan", "sort", *STUDY, "--network", "infinite", "--json")
+    arguments = ("plan", "sort", *LOCAL, *STUDY, "--network", "infinite", "--json")
     before = json.loads(tonnage.run(*arguments, check=True).stdout)
     row = next(each for each in before["survey"] if each["least_bytes_per_second"])
     for factor, wins in ((0.99, False), (1.01, True)):
@@ -102,8 +105,8 @@ def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> Non
 def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> None:
     sort_job().write(tmp_path / "job.json")
     own, built_in = (
-        json.loads(tonnage.run("plan", job, *STUDY, "--json", check=True).stdout)["candidates"]
-        for job in (str(tmp_path / "job.json"), "sort")
+        json.loads(tonnage.run("plan", *job, *STUDY, "--json", check=True).stdout)["candidates"]
+        for job in ((str(tmp_path / "job.json"),), ("sort", *LOCAL))
     )
     assert own == built_in
 
@@ -145,7 +148,7 @@ def test_a_reduction_that_was_run_is_planned_for_other_data(
 
 def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     """Through the network in and out; what is between lies on the machines; requests are paid."""
-    asked = ("--data", "20TB", "--objects", "--catalog", "aws-us-east-1-2026", "--nodes", "100")
+    asked = ("--data", "20TB", "--catalog", "aws-us-east-1-2026", "--nodes", "100")
     made = Plan.from_json(json.loads(tonnage.run("plan", "sort", *asked, "--json").stdout))
     resources = [{demand.resource for demand in phase.demands} for phase in made.job.phases]
     assert resources[0] >= {"object get", "network", "local write"}
@@ -156,18 +159,20 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     # 4.8 million requests that get, 1.2 that put.
     requests = 20e12 / (4 << 20) / 1000 * 0.0004 + 20e12 / (16 << 20) / 1000 * 0.005
     assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
-    for durability in ("none", "replicated"):
-        done = tonnage.run("plan", "sort", *asked, "--durability", durability)
-        assert (
-            done.returncode == 2 and "--objects stores the output in an object store" in done.stderr
-        )
-    done = tonnage.run("plan", "reduce", *asked)
-    assert done.returncode == 2 and "--objects applies only to sort and mapreduce" in done.stderr
+    assert (made.job.input_location, made.job.output_location) == ("objects", "objects")
+
+
+def test_copies_are_on_local_disks(tonnage: Tonnage) -> None:
+    asked = ("plan", "sort", "--data", "20TB", "--provider", "aws", "--durability", "replicated")
+    made = Plan.from_json(json.loads(tonnage.run(*asked, "--json").stdout))
+    assert (made.job.input_location, made.job.output_location) == ("objects", "local")
+    done = tonnage.run(*asked, "--to", "volumes")
+    assert done.returncode == 2 and "but --to volumes keeps it elsewhere" in done.stderr
 
 
 def test_every_number_of_nodes(tonnage: Tonnage) -> None:
     arguments = ("--placement", "--max-nodes", "60", "--all", "--json")
-    done = tonnage.run("plan", "sort", *STUDY, *arguments, check=True)
+    done = tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True)
     nodes = [
         each["nodes"]
         for each in json.loads(done.stdout)["candidates"]
@@ -182,21 +187,27 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         (("sort", "--data", "0"), "--data 0"),
         (("sort", "--data", "10EB"), "less than 9EB"),
         (
-            ("sort", *STUDY, "--deadline", "1s"),
+            ("sort", *LOCAL, *STUDY, "--deadline", "1s"),
             "no offer meets --deadline with --max-nodes 1000; nearest: 1000 x i2.8xlarge",
         ),
         (
-            ("sort", *STUDY, "--deadline", "1s", "--nodes", "50", "--budget", "9000USD"),
+            ("sort", *LOCAL, *STUDY, "--deadline", "1s", "--nodes", "50", "--budget", "9000USD"),
             "no offer meets --deadline with --nodes 50; nearest: 50 x ",
         ),
         (
-            ("sort", *STUDY, "--deadline", "1h", "--nodes", "3"),
+            ("sort", *LOCAL, *STUDY, "--deadline", "1h", "--nodes", "3"),
             "no offer meets --nodes 3; nearest: 7 x hs1.8xlarge",
         ),
-        (("sort", *STUDY, "--max-nodes", "3"), "no offer meets --max-nodes 3; nearest: 7 x hs1."),
-        (("sort", *STUDY, "--budget", "1USD"), "no offer meets --budget with --max-nodes 1000"),
         (
-            ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2014", "--any-memory"),
+            ("sort", *LOCAL, *STUDY, "--max-nodes", "3"),
+            "no offer meets --max-nodes 3; nearest: 7 x hs1.",
+        ),
+        (
+            ("sort", *LOCAL, *STUDY, "--budget", "1USD"),
+            "no offer meets --budget with --max-nodes 1000",
+        ),
+        (
+            ("sort", *LOCAL, "--data", "8EB", "--catalog", "aws-us-east-1-2014", "--any-memory"),
             "the maximum is 10,000 nodes; reduce --data",
         ),
         (
@@ -208,30 +219,30 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
             "c8gn.medium is not a candidate: too little memory: in two passes it sorts at most ",
         ),
         (
-            ("sort", *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
+            ("sort", *LOCAL, *STUDY, "--deadline", "1s", "--explain", "aws/i2.8xlarge"),
             "i2.8xlarge is not a candidate: too slow: ",
         ),
         (
-            ("sort", *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"),
+            ("sort", *LOCAL, *STUDY, "--nodes", "3", "--explain", "i2.8xlarge"),
             "too small: at least 47 nodes are needed",
         ),
-        (("sort", *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
-        (("sort", *STUDY, "--explain", "m1.small"), "was not measured"),
+        (("sort", *LOCAL, *STUDY, "--explain", "i2.8xlrge"), "did you mean i2.8xlarge?"),
+        (("sort", *LOCAL, *STUDY, "--explain", "m1.small"), "was not measured"),
         (("sort", "--data", "1TB", "--catalog", "aws-2014"), "--catalog: unknown catalog aws-2014"),
         (("sort", "--data", "1TB", "--profile", "nobody"), "--profile: no profile nobody"),
         (
             ("sort", "--data", "1TB", "--durability", "some"),
             "--durability some is not valid; use one of none",
         ),
-        (("sort", *STUDY, "--provider", "gcp"), "--provider gcp is not valid; use aws"),
+        (("sort", *LOCAL, *STUDY, "--provider", "gcp"), "--provider gcp is not valid; use aws"),
         (("shuffle", "--data", "1TB"), "JOB shuffle is not valid; use sort"),
         (("srot", "--data", "1TB"), "did you mean sort?"),
         (
-            ("sort", "--data", "1TB", "--provider", "gcp", "--durability", "volumes"),
-            "catalog gcp-us-central1-2026 lists no network block storage (476 of 522",
+            ("sort", *STUDY, "--from", "volumes", "--to", "objects"),
+            "aws-us-east-1-2014 lacks object storage, where the job's data is; for data elsewhere",
         ),
         (
-            ("sort", *STUDY, "--passes", "2"),
+            ("sort", *LOCAL, *STUDY, "--passes", "2"),
             "--passes applies only to reduce, not to sort; remove it",
         ),
         (
@@ -260,7 +271,7 @@ def test_each_provider_is_planned(tonnage: Tonnage, provider: str) -> None:
 
 def test_what_no_profile_knows_of_disks_is_to_be_measured(tonnage: Tonnage, tmp_path: Path) -> None:
     profile({"m1.small": [distribution("network", 1e8)]}).write(tmp_path / "p.json")
-    asked = (*STUDY, "--network", "infinite", "--profile", str(tmp_path))
+    asked = (*LOCAL, *STUDY, "--network", "infinite", "--profile", str(tmp_path))
     done = tonnage.run("plan", "sort", *asked)
     assert done.returncode == 2 and "--survey shows which offers to measure" in done.stderr
 
@@ -269,7 +280,7 @@ def test_what_no_profile_knows_of_disks_is_to_be_measured(tonnage: Tonnage, tmp_
 def test_the_start_of_machines_can_be_given(
     tonnage: Tonnage, given: str, seconds: float | None
 ) -> None:
-    asked = ("plan", "sort", *STUDY[:-2], "--startup", given, "--nodes", "47", "--json")
+    asked = ("plan", "sort", *LOCAL, *STUDY[:-2], "--startup", given, "--nodes", "47", "--json")
     best = Plan.from_json(json.loads(tonnage.run(*asked, check=True).stdout)).candidates[0]
     if seconds is None:
         assert best.run_seconds is None and best.phases == best.job_phases
@@ -281,6 +292,6 @@ def test_the_start_of_machines_can_be_given(
 
 def test_refuses_a_profile_of_another_machine(tonnage: Tonnage, tmp_path: Path) -> None:
     profile({"my-laptop": [distribution("local both", 1e9)]}).write(tmp_path / "p.json")
-    done = tonnage.run("plan", "sort", *STUDY, "--profile", str(tmp_path))
+    done = tonnage.run("plan", "sort", *LOCAL, *STUDY, "--profile", str(tmp_path))
     assert done.returncode == 2
     assert "covers my-laptop, not the offers of the catalogs used" in done.stderr

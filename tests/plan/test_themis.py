@@ -66,7 +66,11 @@ def planned(
 ) -> Plan:
     limits = Limits(min_nodes=nodes or 1, max_nodes=nodes or most)
     question = PlanRequest(
-        job=sort_job(durability, read_from=at, written_to=at), size=DATA, limits=limits, network=network, placement=placement
+        job=sort_job(durability, read_from=at, written_to=at),
+        size=DATA,
+        limits=limits,
+        network=network,
+        placement=placement,
     )
     return plan(question, [catalog()], study())
 

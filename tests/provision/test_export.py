@@ -33,8 +33,8 @@ from tonnage.provision.export import EXPORTERS, ExportError, Rental, ray
 
 pytestmark = pytest.mark.slow
 
-STUDY = ("plan", "sort", "--data", "100TB", "--catalog", "aws-us-east-1-2014")
-NEW = ("plan", "sort", "--data", "1TB", "--catalog", "aws-us-east-1-2026")
+STUDY = ("plan", "sort", "--data", "100TB", "--from", "local", "--catalog", "aws-us-east-1-2014")
+NEW = ("plan", "sort", "--data", "1TB", "--from", "local", "--catalog", "aws-us-east-1-2026")
 PYTHONS = {
     "ray": Path(sys.executable),
     "skypilot": ROOT / ".tools" / "skypilot" / "bin" / "python",

@@ -86,7 +86,16 @@ def test_the_command_draws_what_a_sort_costs_with_each_of_three_networks(
     for network in NETWORKS:
         options = ("--placement", "--nodes", "178", "--network", network, "--startup", "0")
         made = tonnage.run(
-            "plan", "sort", "--data", "100TB", *CATALOG, *options, "--json", check=True
+            "plan",
+            "sort",
+            "--data",
+            "100TB",
+            "--from",
+            "local",
+            *CATALOG,
+            *options,
+            "--json",
+            check=True,
         )
         (tmp_path / f"{network}.json").write_text(made.stdout)
     files = [tmp_path / f"{network}.json" for network in NETWORKS]

@@ -7,6 +7,7 @@
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tonnage.catalog.providers.volumes import (
     volume_kind,
 )
 from tonnage.catalog.published.fill_in import fill_in
+from tonnage.catalog.published.object_stores import store_limits
 
 SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -122,7 +124,9 @@ def _read(path: Path) -> Catalog:
         date=max((price.date for price in prices if price.date), default=None),
         offers=offers,
         volume_kinds=tuple(map(volume_kind, _once("volume_type", volumes))),
-        object_store=_object_store(read_companion(path, "objects", OBJECT_COLUMNS)),
+        object_store=_object_store(
+            read_companion(path, "objects", OBJECT_COLUMNS), schema.provider
+        ),
         billing=schema.billing,
         sources=tuple(
             dict.fromkeys(
@@ -157,10 +161,10 @@ def _once(column: str, rows: Iterable[CsvRow]) -> Iterator[CsvRow]:
         yield row
 
 
-def _object_store(rows: list[CsvRow]) -> ObjectStore | None:
+def _object_store(rows: list[CsvRow], provider: str) -> ObjectStore | None:
     if len(rows) > 1:
         raise rows[1].error("name", "a second object store; a catalog can have only one")
-    return object_store(rows[0]) if rows else None
+    return replace(object_store(rows[0]), limits=store_limits(provider)) if rows else None
 
 
 def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[CsvRow]:

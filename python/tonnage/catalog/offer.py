@@ -94,7 +94,8 @@ class VolumeLink:
     """The machine's cap on all its network-attached volumes together.
 
     Without a ``burst`` it is unknown how long the maximum lasts, or there is none. An ``optional``
-    link has to be requested, and costs ``extra``. One of ``most_volumes`` is the root volume.
+    link has to be requested, and costs ``extra``. One of ``most_volumes`` is the root volume; only
+    ``volume_kinds`` can be attached, ``None`` is any.
     """
 
     baseline_bytes_per_second: float | None = None
@@ -105,6 +106,8 @@ class VolumeLink:
     optional: bool | None = None
     extra: Price | None = None
     most_volumes: int | None = None
+    volume_kinds: tuple[str, ...] | None = None
+    volumes_source: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +240,21 @@ class VolumeKind:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoreLimits:
+    """What a store delivers to all nodes together, and on a connection; ``None``: no limit known.
+
+    That of requests is of one prefix or bucket, that of bytes of an account.
+    """
+
+    gets_per_second: float | None
+    puts_per_second: float | None
+    read_bytes_per_second: float | None
+    write_bytes_per_second: float | None
+    connection_bytes_per_second: float | None
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ObjectStore:
     name: str
     usd_per_gb_month: float | None
@@ -246,6 +264,7 @@ class ObjectStore:
     usd_per_gb_in_region: float | None
     date: str | None
     source: str
+    limits: StoreLimits | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

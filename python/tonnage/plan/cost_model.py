@@ -45,6 +45,8 @@ def term_work(
         amount: Any = size * part.per_byte
         if part.per_node:
             amount = nodes * part.per_byte
+        elif part.shared:
+            amount = amount * nodes
         elif part.remote_only:
             amount = amount * (1 - 1 / nodes)
         elif term.resource_class == "network":

@@ -22,6 +22,7 @@ from tonnage.base.records.calibration import Calibration
 from tonnage.base.records.job import Demand, Job, JobPhase, Resource
 from tonnage.base.records.plan import START_UP
 from tonnage.base.records.profile import CapacityDistribution, Mode
+from tonnage.catalog import StoreLimits
 from tonnage.model.capacity import UNKNOWN_SPREAD
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
@@ -34,8 +35,12 @@ from tonnage.plan.calibration import (
     slow_node_rate,
 )
 from tonnage.plan.resources.block_volumes import BlockVolumes
+from tonnage.plan.resources.object_store import SharedDemand, shared_demands
 
-ResourceClass = Literal["local disks", "volumes", "network", "object storage", "cpu", "start"]
+ResourceClass = Literal[
+    *("local disks", "volumes", "network", "object storage", "cpu", "start"),
+    *("object requests", "object account"),
+]
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "local read": "local disks",
     "local write": "local disks",
@@ -101,6 +106,8 @@ class DemandPart:
     """Whether the 1/N that a node of N keeps for itself is not counted."""
     per_node: bool = False
     """Whether ``per_byte`` is what one node needs, however large the input is."""
+    shared: bool = False
+    """Whether the capacity is that of all nodes together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +123,7 @@ class DemandTerm:
     def work_key(self) -> object:
         """Equal for terms that take equally long, of whatever phase."""
         parts = tuple(
-            (id(part.capacity), part.per_byte, part.remote_only, part.per_node)
+            (id(part.capacity), part.per_byte, part.remote_only, part.per_node, part.shared)
             for part in self.parts
         )
         return self.resource_class, parts, self.credit_share, self.max_per_node
@@ -173,11 +180,11 @@ class LayoutDemand:
 
     @cached_property
     def evidence(self) -> Literal["measured", "advertised", "mixed"]:
-        """Of all but the start, and cores whose work is Tonnage's own figure; a note says so."""
+        """Of all but the start, what nodes share, and cores whose work is Tonnage's own figure."""
         kinds = {
             part.capacity.evidence == "advertised"
             for part in self.parts
-            if part.advertised != "cores" and not part.per_node
+            if part.advertised != "cores" and not part.per_node and not part.shared
         }
         if len(kinds) > 1:
             return "mixed"
@@ -202,6 +209,7 @@ def layout_demand(
     network: str,
     calibration_match: CalibrationMatch = NO_MATCH,
     startup: CapacityDistribution | None = None,
+    store: StoreLimits | None = None,
 ) -> LayoutDemand:
     """Compute the job's demand on this layout.
 
@@ -212,6 +220,7 @@ def layout_demand(
         network: ``scaled``: slows down with cluster size, as measured; ``baseline``: as between two
             nodes; ``infinite``: ignored.
         startup: Starts per second of a machine; ``None``: the machines run already.
+        store: What all nodes share of the object storage.
     """
     if network != "scaled":
         laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
@@ -246,6 +255,8 @@ def layout_demand(
                     resource_class, parts, _credited_bytes(resource_class, demands_of) / total, most
                 )
             )
+        if store:
+            terms += [_shared_term(each) for each in shared_demands(job, phase, store)]
         if runs:  # Of terms that take equally long, name the observed bottleneck.
             terms.sort(key=lambda term: term.resource_class not in limits)
         local = _larger_way(demands_of.get("local disks", ()))
@@ -267,6 +278,13 @@ def layout_demand(
 def _start_up(law: CapacityDistribution) -> PhaseDemand:
     part = DemandPart("start", 1.0, law, None, "each machine starts once", per_node=True)
     return PhaseDemand(START_UP, (DemandTerm("start", (part,), 0.0),), 0.0, 0.0)
+
+
+def _shared_term(shared: SharedDemand) -> DemandTerm:
+    part = DemandPart(
+        shared.resource, shared.per_byte, shared.capacity, None, shared.source, shared=True
+    )
+    return DemandTerm(shared.resource_class, (part,), 0.0)
 
 
 def _unmodelled_bottleneck(

@@ -210,6 +210,7 @@ def _demands(
             network=network,
             calibration_match=runs if volumes is None and (own_disks or not locally) else NO_MATCH,
             startup=startup.get(catalog.provider),
+            store=catalog.object_store.limits if catalog.object_store else None,
         )
 
     if not locally and not outside:
@@ -282,6 +283,10 @@ def _refuse(job: Job, demand: LayoutDemand, machines: Machines, options: LayoutO
     if demand.volumes:
         link = np.isnan(machines.link_usd_per_hour)
         reasons.append((link, "the price of its volume link is unknown"))
+        kind = demand.volumes.kind.name
+        kinds = (machine.offer.volume_link.volume_kinds for machine in machines)
+        other = np.array([some is not None and kind not in some for some in kinds])
+        reasons.append((other, f"{kind} volumes cannot be attached to it"))
         few = machines.data_volumes < demand.volumes.count
         reasons.append((few, f"fewer than {demand.volumes.count} volumes can be attached to it"))
     for thing in demand.advertised_resources:

@@ -273,7 +273,9 @@ def plan_notes(
     ]
     start = "installing and screening" if request.startup else "start-up"
     if request.job.room:
-        notes.append(f"not included: {start} of the nodes, loading of the input, account quotas")
+        stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
+        loading = "loading of the input, " if stored else ""
+        notes.append(f"not included: {start} of the nodes, {loading}account quotas")
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(

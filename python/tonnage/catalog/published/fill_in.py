@@ -5,11 +5,11 @@ A catalog's own figures win. Networks are not filled in: what a type gets change
 
 from dataclasses import replace
 
-from tonnage.catalog.offer import Disks, Offer
+from tonnage.catalog.offer import Disks, Offer, VolumeLink
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
 from tonnage.catalog.published.machine_types import MachineType, machine_type
-from tonnage.catalog.published.volume_attachments import volume_attachments
+from tonnage.catalog.published.volume_links import volume_link
 
 
 def fill_in(offer: Offer) -> Offer:
@@ -25,15 +25,26 @@ def fill_in(offer: Offer) -> Offer:
             accelerators=known.accelerators,
             current=known.current if offer.current is None else offer.current,
         )
-    attached = volume_attachments(offer.provider, offer.type)
     return replace(
         offer,
         disks=_with_rates(disks, offer),
-        volume_link=replace(offer.volume_link, most_volumes=attached)
-        if offer.volume_link.most_volumes is None
-        else offer.volume_link,
+        volume_link=_with_published_link(offer),
         core_speed=speed.sorting if speed else None,
         core_speed_source=speed.source if speed else None,
+    )
+
+
+def _with_published_link(offer: Offer) -> VolumeLink:
+    link, published = offer.volume_link, volume_link(offer.provider, offer.type)
+    if published is None:
+        return link
+    rate = link.baseline_bytes_per_second
+    return replace(
+        link,
+        baseline_bytes_per_second=published.bytes_per_second if rate is None else rate,
+        most_volumes=published.most_volumes if link.most_volumes is None else link.most_volumes,
+        volume_kinds=link.volume_kinds or published.volume_kinds,
+        volumes_source=published.source,
     )
 
 

@@ -1,10 +1,10 @@
-"""Read the tables of this folder, and the key under which they have a machine type."""
+"""Read the tables, and the key under which they have a machine type."""
 
 import csv
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
+TABLES = Path(__file__).parent / "tables"
 Key = tuple[str, str]
 
 
@@ -16,9 +16,9 @@ def key_of(provider: str, kind: str) -> Key:
 
 
 def read(name: str) -> Iterator[dict[str, str]]:
-    with (HERE / name).open(encoding="utf-8", newline="") as file:
+    with (TABLES / name).open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 
 
-def number(cell: str) -> float | None:
-    return float(cell) if cell else None
+def number(cell: str, unit: float = 1) -> float | None:
+    return float(cell) * unit if cell else None

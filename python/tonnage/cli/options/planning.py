@@ -182,6 +182,17 @@ def usual_location(catalogs: Sequence[Catalog]) -> Location:
     return "local" if all(each.provider == LAB for each in catalogs) else "objects"
 
 
+def refuse_without_store(job: Job, catalogs: Sequence[Catalog]) -> None:
+    """Refuses a job on object storage if no catalog has any."""
+    needs_store = any(room.where == "object" for room in job.room)
+    if needs_store and not any(each.object_store or each.provider == LAB for each in catalogs):
+        lack = "lacks" if len(catalogs) == 1 else "lack"
+        raise core.UsageError(
+            f"{formatting.listing(each.name for each in catalogs)} {lack} object storage, where "
+            "the job's data is; for data elsewhere, add --from local or --from volumes"
+        )
+
+
 def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | None = None) -> Job:
     """The job of a kind, or in a file; ``usual`` is where a sort's input is if nobody says so."""
     for flag in given:

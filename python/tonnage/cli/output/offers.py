@@ -19,7 +19,6 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
-from tonnage.catalog.published import volume_attachments
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
@@ -318,7 +317,8 @@ def _disks(offer: Offer) -> str:
 def _attached(link: VolumeLink) -> str:
     if link.most_volumes is None:
         return UNKNOWN
-    return f"at most {link.most_volumes}, with the root volume ({volume_attachments.SOURCE})"
+    kinds = f" of {formatting.listing(link.volume_kinds)}" if link.volume_kinds else ""
+    return f"at most {link.most_volumes}{kinds}, with the root volume ({link.volumes_source})"
 
 
 def _disk_throughput(offer: Offer) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MAX_NODES = 10_000
+REQUESTS = "requests"
+"""How the names of resources end that are counted, not measured in bytes."""
 """No larger cluster is planned."""
 BEST = 10
 MEETS = "meets deadline"
@@ -226,12 +228,16 @@ def _division(term: ExplainedTerm, nodes: int) -> str:
 
 
 def _amount(resource: str, value: float) -> str:
+    if resource.endswith(REQUESTS):
+        return f"{formatting.count(round(value))} requests"
     return f"{value:.4g} core s" if resource == "cpu" else formatting.size(value)
 
 
 def _rate(resource: str, value: float) -> str:
     if resource == "start":
         return formatting.seconds(1 / value)
+    if resource.endswith(REQUESTS):
+        return f"{value:.3g}/s"
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
 
 

@@ -17,6 +17,7 @@ from tonnage.cli.options.planning import (
     job_from,
     load_catalogs,
     load_profiles,
+    refuse_without_store,
     require_offer,
     usual_location,
 )
@@ -279,8 +280,10 @@ def plan(
         )
     catalogs = load_catalogs(sources.catalog, offers.provider or ())
     profiles = load_profiles(sources.profile, catalogs)
+    planned = description.job(job, usual_location(catalogs))
+    refuse_without_store(planned, catalogs)
     request = PlanRequest(
-        job=description.job(job, usual_location(catalogs)),
+        job=planned,
         size=data,
         limits=limits.limits(survey),
         network=offers.network,  # type: ignore[arg-type]

@@ -200,6 +200,7 @@ class _Tables:
             "advertised": part.advertised,
             "remote_only": part.remote_only,
             "per_node": part.per_node,
+            "shared": part.shared,
             "sources": self.texts.put(part.sources),
         }
 

@@ -21,6 +21,7 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
       const into = part.advertised ? advertised.get(part.advertised) : measured;
       for (let at = 0; at < nodes.length; at += 1) {
         const amount = part.per_node ? nodes[at] * part.per_byte
+          : part.shared ? all * nodes[at]
           : part.remote_only ? all * (1 - 1 / nodes[at]) : nodes[at] > 1 ? all : alone;
         into[at] += amount / rates[at];
         if (!part.advertised) moved[at] += amount;

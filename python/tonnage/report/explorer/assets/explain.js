@@ -43,7 +43,7 @@ function movesData(term, part, nodes) {
 
 /** The commands that measured the capacity, or the one that would. */
 function repeatOf(law, part) {
-  if (part.per_node) return { label: "", commands: [] };
+  if (part.per_node || part.shared) return { label: "", commands: [] };
   const known = Object.entries(pageData.commands).filter(([name]) => law.source.includes(name));
   if (known.length) return { label: "To repeat the measurement", commands: known.map(([, command]) => command) };
   const [, command] = TO_MEASURE.find(([of]) => part.resource.startsWith(of));

@@ -132,9 +132,12 @@ function showSources({ shown, request, samples }, chosen) {
   byId("sources").hidden = !candidate;
   if (!candidate) return;
   const terms = explain(candidate, request.size, samples);
-  const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds` : formatting.size(value));
+  const areRequests = (term) => term.resource.endsWith("requests");
+  const amount = (term, value) => (term.resource === "cpu" ? `${formatting.significant(value)} core seconds`
+    : areRequests(term) ? `${formatting.count(Math.round(value))} requests` : formatting.size(value));
   const rate = (term) => (value) => (term.resource === "cpu" ? `${formatting.significant(value)} cores`
-    : term.resource === "start" ? formatting.seconds(1 / value) : formatting.rate(value));
+    : term.resource === "start" ? formatting.seconds(1 / value)
+    : areRequests(term) ? `${formatting.significant(value)}/s` : formatting.rate(value));
   const division = (term, nodes) => (term.resource === "start" ? `the slowest of ${formatting.several(nodes, "machine")}`
     : `${amount(term, term.demand)} / ${formatting.count(nodes)} / ${rate(term)(term.capacity)}`);
   const line = (name, said) => element("p", {}, element("small", {}, `${name}: `, ...[said].flat()));
