@@ -11,6 +11,7 @@ from tonnage.catalog.published import (
     core_speeds,
     disk_rates,
     machine_types,
+    network_bursts,
     start_times,
     volume_links,
 )
@@ -26,6 +27,7 @@ SOURCES = {
     "core_speeds.csv": core_speeds.SOURCE,
     "disk_rates.csv": disk_rates.MEASURED,
     "start_times.csv": start_times.SOURCE,
+    "network_bursts.csv": network_bursts.SOURCE,
     "volume_links.csv": volume_links.SOURCES["aws"],
 }
 
@@ -125,6 +127,14 @@ def test_stores_have_limits_and_volumes_that_machines_attach(catalog: Catalog) -
     assert kinds
     for each in catalog.offers:
         assert {*(each.volume_link.volume_kinds or ())} <= kinds
+
+
+def test_networks_burst_where_it_was_measured() -> None:
+    burst = offer("c6gd.large").network.burst
+    assert burst is not None
+    assert burst.bytes_per_second == pytest.approx(9.5e9 / 8)
+    assert burst.credit_bytes == 348e9
+    assert offer("c6gn.large").network.burst is None
 
 
 def test_a_catalogs_own_figures_win() -> None:

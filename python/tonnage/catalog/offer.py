@@ -72,12 +72,25 @@ class Disks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class NetworkBurst:
+    """Bytes a second until the bytes of credit, beyond the baseline, are used up; as measured."""
+
+    bytes_per_second: float
+    credit_bytes: float
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Network:
-    """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit."""
+    """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit.
+
+    Without a ``burst`` nobody published how long the peak lasts.
+    """
 
     baseline_bytes_per_second: float | None
     peak_bytes_per_second: float | None
     words: str | None
+    burst: NetworkBurst | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

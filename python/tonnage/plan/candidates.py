@@ -15,7 +15,7 @@ from tonnage.plan.cost_model import Array
 from tonnage.plan.demand import LayoutDemand, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup, storage_fit
 from tonnage.plan.monte_carlo import Outcome, sample_outcome
-from tonnage.plan.resources.machines import Machine
+from tonnage.plan.resources.machines import Machine, network_caution
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
 NEARLY_FULL = 0.98
@@ -124,11 +124,9 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     if price and price.caution:
         notes.append(f"its price is {price.caution}")
     used = {term.resource_class for phase in demand.phases for term in phase.terms}
-    if (
-        "network" in demand.advertised_resources
-        and machine.offer.network.baseline_bytes_per_second is None
-    ):
-        notes.append("only the peak rate of its network is known; the sustained rate may be lower")
+    caution = network_caution(machine.offer)
+    if caution and "network" in demand.advertised_resources:
+        notes.append(caution)
     if "network" in used and demand.curve is None and not demand.at_scale:
         notes.append("its network was not measured in clusters of several sizes")
     if demand.curve and demand.curve is not demand.measured_curve:

@@ -22,7 +22,7 @@ from tonnage.plan.planner import (
     exclusion_reason,
     options_for,
 )
-from tonnage.plan.resources.machines import Machine, cores_source
+from tonnage.plan.resources.machines import Machine, cores_source, network_source
 from tonnage.plan.search import buckets_at, search
 
 
@@ -154,6 +154,8 @@ def _rate_source(machine: Machine, part: DemandPart) -> str:
         return cores_source(machine.offer)
     if part.advertised in ("local read", "local write"):
         return disk_rate_source(machine.offer)
+    if part.advertised == "network":
+        return network_source(machine.offer)
     return machine.offer.spec_source
 
 

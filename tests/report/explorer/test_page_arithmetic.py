@@ -343,7 +343,8 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "disks_source", "cores_source", "most_bytes", "caution", "peak_only"),
+                *("source", "disks_source", "cores_source", "most_bytes", "caution"),
+                *("network_source", "network_caution"),
             },
         ),
         (VolumeKind, kinds[0], set()),

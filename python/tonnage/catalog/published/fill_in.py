@@ -1,6 +1,7 @@
 """Fill in what a catalog leaves unknown of an offer with what others published of its type.
 
-A catalog's own figures win. Networks are not filled in: what a type gets changes over the years.
+A catalog's own figures win. Rates of networks are not filled in: what a type gets changes over the
+years.
 """
 
 from dataclasses import replace
@@ -9,6 +10,7 @@ from tonnage.catalog.offer import Disks, Offer, VolumeLink
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
 from tonnage.catalog.published.machine_types import MachineType, machine_type
+from tonnage.catalog.published.network_bursts import network_burst
 from tonnage.catalog.published.volume_links import volume_link
 
 
@@ -29,6 +31,9 @@ def fill_in(offer: Offer) -> Offer:
         offer,
         disks=_with_rates(disks, offer),
         volume_link=_with_published_link(offer),
+        network=replace(offer.network, burst=network_burst(offer.provider, offer.type))
+        if offer.network.baseline_bytes_per_second
+        else offer.network,
         core_speed=speed.sorting if speed else None,
         core_speed_source=speed.source if speed else None,
     )

@@ -2,9 +2,9 @@
 
 Local disks have the rates that others published of the type.
 
-A network's peak is a burst whose credits nobody publishes, so plans use its baseline. Some
-providers state how long the volume link's maximum lasts. No catalog states the sustained rate of
-burstable cores, so it is unknown.
+A network's peak is a burst: where its credit was measured, a node has it at first; elsewhere plans
+use the baseline. Some providers state how long the volume link's maximum lasts. No catalog states
+the sustained rate of burstable cores, so it is unknown.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tonnage.base import formatting
 from tonnage.catalog import Catalog, Offer, VolumeLink
 from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
@@ -118,9 +119,8 @@ def priced_machine(
 ) -> Machine | str:
     """Price an offer; or say why it has no price."""
     buckets: dict[AdvertisedResource, TokenBucket] = {}
-    baseline = sustained_network(offer)
-    if baseline:
-        buckets["network"] = TokenBucket.constant(baseline)
+    if network := _network(offer):
+        buckets["network"] = network
     if link := _link(offer.volume_link):
         buckets["volumes"] = link
     if offer.local_read_bytes_per_second and offer.local_write_bytes_per_second:
@@ -143,6 +143,34 @@ def priced_machine(
 def sustained_network(offer: Offer) -> float | None:
     """The network rate that plans use: the baseline, or the only one known."""
     return offer.network.baseline_bytes_per_second or offer.network.peak_bytes_per_second
+
+
+def network_caution(offer: Offer) -> str | None:
+    """What is unknown of an advertised network."""
+    baseline, peak = offer.network.baseline_bytes_per_second, offer.network.peak_bytes_per_second
+    if baseline is None:
+        return "only the peak rate of its network is known; the sustained rate may be lower"
+    if peak and peak > baseline and offer.network.burst is None:
+        return (
+            f"its network may burst to {formatting.rate(peak)}, but nobody published for how long: "
+            "its baseline counts"
+        )
+    return None
+
+
+def _network(offer: Offer) -> TokenBucket | None:
+    baseline, burst = sustained_network(offer), offer.network.burst
+    if not baseline:
+        return None
+    if burst is None or burst.bytes_per_second <= baseline:
+        return TokenBucket.constant(baseline)
+    peak, credit = np.asarray(burst.bytes_per_second), np.asarray(burst.credit_bytes)
+    return TokenBucket(np.asarray(baseline), peak, credit)
+
+
+def network_source(offer: Offer) -> str:
+    burst = offer.network.burst
+    return f"{offer.spec_source}; {burst.source}" if burst else offer.spec_source
 
 
 def reference_cores(offer: Offer) -> float | None:

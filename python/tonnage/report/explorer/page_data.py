@@ -32,7 +32,14 @@ from tonnage.plan.resources.engine_memory import (
     largest_sort,
     local_devices,
 )
-from tonnage.plan.resources.machines import PURCHASES, Machine, Purchase, cores_source
+from tonnage.plan.resources.machines import (
+    PURCHASES,
+    Machine,
+    Purchase,
+    cores_source,
+    network_caution,
+    network_source,
+)
 from tonnage.plan.resources.startup import Startup
 from tonnage.report.explorer.draws_for_page import random_draws
 
@@ -314,7 +321,7 @@ def _grant(grant: Grant) -> dict[str, Any]:
 def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     one = next(iter(bought.values()))
     offer, price = one.offer, one.offer.on_demand
-    extra = offer.volume_link.extra
+    extra, unsure = offer.volume_link.extra, network_caution(offer)
     return {
         "catalog": tables.catalogs[one.catalog.name],
         "type": offer.type,
@@ -328,8 +335,9 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "source": tables.texts.put(offer.spec_source),
         "disks_source": tables.texts.put(disk_rate_source(offer)),
         "cores_source": tables.texts.put(cores_source(offer)),
+        "network_source": tables.texts.put(network_source(offer)),
         "caution": price.caution if price else None,
-        "peak_only": offer.network.baseline_bytes_per_second is None,
+        "network_caution": tables.texts.put(unsure) if unsure else None,
         "prices": {
             purchase: [each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))]
             for purchase, each in bought.items()

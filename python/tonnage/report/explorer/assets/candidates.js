@@ -117,8 +117,8 @@ function candidateNotes(candidate, size, location) {
     found.push("its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
   }
   if (machine.caution) found.push(`its price is ${machine.caution}`);
-  if (group.demand.advertised_resources.includes("network") && machine.peak_only) {
-    found.push("only the peak rate of its network is known; the sustained rate may be lower");
+  if (group.demand.advertised_resources.includes("network") && machine.network_caution !== null) {
+    found.push(pageData.texts[machine.network_caution]);
   }
   const place = parts.map((part) => part.curve).find((curve) => curve !== null);
   const curve = place === undefined ? null : pageData.curves[place];

@@ -78,6 +78,7 @@ function capacitySource({ choice, nodes }, term, part, law) {
 /** The text of where a machine's advertised figure is from. */
 function sourceOf(machine, part) {
   if (part.advertised === "cores") return machine.cores_source;
+  if (part.advertised === "network") return machine.network_source;
   return part.advertised.startsWith("local") ? machine.disks_source : machine.source;
 }
 

@@ -1,0 +1,62 @@
+"""Networks that burst: the credit counts where it was measured, the baseline elsewhere."""
+
+import pytest
+
+from support.data.copies import replace
+from support.data.offers import catalog, distribution, offer, profile
+from tonnage.base.records.plan import Candidate
+from tonnage.catalog import Catalog, Network
+from tonnage.catalog.offer import NetworkBurst
+from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.model.profiles.repository import index_profiles
+from tonnage.plan.explain import explain
+from tonnage.plan.planner import PlanRequest, plan
+from tonnage.plan.search import Limits
+
+GB = 10**9
+BURST = NetworkBurst(bytes_per_second=10e9, credit_bytes=90e9, source="seen")
+KNOWN = index_profiles(
+    [
+        profile(
+            {"m": [distribution("local both", 1e12, 0.0)]},
+            shares=[distribution("network", 1.0, 0.0)],
+        )
+    ]
+)
+
+
+def request(size: int) -> PlanRequest:
+    return PlanRequest(job=sort_job(), size=size, limits=Limits(min_nodes=2, max_nodes=2))
+
+
+def world(burst: NetworkBurst | None) -> Catalog:
+    machine = offer("m", link=None, local_bytes=10**16)
+    network = Network(
+        baseline_bytes_per_second=1e9, peak_bytes_per_second=10e9, words=None, burst=burst
+    )
+    return catalog([replace(machine, network=network)])
+
+
+def planned(size: int, burst: NetworkBurst | None) -> Candidate:
+    return plan(request(size), [world(burst)], KNOWN).candidates[0]
+
+
+def test_a_measured_burst_lasts_as_long_as_its_credit() -> None:
+    # Of two nodes each sends 100 GB: its credit lasts for 10 s at 10 GB/s.
+    assert planned(200 * GB, BURST).phases[0].seconds == pytest.approx(10)
+    # 300 GB: 100 in 10 s, and 200 at the baseline.
+    assert planned(600 * GB, BURST).phases[0].seconds == pytest.approx(210)
+
+
+def test_the_baseline_counts_where_nobody_measured_and_the_plan_says_so() -> None:
+    found = planned(200 * GB, None)
+    assert found.phases[0].seconds == pytest.approx(100)
+    assert any("may burst to 10,000 MB/s, but nobody published" in note for note in found.notes)
+    assert not any("may burst" in note for note in planned(200 * GB, BURST).notes)
+
+
+def test_the_arithmetic_says_who_measured_the_burst() -> None:
+    its = explain(request(200 * GB), [world(BURST)], KNOWN, "m")
+    (term,) = [each for each in its.terms if each.resource == "network"]
+    assert "up to 10,000 MB/s for a credit of 90.0 GB" in term.capacity_source
+    assert "; seen)" in term.capacity_source
