@@ -35,12 +35,11 @@ from tonnage.plan.calibration import (
     slow_node_rate,
 )
 from tonnage.plan.resources.block_volumes import BlockVolumes
-from tonnage.plan.resources.object_store import SharedDemand, shared_demands
+from tonnage.plan.resources.object_store import SharedClass, SharedDemand, shared_demands
 
-ResourceClass = Literal[
-    *("local disks", "volumes", "network", "object storage", "cpu", "start"),
-    *("object requests", "object account"),
-]
+ResourceClass = (
+    Literal["local disks", "volumes", "network", "object storage", "cpu", "start"] | SharedClass
+)
 RESOURCE_CLASSES: Mapping[Resource, ResourceClass] = {
     "local read": "local disks",
     "local write": "local disks",

@@ -88,7 +88,7 @@ def test_it_answers_as_the_planner_does(browser: Browser, some: PlanPage) -> Non
 @pytest.mark.parametrize(
     "fields",
     [
-        {"data": "20TB", "durability": "volumes", "provider": "gcp"},
+        {"data": "20TB", "location": "volumes", "provider": "gcp"},
         {"data": "100TB", "deadline": "1s", "purchase": "spot"},
     ],
 )
@@ -109,7 +109,7 @@ def test_a_map_reduce_of_its_own_shares(browser: Browser, tonnage: Tonnage, tmp_
     shares = ("--map-share", "0.5", "--reduce-share", "0.2")
     tonnage.run("explore", "mapreduce", *shares, "--catalog", STUDY, "--output", out, check=True)
     with open_page(browser, out) as page:
-        found = page_plan(page, {"data": "20TB", "durability": "replicated"})
+        found = page_plan(page, {"data": "20TB", "location": "replicated"})
     flags = found["command"].split()[1:]
     assert flags[:2] == ["plan", "mapreduce"] and {*shares} <= {*flags}
     assert_same_plan(
@@ -185,7 +185,7 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
     with open_page(browser, there.page) as page:
         calibrated = set()
         for fields in random_forms(30, seed=5):
-            fields["provider"] = ""
+            fields |= {"provider": "", "location": "local"}
             its = plan(to_request(fields), there.catalogs, there.known)
             assert_same_plan(page_plan(page, fields), its)
             calibrated |= {(each.offer, each.calibrated is not None) for each in its.candidates}
@@ -202,14 +202,14 @@ def test_runs_calibrate_it_as_they_do_plans(browser: Browser, tmp_path: Path) ->
 
 def test_a_sort_from_a_store_to_a_store(browser: Browser, tonnage: Tonnage, tmp_path: Path) -> None:
     out = tmp_path / "explore.html"
-    flags = ("--objects", "--catalog", "aws-us-east-1-2026")
+    flags = ("--from", "objects", "--catalog", "aws-us-east-1-2026")
     tonnage.run("explore", "sort", *flags, "--output", out, check=True)
     with open_page(browser, out) as page:
-        assert not page.inner.locator("#durability").is_visible()
+        assert not page.inner.locator("#location").is_visible()
         for fields in ({"data": "2TB", "deadline": "1h"}, {"data": "90TB", "max-nodes": "60"}):
             found = page_plan(page, fields)
             arguments = found["command"].split()[1:]
-            assert "--objects" in arguments
+            assert " --from objects " in found["command"]
             done = tonnage.run(*arguments, "--json")
             assert_same_plan(found, Plan.from_json(json.loads(done.stdout)))
 
@@ -224,7 +224,7 @@ def test_a_reduction_in_object_storage(browser: Browser, tmp_path: Path) -> None
         page_data({"": job}, catalogs, study), "job.json", [], tmp_path / "reduce.html"
     )
     with open_page(browser, page) as opened:
-        assert not opened.inner.locator("#durability").is_visible()
+        assert not opened.inner.locator("#location").is_visible()
         # Four passes with one bottleneck are shown as one; a sort's two passes separately.
         assert "pass 1 to pass 4: " in opened.inner.locator("#told").inner_text()
         found = page_plan(opened, {"data": "2TB", "deadline": "1h", "max-nodes": "40"})
@@ -304,7 +304,7 @@ def test_a_link_keeps_the_question(browser: Browser, some: PlanPage) -> None:
         heading = page.inner.locator("#answer-heading")
         assert f"× {first['offer']}" in heading.inner_text()
         command = page.inner.locator(".command code")
-        assert command.inner_text() == "tonnage plan sort --data 3TB --deadline 2h --provider aws"
+        assert command.inner_text() == "tonnage plan sort --data 3TB --deadline 2h --from local --provider aws"
         page.inner.locator("#deadline").fill("1s")
         page.inner.get_by_text("No offer meets the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.inner.url.endswith("#data=3TB&deadline=1s&provider=aws")
@@ -333,7 +333,7 @@ def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Pat
     told = profile({"m": [measured, distribution("network", 7e8, 0.1, 5)]})
     commands = {"disk-a": ["tonnage", "measure", "disk", "--dir", "/mnt/a"], "c": ["no"]}
     there = index_profiles([replace(told, commands=commands)])
-    held = page_data({"none": sort_job()}, [catalog([offer("m")])], there)
+    held = page_data({"local": sort_job()}, [catalog([offer("m")])], there)
     with open_page(browser, write_explorer(held, "sort", [], tmp_path / "explore.html")) as page:
         said = page.inner.locator("#arithmetic").inner_text()
         assert "disk-a, disk-b" in said and "measured" in said

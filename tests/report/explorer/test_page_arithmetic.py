@@ -24,6 +24,7 @@ import tonnage.plan
 from support.browser.chromium import Browser
 from support.browser.line_coverage import ModuleLines, ScriptLines
 from support.browser.plan_pages import (
+    JOBS,
     WIDE,
     PlanPage,
     assert_same_plan,
@@ -42,7 +43,6 @@ from support.data.offers import (
     profile,
 )
 from support.data.runs import pass_one, pass_two, record
-from tonnage.base.records.durability import DURABILITIES
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import ExplainedTerm
 from tonnage.base.records.profile import CapacityDistribution, Mode
@@ -53,6 +53,7 @@ from tonnage.catalog import (
     ObjectStore,
     Price,
     Spot,
+    StoreLimits,
     VolumeKind,
     VolumeLink,
 )
@@ -96,6 +97,7 @@ PYTHON_ONLY = {
     "tonnage.plan.drop_nodes": "the page plans no existing cluster",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
+    "tonnage.plan.resources.object_store": "its demands and limits are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.next_measurements": "the page suggests no measurements",
 }
@@ -108,7 +110,7 @@ FIELDS: dict[type, dict[str, str]] = {
         name: name
         for name in (
             *("resource", "per_byte", "capacity", "advertised", "sources", "curve"),
-            *("remote_only", "per_node"),
+            *("remote_only", "per_node", "shared"),
         )
     },
     DemandTerm: {
@@ -189,6 +191,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "usd_per_1000_gets": "usd_per_1000_gets",
         "usd_per_gb_to_internet": "usd_per_gb_to_internet",
         "usd_per_gb_in_region": "- plans do not use it",
+        "limits": "- in the demands",
         "date": "- no arithmetic",
         "source": "source",
     },
@@ -227,7 +230,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "cheapest_usd": "cheapest",
     },
     PlanRequest: {
-        "job": "durability",
+        "job": "location",
         "size": "size",
         "limits": "deadline",
         "network": "- the page plans with scaled networks",
@@ -328,9 +331,9 @@ def keys(kind: type) -> set[str]:
 
 
 def test_the_tables_have_a_key_for_each_field() -> None:
-    tables = page_data({"none": sort_job()}, [WORLD], index_profiles(PROFILES)).values
+    tables = page_data({"local": sort_job()}, [WORLD], index_profiles(PROFILES)).values
     demands, kinds = tables["demands"], tables["catalogs"][0]["kinds"]
-    group = tables["variants"]["none"]["on-demand"]["groups"][0]
+    group = tables["variants"]["local"]["on-demand"]["groups"][0]
     phase = demands[0]["phases"][0]
     for kind, row, more in (
         (DemandPart, phase["terms"][0]["parts"][0], set()),
@@ -352,7 +355,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
         (CapacityDistribution, tables["laws"][0], set()),
         (Mode, tables["laws"][0]["modes"][0], set()),
         (ScalingCurve, tables["curves"][0], {"freedom"}),
-        (Job, tables["variants"]["none"]["job"], set()),
+        (Job, tables["variants"]["local"]["job"], set()),
     ):
         assert row.keys() == keys(kind) | more, kind.__name__
     grants = {key for each in kinds for part in ("operations", "throughput") for key in each[part]}
@@ -406,7 +409,17 @@ WORLD = catalog(
         ),
     ],
     (STEADY, SIZED, BURSTING, CREDIT_BY_SIZE, UNLIMITED),
-    store=STORE,
+    store=replace(
+        STORE,
+        limits=StoreLimits(
+            gets_per_second=900.0,
+            puts_per_second=90.0,
+            read_bytes_per_second=5e9,
+            write_bytes_per_second=None,
+            connection_bytes_per_second=None,
+            source="made up",
+        ),
+    ),
 )
 PROFILES = [
     profile(
@@ -528,12 +541,12 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
         with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
             opened.inner.reload()
             opened.inner.wait_for_selector("html[data-planned]", state="attached")
-            for form, (durability, job) in zip(FORMS, cycle(jobs.items()), strict=False):
-                found = page_plan(opened, form | {"durability": durability})
+            for form, (location, job) in zip(FORMS, cycle(jobs.items()), strict=False):
+                found = page_plan(opened, form | {"location": location})
                 defaults = {"deadline": "", "budget": "", "objective": "cost"}
                 defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
                 request = replace(
-                    to_request({**defaults, **form, "durability": "none"}),
+                    to_request({**defaults, **form, "location": "local"}),
                     job=job,
                     startup=startup,
                     memory=bool(place),
@@ -553,12 +566,12 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
 def worlds() -> Any:
     """Jobs, catalogs and capacities of each page; together they run every line."""
     known = index_profiles(PROFILES)
-    yield {name: sort_job(name) for name in DURABILITIES}, [WORLD], known
+    yield JOBS, [WORLD], known
     engine = dataclasses.replace(known.shares, engine=core_throughput())
-    yield {"none": sort_job()}, [WORLD], dataclasses.replace(known, shares=engine)
+    yield {"local": sort_job()}, [WORLD], dataclasses.replace(known, shares=engine)
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
-    yield {"none": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
+    yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
 
 
 BY_THE_HOUR = Billing(

@@ -14,7 +14,7 @@ import pytest
 
 from support.browser.chromium import Browser, Page
 from tonnage.base.records.base import to_builtins
-from tonnage.base.records.durability import DURABILITIES
+from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size
@@ -27,6 +27,13 @@ from tonnage.report.explorer import PageData, page_data, write_explorer
 SHOWN = 10
 """Candidates that the page shows."""
 WIDE, NARROW = 1280, 360
+JOBS: dict[str, Job] = {
+    "local": sort_job(),
+    "replicated": sort_job("replicated"),
+    "volumes": sort_job(read_from="volumes", written_to="volumes"),
+    "objects": sort_job(read_from="objects", written_to="objects"),
+}
+"""A sort by the location of its data."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +46,7 @@ class PlanPage:
 
 
 def page_tables(catalogs: list[Catalog], profiles: ProfileIndex) -> PageData:
-    return page_data({how: sort_job(how) for how in DURABILITIES}, catalogs, profiles)
+    return page_data(JOBS, catalogs, profiles)
 
 
 def write_page(directory: Path, catalogs: list[Catalog], profiles: ProfileIndex) -> PlanPage:
@@ -75,7 +82,7 @@ def random_forms(count: int, seed: int) -> Iterator[dict[str, str]]:
             "deadline": dice.choice(["", "2h", f"{10 ** dice.uniform(1, 5):.1f}s"]),
             "budget": dice.choice(["", "", f"{10 ** dice.uniform(0, 4):.2f}"]),
             "objective": dice.choice(["cost", "cost", "time"]),
-            "durability": dice.choice(DURABILITIES),
+            "location": dice.choice([*JOBS]),
             "provider": dice.choice(["", "aws", "gcp", "azure"]),
             "purchase": dice.choice(["on-demand", "spot"]),
             "max-nodes": str(round(10 ** dice.uniform(0, 2.2))),
@@ -86,7 +93,7 @@ def to_request(fields: dict[str, str]) -> PlanRequest:
     """The same as a plan request, parsed as the command does."""
     deadline, budget, provider = fields["deadline"], fields["budget"], fields["provider"]
     return PlanRequest(
-        job=sort_job(fields["durability"]),  # type: ignore[arg-type]
+        job=JOBS[fields["location"]],
         size=parse_size(fields["data"]),
         limits=Limits(
             max_nodes=int(fields["max-nodes"]),

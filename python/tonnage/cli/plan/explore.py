@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,12 +10,14 @@ from tonnage.base import core, formatting
 from tonnage.base.records.location import LOCATIONS
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
+    LAB,
     JobDescription,
     JobName,
     PlanSources,
     job_from,
     load_catalogs,
     load_profiles,
+    refuse_without_store,
     usual_location,
 )
 from tonnage.cli.options.types import Json, Option
@@ -23,7 +26,7 @@ from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
     from tonnage.base.records.job import Job
-    from tonnage.base.records.location import Location
+    from tonnage.catalog import Catalog
 
 
 def explore(
@@ -57,7 +60,7 @@ def explore(
         profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
         data = page_data(
-            _jobs(job, given, usual_location(catalogs)),
+            _jobs(job, given, catalogs),
             catalogs,
             profiles,
             published_startup(),
@@ -86,12 +89,19 @@ def explore(
     print_result(values, lines, as_json)
 
 
-def _jobs(name: str, given: dict[str, Any], usual: Location) -> dict[str, Job]:
+def _jobs(name: str, given: dict[str, Any], catalogs: Sequence[Catalog]) -> dict[str, Job]:
     """The job for each location of its data; only one if flags or the job itself state it."""
+    usual = usual_location(catalogs)
     if "--durability" not in FLAGS_OF_JOB.get(name, ()) or {"--from", "--to"} & given.keys():
-        return {"": job_from(name, given, usual)}
-    locations = sorted(LOCATIONS, key=lambda each: each != usual)
-    jobs = {each: job_from(name, {**given, "--from": each}, usual) for each in locations}
+        job = job_from(name, given, usual)
+        refuse_without_store(job, catalogs)
+        return {"": job}
+    locations = [usual, *(each for each in LOCATIONS if each != usual)]
+    if not any(each.object_store or each.provider == LAB for each in catalogs):
+        locations.remove("objects")
+    jobs: dict[str, Job] = {
+        each: job_from(name, {**given, "--from": each}, usual) for each in locations
+    }
     copied = {**given, "--from": "local", "--durability": "replicated"}
     return {**jobs, "replicated": job_from(name, copied, usual)}
 
