@@ -10,7 +10,7 @@ the whole input, so twice as much). These results form a profile, from which `to
 plan for four machines. The plan is stored before the job runs and follows it. A second plan, from
 the measurements without the rehearsals, is shown next to it. At the end `tonnage plan` chooses a
 type from the profiles of all. The jobs: a sort, and a MapReduce that keeps a part of its input,
-each without a replica of the output, with one, and from objects to objects (durability `volumes`)
+each without a replica of the output, with one, and from objects to objects (`objects`)
 in a store on a machine without limits; k-means and PCA of rows on the machines' disks, whose
 results are too small for several kinds of durability.
 
@@ -71,9 +71,9 @@ REDUCTIONS = {
     "kmeans": ("--k", "16", "--iterations", "3", "--tolerance", "0"),
     "pca": ("--components", "8"),
 }
-VOLUMES = "volumes"
-DURABILITIES = ("none", "replicated", VOLUMES)
-JOBS = (*(f"{job} {each}" for job in ("sort", "mapreduce") for each in DURABILITIES), *REDUCTIONS)
+OBJECTS = "objects"
+KINDS = ("none", "replicated", OBJECTS)
+JOBS = (*(f"{job} {each}" for job in ("sort", "mapreduce") for each in KINDS), *REDUCTIONS)
 STORE = "store"
 STORE_TIMES, STORE_BYTES = 12, 2_000 * MB
 """The store's disk: a multiple of a machine's share, for the input, an output and leftovers, and
@@ -184,11 +184,11 @@ class OnType:
             return
         shutil.rmtree(out, ignore_errors=True)  # It was interrupted, on another lab's disks.
         _forget()
-        name, _, durability = job.partition(" ")
+        name, _, kind = job.partition(" ")
         rows = (f"{self._disk}/rows", "--dtype", f"{COLUMNS}f8", "--workers", "1")
         records, output = f"{self._disk}/records", f"{self._disk}/out"
         where = ["--scratch", f"{self._disk}/scratch"]
-        if durability == VOLUMES:
+        if kind == OBJECTS:
             records, output = (f"s3://{stores.BUCKET}/{each}" for each in ("in/", "out"))
             where += ["--endpoint-url", self._endpoint]
         where += ["--output", output]
@@ -233,7 +233,7 @@ class Planner:
     def plan(self, job: str, file: Path, of_type: Path, *profiles: Path) -> Plan:
         """Read the plan in this file, after making it if it does not exist."""
         if not file.exists():
-            what = ["sort", *(_durability(job) or ["--objects"])]
+            what = ["sort", *(_durability(job) or ["--from", "objects"])]
             if not job.startswith("sort"):  # Only a record has the demands of functions.
                 what = [str(_record(_rehearsal(of_type, job, 0)))]
             given = [part for each in profiles for part in ("--profile", str(each))]
@@ -258,8 +258,8 @@ def _on(node: str, *command: str) -> str:
 
 def _durability(job: str) -> tuple[str, ...]:
     """Return the flags of a job's durability; output in a store needs none."""
-    durability = job.partition(" ")[2]
-    return ("--durability", durability) if durability not in ("", VOLUMES) else ()
+    kind = job.partition(" ")[2]
+    return ("--durability", kind) if kind not in ("", OBJECTS) else ()
 
 
 def _rehearsal(of_type: Path, job: str, number: int) -> Path:

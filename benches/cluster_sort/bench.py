@@ -7,7 +7,7 @@ Each number of machines has its own lab, in which each machine has its own link 
 same number of bytes. The bench measures disks and links, sorts the same input ``--rounds`` times
 for each ``--durability``, and validates the output. The limit is what `tonnage run sort
 --capacities` computes from the measured capacities. Needs root, Ray and what a lab needs; for
-volumes also the tests' S3 server.
+objects also the tests' S3 server.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from machines import VOLUMES, Run, Setting, standing
+from machines import OBJECTS, Run, Setting, standing
 
 from tonnage.base.records import write_atomically
 from tonnage.base.records.base import to_builtins
 from tonnage.measure.trial.environment import capture
 
-MIN_EFFICIENCY = {"none": 0.90, "replicated": 0.85, VOLUMES: 0.85}
+MIN_EFFICIENCY = {"none": 0.90, "replicated": 0.85, OBJECTS: 0.85}
 MAX_CPU_SECONDS = 3.0
 """For each GB, of all machines together, without replicas."""
 MAX_GROWTH = 1.1
@@ -132,7 +132,7 @@ def main() -> int:
         connections=options.connections,
         link_mb_per_s=options.link_mb_per_s,
         disk_mb_per_s=options.disk_mb_per_s,
-        has_store=VOLUMES in options.durability,
+        has_store=OBJECTS in options.durability,
     )
     runs: list[Run] = []
     for count in options.nodes:

@@ -31,7 +31,7 @@ from tonnage.provision.lab.nodes import Node
 
 UPLOAD = Path(__file__).with_name("upload.py")
 LAB = "sorts"
-VOLUMES = "volumes"
+OBJECTS = "objects"
 STORE = "store-0"
 DISK_TIMES = 5
 """A disk's size over a machine's input, which is read, spilled, written, and replicated."""
@@ -217,7 +217,7 @@ class LabCluster:
         )
 
     def _place(self, durability: str) -> Place:
-        if durability == VOLUMES:
+        if durability == OBJECTS:
             assert self._store
             output = f"s3://{stores.BUCKET}/out"
             return Place(

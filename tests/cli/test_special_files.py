@@ -12,7 +12,7 @@ from support.cli.command import Tonnage
 from support.stores.disk import ROOT
 
 JOB = ROOT / "tests" / "support" / "recorded" / "artifacts" / "job-1.json"
-PLAN = ("plan", "sort", "--data", "20TB", "--catalog", "aws-us-east-1-2014")
+PLAN = ("plan", "sort", "--data", "20TB", "--from", "local", "--catalog", "aws-us-east-1-2014")
 READ = {
     "job": ("plan", "FILE", "--data", "1TB"),
     "profile": ("plan", "sort", "--data", "1TB", "--profile", "FILE"),

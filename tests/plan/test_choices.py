@@ -9,7 +9,7 @@ from tonnage.catalog import OFFER_KINDS, find_offer, load_catalog, newest_catalo
 from tonnage.catalog.offer import OfferKind
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.catalog.published.rows import key_of
-from tonnage.cli.output.plan import best_of_families
+from tonnage.cli.output.candidates import best_of_families
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.planner import PlanRequest, options_for, plan

@@ -82,5 +82,5 @@ def test_a_setting_without_a_flag_has_none() -> None:
 
 @pytest.mark.parametrize("names", [("run", "sort"), ("measure", "disk"), ("plan",), ("launch",)])
 def test_no_command_has_an_old_name(names: tuple[str, ...]) -> None:
-    old = set(RENAMED_FLAGS) - {"--size", "--key"}  # A trial's size, a sort's key.
+    old = set(RENAMED_FLAGS) - {"--size", "--key", "--objects"}  # A trial's, a sort's, a store's.
     assert old.isdisjoint(flags_of(command_of(*names)))

@@ -304,7 +304,10 @@ def test_a_link_keeps_the_question(browser: Browser, some: PlanPage) -> None:
         heading = page.inner.locator("#answer-heading")
         assert f"× {first['offer']}" in heading.inner_text()
         command = page.inner.locator(".command code")
-        assert command.inner_text() == "tonnage plan sort --data 3TB --deadline 2h --from local --provider aws"
+        assert (
+            command.inner_text()
+            == "tonnage plan sort --data 3TB --deadline 2h --from local --provider aws"
+        )
         page.inner.locator("#deadline").fill("1s")
         page.inner.get_by_text("No offer meets the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.inner.url.endswith("#data=3TB&deadline=1s&provider=aws")

@@ -166,7 +166,8 @@ def test_flags_of_a_plan_are_a_fleets_and_do_not_contradict_it(
 
 
 def test_the_plan_that_is_printed_is_one_to_follow(tonnage: Tonnage, disk: Path) -> None:
-    asked = ("--data", "1TB", "--catalog", "aws-us-east-1-2014", "--nodes", "20", "--json")
+    asked = ("--data", "1TB", "--from", "local", "--nodes", "20", "--json")
+    asked += ("--catalog", "aws-us-east-1-2014")
     shares = ("--map-share", "0.3", "--reduce-share", "0.1", "--durability", "replicated")
     printed = tonnage.run("plan", "mapreduce", *asked, *shares, check=True).stdout
     (disk / "plan.json").write_text(printed)

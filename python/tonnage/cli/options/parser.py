@@ -21,6 +21,7 @@ RENAMED_FLAGS = {
     "--format": ("--output-format", "--input-format"),
     "--instances": ("--nodes",),
     "--key": ("--key-pair",),
+    "--objects": ("--from",),
     "--on-demand": ("--purchase",),
     "--out": ("--job-dir", "--output"),
     "--outstanding": ("--queue-depth",),

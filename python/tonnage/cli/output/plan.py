@@ -6,52 +6,49 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import (
-    Candidate,
     ExplainedTerm,
     Explanation,
     Plan,
     PlannedPhase,
-    Range,
 )
-from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
+from tonnage.cli.output.candidates import (
+    aligned_table,
+    best_of_families,
+    candidate_text,
+    print_candidates,
+    seconds_range,
+    usd,
+    usd_range,
+)
 from tonnage.plan.calibration import describe
 from tonnage.plan.next_measurements import within_budget
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 MAX_NODES = 10_000
+"""No larger cluster is planned."""
 REQUESTS = "requests"
 """How the names of resources end that are counted, not measured in bytes."""
-"""No larger cluster is planned."""
 BEST = 10
-MEETS = "meets deadline"
-"""The column with the probability of meeting the deadline."""
 MANY = 3
 """As many phases in a row with one bottleneck are printed as a range."""
 
 
 def print_plan(plan: Plan, every: bool) -> None:
-    from rich.console import Console
-
-    console = Console(width=None if Console().is_terminal else 140)
     numbered = [*enumerate(plan.candidates, start=1)]
     fits = every or len(numbered) <= BEST
     shown = numbered if fits else best_of_families(numbered)[:BEST]
-    console.print(_candidates(shown))
+    for note in plan.notes:
+        print(formatting.sentence(note))
+    print_candidates(shown)
     best = plan.candidates[0]
     lines = [f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}."]
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
-    lines += [formatting.sentence(note) for note in plan.notes]
     if plan.sure:
         lines.append(
-            f"To meet the deadline with 95 % probability: {_candidate_text(plan.sure)}, "
+            f"To meet the deadline with 95 % probability: {candidate_text(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
     elif plan.settings["deadline_seconds"] is not None:
@@ -71,15 +68,6 @@ def print_plan(plan: Plan, every: bool) -> None:
             "tonnage plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
-
-
-def best_of_families(numbered: Sequence[tuple[int, Candidate]]) -> list[tuple[int, Candidate]]:
-    """The first candidate of each family of machine types, so that a table shows several ideas."""
-    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
-    for number, each in numbered:
-        family = family_of(*key_of(each.provider, each.offer))
-        found.setdefault((each.provider, family, each.placement), (number, each))
-    return [*found.values()]
 
 
 def _bottlenecks(phases: Sequence[PlannedPhase]) -> str:
@@ -129,7 +117,7 @@ def why_no_candidate(plan: Plan) -> str:
         flags = [flag for flag, (value, limit) in given.items() if value > limit] or [*given]
         missed = f"{' and '.join(flags)} with {cluster}"
     return (
-        f"no offer meets {missed}; nearest: {_candidate_text(near)}, "
+        f"no offer meets {missed}; nearest: {candidate_text(near)}, "
         f"{formatting.duration(near.seconds.median)}, {usd(near.cost_usd.median)}"
     )
 
@@ -157,7 +145,7 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         ]
         for row in rows
     ]
-    Console(width=120).print(_table(["offer", "layout", *right], right, cells))
+    Console(width=120).print(aligned_table(["offer", "layout", *right], right, cells))
     total = sum(row["usd_to_measure"] for row in rows)
     print(
         f"Cost of {formatting.several(len(rows), 'screening')} (two nodes, ten minutes each): "
@@ -175,7 +163,7 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
 def explanation_lines(explanation: Explanation) -> list[str]:
     best = explanation.candidate
     lines = [
-        f"{_candidate_text(best)}, {formatting.size(explanation.bytes)}",
+        f"{candidate_text(best)}, {formatting.size(explanation.bytes)}",
         "",
         "Time: demand / nodes / capacity of the slowest node. Terms for the same resource are",
         "added; a phase takes as long as its slowest resource, plus fixed times.",
@@ -200,7 +188,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
             )
     lines += ["", "Cost"]
     lines += [f"  {price}" for price in explanation.prices]
-    lines.append(f"  {_usd_range(best.cost_usd)} for {_seconds_range(best.seconds)}")
+    lines.append(f"  {usd_range(best.cost_usd)} for {seconds_range(best.seconds)}")
     lines.append("")
     lines.append(
         f"Disk space: {formatting.size(best.capacity.needed_bytes)} needed, "
@@ -209,15 +197,6 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     lines.append(formatting.sentence(describe(best.calibrated)))
     lines += [formatting.sentence(note) for note in best.notes]
     return lines
-
-
-def _candidate_text(candidate: Candidate) -> str:
-    placed = ", placed" if candidate.placement else ""
-    return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
-
-
-def usd(amount: float) -> str:
-    return f"${amount:,.2f}"
 
 
 def _division(term: ExplainedTerm, nodes: int) -> str:
@@ -239,46 +218,3 @@ def _rate(resource: str, value: float) -> str:
     if resource.endswith(REQUESTS):
         return f"{value:.3g}/s"
     return f"{value:.3g} cores" if resource == "cpu" else formatting.rate(value)
-
-
-def _candidates(numbered: Sequence[tuple[int, Candidate]]) -> Table:
-    columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
-    rows = [
-        [
-            str(number),
-            each.offer + (" (placed)" if each.placement else ""),
-            each.layout,
-            str(each.nodes),
-            max(each.phases, key=lambda phase: phase.seconds).bottleneck,
-            _seconds_range(each.seconds),
-            _usd_range(each.cost_usd),
-            each.evidence,
-        ]
-        for number, each in numbered
-    ]
-    if any(each.deadline_probability is not None for _, each in numbered):
-        columns.append(MEETS)
-        for row, (_, each) in zip(rows, numbered, strict=True):
-            row.append(formatting.percent(each.deadline_probability or 0.0))
-    return _table(columns, ("", "nodes", MEETS), rows)
-
-
-def _table(columns: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
-
-
-def _seconds_range(seconds: Range) -> str:
-    middle, low, high = map(formatting.duration, (seconds.median, seconds.low, seconds.high))
-    return f"{middle} [{low}..{high}]"
-
-
-def _usd_range(cost: Range) -> str:
-    return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"

@@ -1,0 +1,120 @@
+"""The candidates of a plan: a table or, where that is too wide for the terminal, two lines each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tonnage.base import formatting
+from tonnage.base.records.plan import Candidate, Range
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.catalog.published.rows import key_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MEETS = "meets deadline"
+"""The column with the probability of meeting the deadline."""
+COLUMNS, INDENT = 80, " " * 7
+UNLIMITED = 1_000
+"""The width of what is not a terminal: nothing is wrapped."""
+CENTS_UP_TO = 1_000
+"""The dollars from which a line has no cents."""
+
+
+def print_candidates(numbered: Sequence[tuple[int, Candidate]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(width=None if Console().is_terminal else UNLIMITED)
+    table = _table(numbered)
+    if Console(width=UNLIMITED).measure(table).maximum <= console.width:
+        console.print(table)
+        return
+    for line in candidate_lines(numbered):
+        console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def best_of_families(numbered: Sequence[tuple[int, Candidate]]) -> list[tuple[int, Candidate]]:
+    """The first candidate of each family of machine types, so that a table shows several ideas."""
+    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
+    for number, each in numbered:
+        family = family_of(*key_of(each.provider, each.offer))
+        found.setdefault((each.provider, family, each.placement), (number, each))
+    return [*found.values()]
+
+
+def candidate_lines(numbered: Sequence[tuple[int, Candidate]]) -> Iterator[str]:
+    """What to rent on one line, the rest on the next, or the next two: 80 characters at most."""
+    for number, each in numbered:
+        yield f"{number:>5}  {candidate_text(each)}"
+        parts = [seconds_range(each.seconds), _short_usd_range(each.cost_usd), each.evidence]
+        if each.deadline_probability is not None:
+            parts.append(formatting.percent(each.deadline_probability))
+        line = INDENT
+        for part in parts:
+            if len(line) + len(part) > COLUMNS:
+                yield line.rstrip()
+                line = INDENT
+            line += f"{part}  "
+        yield line.rstrip()
+
+
+def candidate_text(candidate: Candidate) -> str:
+    placed = ", placed" if candidate.placement else ""
+    return f"{candidate.nodes} x {candidate.offer} ({candidate.layout}{placed})"
+
+
+def seconds_range(seconds: Range) -> str:
+    middle, low, high = map(formatting.duration, (seconds.median, seconds.low, seconds.high))
+    return f"{middle} [{low}..{high}]"
+
+
+def usd_range(cost: Range) -> str:
+    return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"
+
+
+def usd(amount: float) -> str:
+    return f"${amount:,.2f}"
+
+
+def _short_usd_range(cost: Range) -> str:
+    if cost.high < CENTS_UP_TO:
+        return usd_range(cost)
+    return f"${cost.median:,.0f} [${cost.low:,.0f}..${cost.high:,.0f}]"
+
+
+def _table(numbered: Sequence[tuple[int, Candidate]]) -> Table:
+    columns = ["", "offer", "layout", "nodes", "bottleneck", "time", "cost", "evidence"]
+    rows = [
+        [
+            str(number),
+            each.offer + (" (placed)" if each.placement else ""),
+            each.layout,
+            str(each.nodes),
+            max(each.phases, key=lambda phase: phase.seconds).bottleneck,
+            seconds_range(each.seconds),
+            usd_range(each.cost_usd),
+            each.evidence,
+        ]
+        for number, each in numbered
+    ]
+    if any(each.deadline_probability is not None for _, each in numbered):
+        columns.append(MEETS)
+        for row, (_, each) in zip(rows, numbered, strict=True):
+            row.append(formatting.percent(each.deadline_probability or 0.0))
+    return aligned_table(columns, ("", "nodes", MEETS), rows)
+
+
+def aligned_table(
+    columns: Sequence[str], right: Sequence[str], rows: Sequence[Sequence[str]]
+) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
