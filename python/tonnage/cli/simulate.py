@@ -63,7 +63,7 @@ class NodeOptions:
         Option(
             "NAME_OR_DIR",
             "Measured capacities: a profile, or measurements. Without --offer, they must cover "
-            f"exactly one machine type. Default: {BUILT_IN}.",
+            f"exactly one machine type. Default: {' and '.join(BUILT_IN)}.",
         ),
     ] = None
     placement: Annotated[
@@ -222,8 +222,13 @@ def _capacity(node: NodeOptions) -> NodeCapacity:
         )
     catalogs = load_catalogs(node.catalog)
     with usage_errors(ProfileError, prefix="--profile: "):
+        names = [node.profile] if node.profile else BUILT_IN
         index = index_profiles(
-            read_profiles(node.profile or BUILT_IN, lambda: advertised_rates(catalogs))
+            [
+                each
+                for name in names
+                for each in read_profiles(name, lambda: advertised_rates(catalogs))
+            ]
         )
     offer = None
     if node.offer is not None:

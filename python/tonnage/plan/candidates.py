@@ -19,6 +19,7 @@ from tonnage.plan.resources.machines import Machine, network_caution
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
 NEARLY_FULL = 0.98
+KEEPS = "keep its rate in larger clusters:"
 """Above this share of the disks the file system's own space may be missing."""
 
 
@@ -130,10 +131,8 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     if "network" in used and demand.curve is None and not demand.at_scale:
         notes.append("its network was not measured in clusters of several sizes")
     if demand.curve and demand.curve is not demand.measured_curve:
-        notes.append(
-            "its network is assumed to slow down in larger clusters as published in "
-            f"{demand.curve.source}"
-        )
+        how = "slow down in larger clusters as published in" if demand.curve.falls else KEEPS
+        notes.append(f"its network is assumed to {how} {demand.curve.source}")
     if demand.curve and (warning := demand.curve.warning(nodes)):
         notes.append(warning)
     return notes

@@ -222,7 +222,9 @@ def layout_demand(
         store: What all nodes share of the object storage.
     """
     if network != "scaled":
-        laws, shares = (dataclasses.replace(each, curve=None) for each in (laws, shares))
+        laws, shares = (
+            dataclasses.replace(each, curve=None, profile_curve=None) for each in (laws, shares)
+        )
     phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
     unknown: dict[str, None] = {}
     advertised: set[AdvertisedResource] = set()
@@ -237,7 +239,12 @@ def layout_demand(
             parts = _parts(resource_class, demands, laws, shares)
             if runs and not (network == "infinite" and resource_class == "network"):
                 calibrated = _calibrated_parts(
-                    resource_class, demands, parts, runs, place, laws.curve or shares.curve
+                    resource_class,
+                    demands,
+                    parts,
+                    runs,
+                    place,
+                    laws.curve or laws.profile_curve or shares.curve,
                 )
                 if calibrated is None:
                     continue
@@ -410,8 +417,8 @@ def _parts(
         own = laws.distributions.get(demand.resource)
         curve = None
         if demand.resource == "network" and (own is None or not own.at_scale):
-            # Without its own scaling curve, assume that of the profiles.
-            curve = (laws.curve if own else None) or shares.curve
+            # Without its own scaling curve, assume that of its profile, or of all profiles.
+            curve = ((laws.curve or laws.profile_curve) if own else None) or shares.curve
         found.append(
             DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve)
         )

@@ -76,6 +76,8 @@ class Profile(Record, frozen=True, kw_only=True):
     offers: list[OfferProfile]
     shares: list[CapacityDistribution] = field(default_factory=list)
     """Shares of advertised figures that measured offers reached, by resource."""
+    share_scaling: NetworkScaling | None = None
+    """How networks with such a share scale; ``None``: as that of the largest measured cluster."""
     measurements: list[str] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     commands: dict[str, list[str]] = field(default_factory=dict)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tonnage.model.profiles.build import AdvertisedRates
     from tonnage.model.profiles.repository import ProfileIndex
 
-BUILT_IN = "themis-2014"
-"""The profile used if none is given."""
+BUILT_IN = ("themis-2014", "skyrise")
+"""The profiles used if none is given."""
 LAB = "lab"
 DEFAULT_CHUNK = 8 << 20
 FLAGS_OF_JOB = {
@@ -125,8 +125,8 @@ class PlanSources:
         Option(
             "NAME_OR_DIR...",
             "Measured capacities: names of profiles, or directories of profiles and "
-            f"measurements. Default: {BUILT_IN}, published measurements of 2014 AWS machines; "
-            "other machines get their advertised rates.",
+            f"measurements. Default: {' and '.join(BUILT_IN)}, published measurements of machines "
+            "of AWS; other machines get what these reached of their advertised rates.",
         ),
     ] = None
 
@@ -152,7 +152,7 @@ def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIn
 
     offers = {(offer.provider, offer.type) for each in catalogs for offer in each.offers}
     found = []
-    for name in names or [BUILT_IN]:
+    for name in names or BUILT_IN:
         with usage_errors(ProfileError, prefix="--profile: "):
             profiles = read_profiles(name, figures)
         measured = [(entry.provider, entry.type) for each in profiles for entry in each.offers]

@@ -27,7 +27,7 @@ def program() -> str:
 
 
 def from_study(out: Path) -> Iterator[str]:
-    profiles = [BUILT_IN, str(out)]  # The first has networks, which a study does not measure.
+    profiles = [*BUILT_IN, str(out)]  # The first have networks, which a study does not measure.
     if is_known(profiles):
         given = [each for name in profiles for each in ("--profile", name)]
         yield f"Next, plan for your own data: {shlex.join([program(), *PLAN, *given])}"
@@ -36,7 +36,7 @@ def from_study(out: Path) -> Iterator[str]:
     of = [program(), "profile", str(out), "--offer", "PROVIDER/TYPE", "--output", "mine.json"]
     yield (
         f"This machine's type is unknown. If you know it, run {shlex.join(of)}, then "
-        f"tonnage plan ... --profile {BUILT_IN} mine.json"
+        f"tonnage plan ... --profile {' '.join(BUILT_IN)} mine.json"
     )
 
 

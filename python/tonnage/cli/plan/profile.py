@@ -99,7 +99,7 @@ def profile(
         known = [law.resource for each in made.offers for law in each.laws]
         known += [law.resource for law in made.shares]
         # No shuffle can be planned without a network's rate.
-        others = "" if "network" in known else f"--profile {BUILT_IN} "
+        others = "" if "network" in known else f"--profile {' '.join(BUILT_IN)} "
         others += "".join(f"--catalog {each} " for each in catalog or [])
         print(f"Profile: {out}. To plan with it: tonnage plan JOB {others}--profile {out}")
 

@@ -39,6 +39,10 @@ class ScalingCurve:
         return self.exponent - reach, self.exponent + reach
 
     @property
+    def falls(self) -> bool:
+        return bool(self.exponent) or any(share < 1 for _, share in self.points)
+
+    @property
     def largest(self) -> int:
         return self.points[-1][0]
 

@@ -44,11 +44,17 @@ class OfferCapacity:
     distributions: Mapping[str, CapacityDistribution]
     curve: ScalingCurve | None = None
     calibrations: tuple[Calibration, ...] = ()
+    profile_curve: ScalingCurve | None = None
+    """That of the largest cluster in the same profile."""
     engine: Mapping[str, CapacityDistribution] = field(default_factory=dict)
     """What a core does of Tonnage's own work, where nothing was measured."""
 
 
 NO_CAPACITY = OfferCapacity({})
+
+
+_Entry = tuple[OfferProfile, ScalingCurve | None]
+"""An entry of a profile, and the curve of the largest cluster in that profile."""
 
 
 @dataclass(frozen=True)
@@ -152,21 +158,24 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
 
     All resources but the network hold for any placement.
     """
-    entries: dict[tuple[str, str], list[OfferProfile]] = {}
+    entries: dict[tuple[str, str], list[_Entry]] = {}
     shares: dict[str, CapacityDistribution] = {}
     for profile in profiles:
+        largest = _largest_curve(profile)
         for entry in profile.offers:
             for law in entry.laws:
                 _check(profile.name, entry.type, law)
-            entries.setdefault((entry.provider, entry.type), []).append(entry)
+            entries.setdefault((entry.provider, entry.type), []).append((entry, largest))
         for law in profile.shares:
             _check(profile.name, "shares", law)
         shares |= {law.resource: law for law in profile.shares}
-    placed = {offer: _placed(found) for offer, found in entries.items()}
+    placed: dict[tuple[str, str], dict[bool, OfferCapacity]] = {
+        offer: _placed(found) for offer, found in entries.items()
+    }
     return ProfileIndex(
         names=tuple(profile.name for profile in profiles),
         offers=placed,
-        shares=OfferCapacity(shares, _largest(placed)),
+        shares=OfferCapacity(shares, _curve_of_others(profiles)),
         notes=tuple(
             f"{profile.name}: {formatting.several(len(out.measurements), 'measurement')} not used: "
             f"{out.why}"
@@ -177,26 +186,49 @@ def index_profiles(profiles: Sequence[Profile]) -> ProfileIndex:
     )
 
 
-def _largest(offers: Mapping[tuple[str, str], Mapping[bool, OfferCapacity]]) -> ScalingCurve | None:
-    curves = [laws.curve for placed in offers.values() for laws in placed.values() if laws.curve]
+def _curve_of_others(profiles: Sequence[Profile]) -> ScalingCurve | None:
+    """The curve of networks without their own: the last stated one, or a later measured one.
+
+    Of several measured ones that of the largest cluster.
+    """
+    found, is_stated = None, False
+    for profile in profiles:
+        measured = _largest_curve(profile)
+        if profile.share_scaling:
+            found, is_stated = scaling_curve(profile.share_scaling), True
+        elif measured and (found is None or is_stated or measured.largest > found.largest):
+            found, is_stated = measured, False
+    return found
+
+
+def _largest_curve(profile: Profile) -> ScalingCurve | None:
+    curves = [_curve(entry) for entry in profile.offers if entry.scaling]
     return max(curves, key=lambda curve: curve.largest, default=None)
 
 
-def _placed(entries: Sequence[OfferProfile]) -> dict[bool, OfferCapacity]:
+def _curve(entry: OfferProfile) -> ScalingCurve:
+    assert entry.scaling
+    try:
+        return scaling_curve(entry.scaling)
+    except ValueError as why:
+        raise ProfileError(f"{entry.type}: {why}") from why
+
+
+def _placed(entries: Sequence[_Entry]) -> dict[bool, OfferCapacity]:
     anywhere = {
-        law.resource: law for entry in entries for law in entry.laws if law.resource != "network"
+        law.resource: law for entry, _ in entries for law in entry.laws if law.resource != "network"
     }
     found: dict[bool, OfferCapacity] = {}
-    for entry in entries:
+    for entry, largest in entries:
         networks = {law.resource: law for law in entry.laws if law.resource == "network"}
         before = found.get(entry.placement, OfferCapacity({}))
-        try:
-            fall = scaling_curve(entry.scaling) if entry.scaling else before.curve
-        except ValueError as why:
-            raise ProfileError(f"{entry.type}: {why}") from why
+        fall = _curve(entry) if entry.scaling else before.curve
         shown = (*before.calibrations, *entry.calibrations)
         found[entry.placement] = OfferCapacity(
-            {**anywhere, **before.distributions, **networks}, fall, shown
+            {**anywhere, **before.distributions, **networks},
+            fall,
+            shown,
+            profile_curve=largest or before.profile_curve,
         )
     return found
 
