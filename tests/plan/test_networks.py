@@ -5,8 +5,9 @@ import pytest
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
 from tonnage.base.records.plan import Candidate
-from tonnage.catalog import Catalog, Network
+from tonnage.catalog import Catalog, Network, find_offer, newest_catalogs
 from tonnage.catalog.offer import NetworkBurst
+from tonnage.catalog.published.network_bursts import network_burst
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.explain import explain
@@ -29,16 +30,22 @@ def request(size: int) -> PlanRequest:
     return PlanRequest(job=sort_job(), size=size, limits=Limits(min_nodes=2, max_nodes=2))
 
 
-def world(burst: NetworkBurst | None) -> Catalog:
+def world(burst: NetworkBurst | None, possible: NetworkBurst | None = None) -> Catalog:
     machine = offer("m", link=None, local_bytes=10**16)
     network = Network(
-        baseline_bytes_per_second=1e9, peak_bytes_per_second=10e9, words=None, burst=burst
+        baseline_bytes_per_second=1e9,
+        peak_bytes_per_second=10e9,
+        words=None,
+        burst=burst,
+        possible_burst=possible,
     )
     return catalog([replace(machine, network=network)])
 
 
-def planned(size: int, burst: NetworkBurst | None) -> Candidate:
-    return plan(request(size), [world(burst)], KNOWN).candidates[0]
+def planned(
+    size: int, burst: NetworkBurst | None, possible: NetworkBurst | None = None
+) -> Candidate:
+    return plan(request(size), [world(burst, possible)], KNOWN).candidates[0]
 
 
 def test_a_measured_burst_lasts_as_long_as_its_credit() -> None:
@@ -60,3 +67,25 @@ def test_the_arithmetic_says_who_measured_the_burst() -> None:
     (term,) = [each for each in its.terms if each.resource == "network"]
     assert "up to 10,000 MB/s for a credit of 90.0 GB" in term.capacity_source
     assert "; seen)" in term.capacity_source
+
+
+def test_an_interval_allows_for_a_burst_that_nobody_measured() -> None:
+    found = planned(600 * GB, None, BURST)
+    assert found.seconds.median == pytest.approx(planned(600 * GB, None).seconds.median)
+    # Between no credit, 300 s of the baseline, and all of it, 210 s: nearly all of that range.
+    assert 210 < found.seconds.low < 225 and found.seconds.high == pytest.approx(300, rel=0.01)
+    its = explain(request(600 * GB), [world(None, BURST)], KNOWN, "m")
+    (term,) = [each for each in its.terms if each.resource == "network"]
+    assert term.capacity == pytest.approx(1e9) and term.high_capacity > 1.3e9
+
+
+def test_a_possible_burst_is_that_of_the_size_that_was_measured() -> None:
+    for name, size in (("m7i.large", "large"), ("m7i.4xlarge", "4xlarge"), ("m7i.8xlarge", None)):
+        network = find_offer(newest_catalogs(), name)[1].network
+        if size is None:  # Its peak is its baseline.
+            assert network.possible_burst is None
+            continue
+        measured = network_burst("aws", f"c6gd.{size}")
+        assert network.possible_burst and measured
+        assert network.possible_burst.credit_bytes == measured.credit_bytes
+        assert network.possible_burst.bytes_per_second == network.peak_bytes_per_second

@@ -84,13 +84,15 @@ class NetworkBurst:
 class Network:
     """Advertised, each way: a long job gets the baseline; the peak is a burst, or only a limit.
 
-    Without a ``burst`` nobody published how long the peak lasts.
+    Without a ``burst`` nobody published how long the peak lasts; ``possible_burst`` is what it has
+    at most then, if it is like other machines of its size.
     """
 
     baseline_bytes_per_second: float | None
     peak_bytes_per_second: float | None
     words: str | None
     burst: NetworkBurst | None = None
+    possible_burst: NetworkBurst | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -143,6 +143,9 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
             "Find the cheapest machines for a job, with an optional deadline.",
         ),
         "explore": Entry("plan.explore", "explore", "Write an interactive planning page."),
+        "backtest": Entry(
+            "plan.backtest", "backtest", "Compare plans of published runs with what they took."
+        ),
     },
     "Run": {"run": RUN, "simulate": SIMULATE},
     "Report": {

@@ -1,7 +1,7 @@
 """Explain one candidate: its arithmetic term by term, with each number's source."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
-from tonnage.plan.demand import DemandPart, DemandTerm
+from tonnage.plan.demand import AdvertisedResource, DemandPart, DemandTerm
 from tonnage.plan.monte_carlo import HIGH, LOW
 from tonnage.plan.planner import (
     DISKS_NOT_MEASURED,
@@ -23,7 +23,7 @@ from tonnage.plan.planner import (
     options_for,
 )
 from tonnage.plan.resources.machines import Machine, cores_source, network_source
-from tonnage.plan.search import buckets_at, search
+from tonnage.plan.search import buckets_at, sampled_buckets, search
 
 
 def explain(
@@ -96,15 +96,16 @@ def _explain_part(
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * (choice.nodes if part.per_node else size)
 
-    def capacity(capacities: Capacity) -> Array:
+    def capacity(capacities: Capacity, buckets: Mapping[AdvertisedResource, TokenBucket]) -> Array:
         """The rate of a node for this part, with its share of credits."""
-        buckets = buckets_at(choice.group, [choice.place])
         return demand / term_work(
             alone, choice.group.demand, size, capacities, cluster_sizes, buckets
         )
 
-    middle = float(capacity(MedianCapacity(samples, nodes)).flat[0])
-    low, high = np.quantile(capacity(SampledCapacity(samples, nodes)), [LOW, HIGH])
+    usual = buckets_at(choice.group, [choice.place])
+    middle = float(capacity(MedianCapacity(samples, nodes), usual).flat[0])
+    sampled = sampled_buckets(choice.group, [choice.place], samples)
+    low, high = np.quantile(capacity(SampledCapacity(samples, nodes), sampled), [LOW, HIGH])
     return ExplainedTerm(
         phase=phase,
         resource=part.resource,

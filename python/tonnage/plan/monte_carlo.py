@@ -10,7 +10,12 @@ from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, Sampl
 from tonnage.plan.cost_model import Array, BillingUnit, job_work, term_work
 from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
-from tonnage.plan.search import buckets_at, group_cost_usd, machine_usd_per_hour
+from tonnage.plan.search import (
+    buckets_at,
+    group_cost_usd,
+    machine_usd_per_hour,
+    sampled_buckets,
+)
 
 CONFIDENCE = 0.9
 INTERVAL_RULE = (
@@ -82,7 +87,8 @@ def sample_outcome(
         if terms:
             median_seconds += np.max([each for _, each in terms], axis=0)
     drawn_capacity = SampledCapacity(samples, sizes)
-    drawn = job_work(group.demand, size, drawn_capacity, cluster_sizes, buckets)
+    drawn_buckets = sampled_buckets(group, places, samples)
+    drawn = job_work(group.demand, size, drawn_capacity, cluster_sizes, drawn_buckets)
     start, drawn_start = np.zeros_like(cluster_sizes), np.zeros(1)
     for term in group.demand.start_up:
         start = seconds_of(term)

@@ -24,6 +24,8 @@ CHUNK = 1 << 17
 """Machines times cluster sizes that are computed at once."""
 TIE = 3e-6
 """Relative difference that is a tie in single precision."""
+UNMEASURED_CREDIT = "unmeasured credit"
+"""The draws of the share of a possible credit that a sampled cluster's networks have."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,19 @@ def buckets_at(
     """The advertised rates of the machines at these places."""
     where = np.asarray(places, dtype=np.int64)
     return {thing: each.select(where) for thing, each in group.machines.buckets.items()}
+
+
+def sampled_buckets(
+    group: OfferGroup, places: npt.ArrayLike, samples: CapacitySamples
+) -> Mapping[AdvertisedResource, TokenBucket]:
+    """The same in every sampled cluster: networks may have some of the credit of their size."""
+    where = np.asarray(places, dtype=np.int64)
+    buckets, (rate, credit) = buckets_at(group, where), group.machines.possible_burst[:, where]
+    if not np.any(credit):
+        return buckets
+    known, drawn = buckets["network"], samples.clusters.uniform(UNMEASURED_CREDIT)[:, None]
+    burst = np.where(credit > 0, rate, known.burst)
+    return {**buckets, "network": TokenBucket(known.baseline, burst, known.credit + drawn * credit)}
 
 
 def machine_usd_per_hour(group: OfferGroup) -> Array:

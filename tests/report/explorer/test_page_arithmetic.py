@@ -347,7 +347,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             {
                 *("link_source", "local_bytes", "memory_bytes"),
                 *("source", "disks_source", "cores_source", "most_bytes", "caution"),
-                *("network_source", "network_caution"),
+                *("network_source", "network_caution", "possible_burst"),
             },
         ),
         (VolumeKind, kinds[0], set()),

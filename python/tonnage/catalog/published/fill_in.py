@@ -6,11 +6,11 @@ years.
 
 from dataclasses import replace
 
-from tonnage.catalog.offer import Disks, Offer, VolumeLink
+from tonnage.catalog.offer import Disks, Network, Offer, VolumeLink
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
 from tonnage.catalog.published.machine_types import MachineType, machine_type
-from tonnage.catalog.published.network_bursts import network_burst
+from tonnage.catalog.published.network_bursts import network_burst, possible_burst
 from tonnage.catalog.published.volume_links import volume_link
 
 
@@ -31,12 +31,20 @@ def fill_in(offer: Offer) -> Offer:
         offer,
         disks=_with_rates(disks, offer),
         volume_link=_with_published_link(offer),
-        network=replace(offer.network, burst=network_burst(offer.provider, offer.type))
-        if offer.network.baseline_bytes_per_second
-        else offer.network,
+        network=_with_published_burst(offer),
         core_speed=speed.sorting if speed else None,
         core_speed_source=speed.source if speed else None,
     )
+
+
+def _with_published_burst(offer: Offer) -> Network:
+    network = offer.network
+    baseline, peak = network.baseline_bytes_per_second, network.peak_bytes_per_second
+    if not baseline or not peak or peak <= baseline or network.burst:
+        return network
+    if measured := network_burst(offer.provider, offer.type):
+        return replace(network, burst=measured)
+    return replace(network, possible_burst=possible_burst(offer.provider, offer.type, peak))
 
 
 def _with_published_link(offer: Offer) -> VolumeLink:

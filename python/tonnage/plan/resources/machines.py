@@ -50,6 +50,12 @@ class Machine:
     """The price of its volume link; ``None`` if unknown."""
     buckets: Mapping[AdvertisedResource, TokenBucket]
 
+    @property
+    def possible_burst(self) -> tuple[float, float]:
+        """The rate and the credit that its network may have at most beyond ``buckets``, or 0."""
+        found = self.offer.network.possible_burst
+        return (found.bytes_per_second, found.credit_bytes) if found else (0.0, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Machines:
@@ -66,6 +72,8 @@ class Machines:
     data_volumes: Floats
     """How many volumes can be attached, apart from the root volume."""
     buckets: Mapping[AdvertisedResource, TokenBucket]
+    possible_burst: Floats
+    """Rate and credit of bursts that nobody measured, shape ``(2, machines)``; 0 is none."""
 
     @classmethod
     def of(cls, some: Sequence[Machine]) -> Machines:
@@ -89,6 +97,7 @@ class Machines:
             memory_bytes=_nan_if_none(each.offer.memory_bytes for each in some),
             data_volumes=_nan_if_none(each.offer.volume_link.most_volumes for each in some) - 1,
             buckets=buckets,
+            possible_burst=np.array([each.possible_burst for each in some]).T,
         )
 
     def __len__(self) -> int:
@@ -111,6 +120,7 @@ class Machines:
             self.memory_bytes[places],
             self.data_volumes[places],
             {thing: each.select(places) for thing, each in self.buckets.items()},
+            self.possible_burst[:, places],
         )
 
 
@@ -153,7 +163,10 @@ def network_caution(offer: Offer) -> str | None:
     if peak and peak > baseline and offer.network.burst is None:
         return (
             f"its network may burst to {formatting.rate(peak)}, but nobody published for how long: "
-            "its baseline counts"
+            "its baseline counts, and the interval allows for what others measured of its size"
+            if offer.network.possible_burst
+            else f"its network may burst to {formatting.rate(peak)}, but nobody published for how "
+            "long: its baseline counts"
         )
     return None
 

@@ -14,13 +14,14 @@ from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats import distributions
 from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
 from tonnage.model.slowest_node import FEW, ClusterDraws
+from tonnage.plan.search import UNMEASURED_CREDIT
 
 
 def random_draws(laws: Sequence[CapacityDistribution]) -> dict[str, Any]:
     """Draws by name, gamma quantiles by shape, the normal's polynomials, and assumptions."""
     clusters = ClusterDraws()
     even = (np.arange(clusters.count) + 0.5) / clusters.count
-    dice, shapes = {"fleet", "fleet spread", "curve"}, set()
+    dice, shapes = {"fleet", "fleet spread", "curve", UNMEASURED_CREDIT}, set()
     for law in laws:
         dice |= set(_dice(law))
         shapes |= set(_shapes(law))

@@ -332,6 +332,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "memory_bytes": offer.memory_bytes,
         "most_bytes": _most_bytes(offer, tables.intermediate_share),
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
+        "possible_burst": one.possible_burst,
         "source": tables.texts.put(offer.spec_source),
         "disks_source": tables.texts.put(disk_rate_source(offer)),
         "cores_source": tables.texts.put(cores_source(offer)),

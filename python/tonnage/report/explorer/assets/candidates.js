@@ -58,12 +58,20 @@ function candidateOf(choice, size, samples) {
   };
 }
 
+/** A machine's buckets in every sampled cluster: its network may have some of the credit of its size. */
+function sampledBuckets({ buckets, possible_burst: [rate, most] }) {
+  if (!most) return buckets;
+  const [baseline, , credit] = buckets.network;
+  const drawn = uniform("unmeasured credit").map((share) => credit + share * most);
+  return { ...buckets, network: [baseline, rate, drawn] };
+}
+
 /** Intervals, and the share of sampled clusters that meet the deadline. */
 function withIntervals(candidate, { size, location }, deadline) {
   const { group, machine, nodes: count } = candidate.choice;
   const nodes = new Float64Array(CLUSTERS).fill(count);
   const givens = gatherTerms(group.demand, group.volumes, size, nodes, sampledCapacity, Float64Array);
-  const spent = jobWork(allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, machine.buckets);
+  const spent = jobWork(allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, sampledBuckets(machine));
   const took = spent.map((each) => each / count);
   const volumeUsd = new Float64Array(CLUSTERS).fill(group.volumes ? group.volumes.usdPerHour(count) : 0);
   const [usual, lowest, highest] = machine.prices[group.purchase];

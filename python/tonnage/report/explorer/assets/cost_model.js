@@ -42,6 +42,10 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
 
 /** Write to `out` the node-seconds in which nodes, each with a bucket, move the wanted bytes. */
 function bucketNodeSeconds(out, [baseline, burst, credit], wanted, nodes, share) {
+  if (typeof credit !== "number") {
+    drawnNodeSeconds(out, [baseline, burst, credit], wanted, nodes, share);
+    return;
+  }
   const rounded = out.constructor.of(1 / baseline, 1 / burst, share * credit / baseline, 0);
   const [slowness, quickness, spared] = rounded;
   for (let at = 0; at < out.length; at += 1) out[at] = wanted[at] * slowness;
@@ -51,6 +55,14 @@ function bucketNodeSeconds(out, [baseline, burst, credit], wanted, nodes, share)
     out[at] -= rounded[3];
     rounded[3] = wanted[at] * quickness;
     if (out[at] < rounded[3]) out[at] = rounded[3];
+  }
+}
+
+/** The same in sampled clusters, each with a credit of its own. */
+function drawnNodeSeconds(out, [baseline, burst, credit], wanted, nodes, share) {
+  for (let at = 0; at < out.length; at += 1) {
+    out[at] = wanted[at] * (1 / baseline) - nodes[at] * (share * credit[at] / baseline);
+    out[at] = Math.max(out[at], wanted[at] * (1 / burst));
   }
 }
 

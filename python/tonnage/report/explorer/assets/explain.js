@@ -15,14 +15,15 @@ function explain(candidate, size, samples) {
     return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
       const demand = part.per_byte * (part.per_node ? candidate.nodes : size);
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
-      const capacityOf = (nodes, capacity) => {
+      const capacityOf = (nodes, capacity, buckets) => {
         const out = new Float64Array(nodes.length);
         const [given] = gatherTerms({ terms: [alone] }, group.volumes, size, nodes, capacity, Float64Array);
-        termWork(out, alone, given, nodes, machine.buckets);
+        termWork(out, alone, given, nodes, buckets);
         return out.map((each) => demand / each);
       };
-      const [capacity] = capacityOf(Float64Array.of(candidate.nodes), samples.medianCapacity);
-      const sampled = capacityOf(new Float64Array(CLUSTERS).fill(candidate.nodes), sampledCapacity).sort();
+      const [capacity] = capacityOf(Float64Array.of(candidate.nodes), samples.medianCapacity, machine.buckets);
+      const clusters = new Float64Array(CLUSTERS).fill(candidate.nodes);
+      const sampled = capacityOf(clusters, sampledCapacity, sampledBuckets(machine)).sort();
       const law = pageData.laws[part.capacity];
       return {
         phase: phase.name, resource_class: term.resource_class, resource: part.resource, demand, capacity,
