@@ -50,7 +50,7 @@ def match_calibration(job: Job, calibrations: Sequence[Calibration]) -> Calibrat
     found: Calibration | None = None
     notes: list[str] = []
     for each in calibrations:
-        if (each.job, each.copied, each.locations) != wanted:
+        if (each.job, each.is_replicated, each.locations) != wanted:
             continue
         if each.functions != functions:
             notes.append(

@@ -43,7 +43,7 @@ class Calibration(Struct, frozen=True, kw_only=True):
     spread_source: str
 
     @property
-    def copied(self) -> bool:
+    def is_replicated(self) -> bool:
         return self.durability == "replicated"
 
     @property

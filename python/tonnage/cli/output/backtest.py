@@ -1,4 +1,4 @@
-"""Predicted beside true times and costs of published runs."""
+"""Predicted and true times and costs of published runs."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Prediction:
 
     @property
     def put_in(self) -> list[str]:
-        """What the plan was told of the engine, with its sources."""
+        """What the plan was given besides the set-up, with its sources."""
         stored = {self.record.read_from, self.record.written_to} & {"s3"}
         requests = [self.engine.requests] if stored and self.engine.requests else []
         machine = MACHINES.get(self.record.machine_type)
