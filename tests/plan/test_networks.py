@@ -5,8 +5,7 @@ import pytest
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
 from tonnage.base.records.plan import Candidate
-from tonnage.catalog import Catalog, Network, find_offer, newest_catalogs
-from tonnage.catalog.offer import NetworkBurst
+from tonnage.catalog import Catalog, Network, NetworkBurst, find_offer, newest_catalogs
 from tonnage.catalog.published.network_bursts import network_burst
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles

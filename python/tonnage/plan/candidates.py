@@ -19,7 +19,6 @@ from tonnage.plan.resources.machines import Machine, network_caution
 from tonnage.plan.search import Limits, SearchResult, limit_excess
 
 NEARLY_FULL = 0.98
-KEEPS = "keep its rate in larger clusters:"
 """Above this share of the disks the file system's own space may be missing."""
 
 
@@ -131,8 +130,7 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
     if "network" in used and demand.curve is None and not demand.at_scale:
         notes.append("its network was not measured in clusters of several sizes")
     if demand.curve and demand.curve is not demand.measured_curve:
-        how = "slow down in larger clusters as published in" if demand.curve.falls else KEEPS
-        notes.append(f"its network is assumed to {how} {demand.curve.source}")
+        notes.append(f"its network is assumed to {demand.curve.assumption}")
     if demand.curve and (warning := demand.curve.warning(nodes)):
         notes.append(warning)
     return notes

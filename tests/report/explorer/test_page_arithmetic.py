@@ -50,6 +50,7 @@ from tonnage.catalog import (
     Billing,
     Grant,
     Network,
+    NetworkBurst,
     ObjectStore,
     Price,
     Spot,
@@ -92,6 +93,8 @@ MIRRORED = {
 }
 """The modules that each script of the arithmetic mirrors."""
 PYTHON_ONLY = {
+    "tonnage.plan.backtest.predict": "the page predicts no past runs",
+    "tonnage.plan.backtest.published_sorts": "the page predicts no past runs",
     "tonnage.plan.calibration": "its results are in the demands that the page gets",
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.drop_nodes": "the page plans no existing cluster",
@@ -261,6 +264,8 @@ TERM_KEYS = {
 }
 NOT_ON_THE_PAGE = (
     "raise ",
+    # The page gets the text.
+    'return f"keep its rate in larger clusters',
     # Billing by the started hour is the command's alone.
     "np.ceil(work / nodes / 3600)",
     # Of no groups, or of limits that the first machine misses: empty.
@@ -354,7 +359,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
         (Billing, tables["catalogs"][0]["billing"], set()),
         (CapacityDistribution, tables["laws"][0], set()),
         (Mode, tables["laws"][0]["modes"][0], set()),
-        (ScalingCurve, tables["curves"][0], {"freedom"}),
+        (ScalingCurve, tables["curves"][0], {"freedom", "assumption"}),
         (Job, tables["variants"]["local"]["job"], set()),
     ):
         assert row.keys() == keys(kind) | more, kind.__name__
@@ -400,6 +405,17 @@ WORLD = catalog(
         ),
         offer("twin", 0.6, local_bytes=0, link_most=3e9),
         offer("cheaper twin", 0.5, local_bytes=0, link_most=3e9),
+        replace(
+            offer("burst", 0.7),
+            network=Network(
+                baseline_bytes_per_second=1e8,
+                peak_bytes_per_second=9e8,
+                words=None,
+                possible_burst=NetworkBurst(
+                    bytes_per_second=9e8, credit_bytes=1e11, source="made up"
+                ),
+            ),
+        ),
         replace(
             offer("run", 0.8),
             network=Network(baseline_bytes_per_second=None, peak_bytes_per_second=9e8, words=None),

@@ -58,7 +58,7 @@ def print_catalogs(catalogs: list[Catalog], as_json: bool) -> None:
             for each, found in zip(rows, catalogs, strict=True)
         ],
         right=("OFFERS", "PRICED"),
-        first_to_go=("OBJECTS", "REGION", "PRICED"),
+        first_to_go=("OBJECTS", "REGION", "PRICED", "VOLUMES"),
     )
 
 

@@ -39,8 +39,11 @@ class ScalingCurve:
         return self.exponent - reach, self.exponent + reach
 
     @property
-    def falls(self) -> bool:
-        return bool(self.exponent) or any(share < 1 for _, share in self.points)
+    def assumption(self) -> str:
+        """What is assumed of a network that was not measured in larger clusters."""
+        if self.exponent or any(share < 1 for _, share in self.points):
+            return f"slow down in larger clusters as published in {self.source}"
+        return f"keep its rate in larger clusters: {self.source}"
 
     @property
     def largest(self) -> int:

@@ -102,7 +102,8 @@ def page_data(
             "demands": tables.demands.values,
             "laws": [to_builtins(each) for each in tables.laws],
             "curves": [
-                dataclasses.asdict(each) | {"interval": each.exponent_interval}
+                dataclasses.asdict(each)
+                | {"interval": each.exponent_interval, "assumption": each.assumption}
                 for each in tables.curves
             ],
             "texts": tables.texts.values,

@@ -135,9 +135,7 @@ function candidateNotes(candidate, size, location) {
     found.push("its network was not measured in clusters of several sizes");
   }
   if (curve && !group.demand.uses_measured_curve) {
-    const falls = curve.exponent || curve.points.some(([, share]) => share < 1);
-    const how = falls ? "slow down in larger clusters as published in" : "keep its rate in larger clusters:";
-    found.push(`its network is assumed to ${how} ${curve.source}`);
+    found.push(`its network is assumed to ${curve.assumption}`);
   }
   const largest = curve && curve.points[curve.points.length - 1][0];
   if (curve && nodes > largest) {
