@@ -26,7 +26,6 @@ NONE = StoreLimits(
     puts_per_second=None,
     read_bytes_per_second=None,
     write_bytes_per_second=None,
-    connection_bytes_per_second=None,
     source="made up",
 )
 

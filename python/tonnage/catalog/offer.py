@@ -256,7 +256,7 @@ class VolumeKind:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreLimits:
-    """What a store delivers to all nodes together, and on a connection; ``None``: no limit known.
+    """What a store delivers to all nodes together; ``None``: no limit known.
 
     That of requests is of one prefix or bucket, that of bytes of an account.
     """
@@ -265,7 +265,6 @@ class StoreLimits:
     puts_per_second: float | None
     read_bytes_per_second: float | None
     write_bytes_per_second: float | None
-    connection_bytes_per_second: float | None
     source: str
 
 

@@ -3,7 +3,7 @@
 from tonnage.catalog.offer import StoreLimits
 from tonnage.catalog.published.rows import number, read
 
-GIGABIT, MB = 1e9 / 8, 1e6  # Bytes per second
+GIGABIT = 1e9 / 8  # Bytes per second
 
 
 def store_limits(provider: str) -> StoreLimits | None:
@@ -14,7 +14,6 @@ def store_limits(provider: str) -> StoreLimits | None:
                 puts_per_second=number(row["puts_per_second"]),
                 read_bytes_per_second=number(row["read_gbps"], GIGABIT),
                 write_bytes_per_second=number(row["write_gbps"], GIGABIT),
-                connection_bytes_per_second=number(row["connection_mb_s"], MB),
                 source=row["source"],
             )
     return None

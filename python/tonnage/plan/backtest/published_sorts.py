@@ -62,7 +62,7 @@ class MachineFacts:
 
 
 LAYOUTS: Mapping[str, str] = {"Themis CloudSort": "local + 8 x gp2"}
-"""The layouts that sources state (Themis on EC2, section 4.4); of others the planner's choice."""
+"""The layouts that sources state (Themis on EC2, section 5.3); of others the planner's choice."""
 MIB, MB, GIGABIT = 1 << 20, 10**6, 1e9 / 8
 MACHINES: Mapping[str, MachineFacts] = {
     "r3.4xlarge": MachineFacts(
