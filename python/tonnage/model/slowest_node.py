@@ -109,10 +109,15 @@ class ClusterDraws:
         """The factor that all nodes of a cluster share: one draw for all resources."""
         if not law.fleet_spread:
             return np.ones(self.count)
-        spread = law.fleet_spread * self._wider("fleet spread", max(law.fleets, 3) - 1)
+        spread = law.fleet_spread * self._wider("fleet spread", fleet_freedom(law))
         # The mean over the measured clusters has an error, too.
         spread = spread * math.sqrt(1 + 1 / max(law.fleets, 1))
         return np.asarray(np.exp(spread * normal_quantiles(self.uniform("fleet"))))
+
+
+def fleet_freedom(law: CapacityDistribution) -> int:
+    """Degrees of freedom of the spread between clusters."""
+    return law.fleet_freedom or max(law.fleets, 3) - 1
 
 
 def _binomial_quantile(chance: Draws, tries: Draws, share: Draws) -> Draws:

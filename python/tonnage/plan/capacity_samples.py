@@ -34,7 +34,7 @@ class CapacitySamples:
         self.min_nodes = min_nodes
         self.clusters = clusters or ClusterDraws()
         self._medians: dict[object, Floats] = {}
-        self._drawn: dict[object, Draws] = {}
+        self._drawn: dict[object, dict[int, Draws]] = {}
 
     def medians(self, law: CapacityDistribution) -> Floats:
         """The median over clusters for each size; one value where the size does not matter."""
@@ -59,13 +59,12 @@ class CapacitySamples:
 
     def draws_at(self, law: CapacityDistribution, nodes: Sizes) -> Draws:
         """Draws of each cluster's slowest node: a column for each size, or one for all sizes."""
-        if law.of_fleet:
-            scale, law_at_one, key = _normalized(law)
-            if key not in self._drawn:
-                self._drawn[key] = self.clusters.slowest(law_at_one, [1])
-            return scale * self._drawn[key]
-        different, back = np.unique(nodes, return_inverse=True)
-        return self.clusters.slowest(law, different)[:, back]
+        scale, law_at_one, key = _normalized(law)
+        sizes = [1] if law.of_fleet else nodes.tolist()
+        drawn = self._drawn.setdefault(key, {})
+        if new := sorted({*sizes} - drawn.keys()):
+            drawn.update(zip(new, self.clusters.slowest(law_at_one, new).T, strict=True))
+        return scale * np.stack([drawn[size] for size in sizes], axis=1)
 
 
 @dataclass(frozen=True)
@@ -115,5 +114,6 @@ def _normalized(law: CapacityDistribution) -> tuple[float, CapacityDistribution,
     """The scale, the distribution scaled to about 1, and a key that equal factors share."""
     scale = law.modes[0].median
     modes = [structs.replace(each, median=each.median / scale) for each in law.modes]
-    key = (law.resource, tuple(modes), law.of_fleet, law.fleet_spread, law.fleets)
+    cluster = law.of_fleet, law.fleet_spread, law.fleets, law.fleet_freedom
+    key = (law.resource, tuple(modes), *cluster)
     return scale, structs.replace(law, modes=modes), key

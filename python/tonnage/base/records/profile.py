@@ -37,7 +37,9 @@ class CapacityDistribution(Struct, frozen=True, kw_only=True):
     at_scale: bool = False  # Of the network: measured in a large cluster, so it falls no further
     fleet_spread: Amount = 0.0
     """Of the logarithm of the factor that all nodes of a cluster share: zone, day."""
-    fleets: Count = 0  # Number of clusters in which that was measured
+    fleets: Count = 0  # Number of clusters in which the rate was measured
+    fleet_freedom: Count = 0
+    """Degrees of freedom of ``fleet_spread``, if it is not of those clusters; else 0."""
     evidence: Evidence
     source: str  # The measurements' names, or the document and the derivation
     spread_source: str

@@ -13,7 +13,7 @@ import numpy as np
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.base.stats import distributions
 from tonnage.model.profiles.network_scaling import UNKNOWN_ERROR
-from tonnage.model.slowest_node import FEW, ClusterDraws
+from tonnage.model.slowest_node import FEW, ClusterDraws, fleet_freedom
 from tonnage.plan.search import UNMEASURED_CREDIT
 
 
@@ -60,4 +60,4 @@ def _shapes(law: CapacityDistribution) -> Iterator[float]:
     for mode in law.modes:
         yield (max(mode.instances, FEW) - 1) / 2
         yield mode.instances + 0.5
-    yield (max(law.fleets, 3) - 1) / 2
+    yield fleet_freedom(law) / 2

@@ -58,7 +58,7 @@ const prepared = memoize((law) => {
   }
   let common = new Float64Array(CLUSTERS).fill(1);
   if (law.fleet_spread) {
-    const factors = wider("fleet spread", Math.max(law.fleets, 3) - 1);
+    const factors = wider("fleet spread", law.fleet_freedom || Math.max(law.fleets, 3) - 1);
     const unsure = Math.sqrt(1 + 1 / Math.max(law.fleets, 1));
     common = normals("fleet").map((off, cluster) => Math.exp(law.fleet_spread * factors[cluster] * unsure * off));
   }
@@ -116,7 +116,7 @@ const scaleOf = (law) => law.modes[0].median;
 const normalized = new Map();
 const normalizedOf = memoize((law) => {
   const modes = law.modes.map((mode) => ({ ...mode, median: mode.median / scaleOf(law) }));
-  const key = JSON.stringify([law.resource, modes, law.of_fleet, law.fleet_spread, law.fleets]);
+  const key = JSON.stringify([law.resource, modes, law.of_fleet, law.fleet_spread, law.fleets, law.fleet_freedom]);
   if (!normalized.has(key)) normalized.set(key, { ...law, modes });
   return normalized.get(key);
 });
