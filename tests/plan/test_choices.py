@@ -4,8 +4,10 @@ from functools import cache
 
 import pytest
 
+from support.data.copies import replace
+from support.data.offers import catalog, distribution, offer, profile
 from tonnage.base.records.plan import Plan
-from tonnage.catalog import OFFER_KINDS, find_offer, load_catalog, newest_catalogs
+from tonnage.catalog import OFFER_KINDS, Offer, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import OfferKind
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.catalog.published.rows import key_of
@@ -103,3 +105,54 @@ def test_a_kind_is_planned_if_asked(kind: OfferKind) -> None:
     assert (kind,) in kinds
     assert all(set(each) <= {kind} for each in kinds)
     assert found.settings["include"] == [kind]
+
+
+def quota(world: list[Offer], vcpus: int | None, max_nodes: int = 100) -> Plan:
+    laws = [distribution("local both", 1e8), distribution("network", 1e9)]
+    known = index_profiles([profile({each.type: laws for each in world})])
+    limits = Limits(max_nodes=max_nodes, objective="time")
+    return plan(
+        PlanRequest(job=sort_job(), size=TB, limits=limits, quota_vcpus=vcpus),
+        [catalog(world, ())],
+        known,
+    )
+
+
+def test_a_quota_limits_the_vcpus_of_all_nodes() -> None:
+    world = [replace(offer("few"), vcpus=4), replace(offer("many"), vcpus=64)]
+    every, some = quota(world, None), quota(world, 80)
+    assert {each.nodes for each in every.candidates} == {100}
+    assert {each.offer: each.nodes for each in some.candidates} == {"few": 20, "many": 1}
+    assert all(each.nodes <= 20 for each in some.pareto)
+    none = quota(world, 3)
+    assert none.candidates == []
+    assert {each.why for each in none.excluded} == {"too many vCPUs for the quota"}
+    assert "account quotas" in every.notes[0]
+    assert "account quotas" not in some.notes[0]
+
+
+def test_a_quota_needs_a_known_number_of_vcpus() -> None:
+    found = quota([replace(offer("unknown"), vcpus=None)], 80)
+    assert [each.why for each in found.excluded] == ["its number of vCPUs is unknown"]
+
+
+def test_of_equally_cheap_candidates_the_fewest_nodes_come_first() -> None:
+    world = [offer("small", 1.0), offer("large", 10.1), offer("dear", 12.0)]
+    laws = {"small": 1e8, "large": 1e9, "dear": 1e9}
+    known = index_profiles(
+        [
+            profile(
+                {
+                    name: [distribution("local both", rate, 0.0), distribution("network", 1e12)]
+                    for name, rate in laws.items()
+                }
+            )
+        ]
+    )
+    limits = Limits(max_nodes=100, deadline_seconds=1000)
+    request = PlanRequest(job=sort_job(), size=TB, limits=limits, network="infinite")
+    found = plan(request, [catalog(world, ())], known)
+    assert [each.offer for each in found.candidates] == ["large", "small", "dear"]
+    first, second = found.candidates[:2]
+    assert first.nodes < second.nodes
+    assert second.cost_usd.median < first.cost_usd.median

@@ -1,16 +1,17 @@
-"""What the memory of a machine allows a sort: two passes, or too little for them."""
+"""What the memory of a machine allows a sort: two passes, or a third one."""
 
 import pytest
 
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
-from tonnage.base.records.plan import Plan
-from tonnage.catalog import Offer, find_offer, load_catalog
+from tonnage.base.records.plan import Candidate, Plan
+from tonnage.catalog import Disks, Offer, find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
-from tonnage.model.profiles.repository import index_profiles
+from tonnage.model.profiles.repository import index_profiles, read_profiles
+from tonnage.plan.layouts import layout_options
 from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.engine_memory import largest_sort
+from tonnage.plan.resources.engine_memory import fits_two_passes, largest_sort
 from tonnage.plan.search import Limits
 from tonnage.simulate.cluster import Machine
 from tonnage.simulate.scalability_limits import cluster_limits
@@ -34,29 +35,30 @@ def limits_hit(found: Offer, devices: int, size: int, nodes: int) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "devices"), [("c8gn.medium", 16), ("i4i.large", 1), ("m7gd.4xlarge", 1)]
+    ("name", "volumes"), [("c8gn.medium", 16), ("i4i.large", 0), ("m7gd.4xlarge", 0)]
 )
 @pytest.mark.parametrize("nodes", [20, 200])
-def test_simulate_agrees_which_inputs_memory_allows(name: str, devices: int, nodes: int) -> None:
-    found = machine(name)
-    most = largest_sort(found, devices)
+def test_simulate_agrees_which_inputs_memory_allows(name: str, volumes: int, nodes: int) -> None:
+    found, devices = machine(name), volumes or 1
+    most = largest_sort(found, volumes)
     # By the sample, some partition may be larger than the mean, and be divided once more.
     assert limits_hit(found, devices, most // 2, nodes) <= {THE_LARGEST}
     assert limits_hit(found, devices, most // 20, nodes) == set()
-    assert limits_hit(found, devices, 2 * most, nodes)
+    # On volumes, a plan wants longer blocks than the shortest of the engine.
+    assert limits_hit(found, devices, (10 if volumes else 2) * most, nodes)
 
 
 def test_memory_for_each_thread_is_what_counts() -> None:
-    one = largest_sort(replace(offer("m"), vcpus=16, memory_bytes=64 * GIB), 1)
-    more = largest_sort(replace(offer("m"), vcpus=16, memory_bytes=128 * GIB), 1)
-    fewer_threads = largest_sort(replace(offer("m"), vcpus=8, memory_bytes=64 * GIB), 1)
+    one = largest_sort(replace(offer("m"), vcpus=16, memory_bytes=64 * GIB))
+    more = largest_sort(replace(offer("m"), vcpus=16, memory_bytes=128 * GIB))
+    fewer_threads = largest_sort(replace(offer("m"), vcpus=8, memory_bytes=64 * GIB))
     # Twice the memory holds twice as many partitions of twice the size.
     assert more / one == pytest.approx(4, rel=0.1)
     assert fewer_threads > 3 * one
-    assert largest_sort(replace(offer("m"), memory_bytes=1 << 20), 1) == 0
+    assert largest_sort(replace(offer("m"), memory_bytes=1 << 20)) == 0
 
 
-def planned(size: int, memory: bool, name: str = "sort") -> Plan:
+def planned(size: int, name: str = "sort", memory: bool = True) -> Plan:
     world = [
         replace(offer("small", 0.1), vcpus=8, memory_bytes=4 * GIB),
         replace(offer("large", 1.0), vcpus=8, memory_bytes=256 * GIB),
@@ -68,26 +70,99 @@ def planned(size: int, memory: bool, name: str = "sort") -> Plan:
         "ten times": mapreduce_job(map_share=10.0),
         "reduce": reduce_job(local_share=1.0),
     }[name]
-    request = PlanRequest(job=job, size=size, limits=Limits(max_nodes=1_000), memory=memory)
+    request = PlanRequest(
+        job=job, size=size, limits=Limits(min_nodes=100, max_nodes=100), memory=memory
+    )
     return plan(request, [catalog(world, ())], known)
 
 
-def test_a_machine_with_too_little_memory_is_no_candidate() -> None:
-    most = largest_sort(replace(offer("small"), vcpus=8, memory_bytes=4 * GIB), 1)
-    assert planned(most // 2, memory=True).candidates[0].offer == "small"
-    found = planned(2 * most, memory=True)
-    assert [each.offer for each in found.candidates] == ["large"]
-    (refused,) = found.excluded
-    assert refused.offer == "small"
-    assert refused.why.startswith("too little memory: in two passes it sorts at most ")
-    assert {each.offer for each in planned(2 * most, memory=False).candidates} == {
-        *("small", "large")
-    }
+def of(found: Plan, name: str) -> Candidate:
+    return next(each for each in found.candidates if each.offer == name)
+
+
+def test_too_little_memory_costs_a_third_pass() -> None:
+    most = largest_sort(replace(offer("small"), vcpus=8, memory_bytes=4 * GIB))
+    two = of(planned(most // 2), "small")
+    assert [phase.name for phase in two.phases] == ["map and shuffle", "sort and reduce"]
+    found = planned(2 * most)
+    three, enough = of(found, "small"), of(found, "large")
+    assert [phase.name for phase in three.phases] == [
+        "map and shuffle",
+        "third pass",
+        "sort and reduce",
+    ]
+    # As in the last pass, all bytes are read and written.
+    assert three.phases[1].seconds == pytest.approx(enough.phases[1].seconds)
+    assert three.seconds.median == pytest.approx(enough.seconds.median + enough.phases[1].seconds)
+    assert found.excluded == []
+    assert len(of(planned(2 * most, memory=False), "small").phases) == 2
 
 
 def test_what_a_function_makes_counts_and_a_reduction_has_no_passes() -> None:
-    most = largest_sort(replace(offer("small"), vcpus=8, memory_bytes=4 * GIB), 1)
-    larger = planned(most // 2, memory=True, name="ten times")
-    assert [each.offer for each in larger.candidates] == ["large"]
-    reduced = planned(2 * most, memory=True, name="reduce")
-    assert {each.offer for each in reduced.candidates} == {"small", "large"}
+    most = largest_sort(replace(offer("small"), vcpus=8, memory_bytes=4 * GIB))
+    larger = planned(most // 2, name="ten times")
+    assert [len(of(larger, name).phases) for name in ("small", "large")] == [3, 2]
+    once = of(planned(most // 2), "small").phases[1].seconds
+    assert of(larger, "small").phases[1].seconds == pytest.approx(10 * once)
+    reduced = planned(2 * most, name="reduce")
+    assert {len(each.phases) for each in reduced.candidates} == {1}
+
+
+def test_without_the_size_of_its_memory_two_passes_are_planned() -> None:
+    unknown = replace(offer("unknown"), memory_bytes=None)
+    known = index_profiles(
+        [profile({"unknown": [distribution("local both", 1e9), distribution("network", 1e9)]})]
+    )
+    request = PlanRequest(
+        job=sort_job(), size=1000 * TB, limits=Limits(max_nodes=1_000), memory=True
+    )
+    found = plan(request, [catalog([unknown], ())], known)
+    assert len(of(found, "unknown").phases) == 2
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("name", "volumes"), [("c8gn.medium", 4), ("i4i.large", 0)])
+def test_the_short_cut_finds_what_the_bisection_finds(
+    name: str, volumes: int, share: float
+) -> None:
+    found = machine(name)
+    most = largest_sort(found, volumes)
+    for size in (most * share, most * share + 1, most * share * 1.03, most * share / 1.03):
+        assert fits_two_passes(found, size, volumes) == (int(size) <= most)
+
+
+def test_blocks_on_volumes_are_as_long_as_their_operations_need() -> None:
+    its = replace(offer("m"), vcpus=4, memory_bytes=16 * GIB)
+    on_volumes, locally = largest_sort(its, 1), largest_sort(its)
+    # Blocks of 48 KiB are a third as many as those of 16 KiB.
+    assert locally / on_volumes == pytest.approx(3, rel=0.1)
+
+
+def rotating(its: Offer) -> Offer:
+    disks = [Disks(kind="hdd", count=1, bytes_each=10**13, total_bytes=10**13)]
+    return replace(its, disks=disks)
+
+
+def test_a_third_pass_needs_solid_disks() -> None:
+    its = replace(offer("small"), vcpus=8, memory_bytes=4 * GIB)
+    most = largest_sort(its)
+    laws = [distribution("local both", 1e9), distribution("network", 1e9)]
+    known = index_profiles([profile({"small": laws})])
+    request = PlanRequest(sort_job(), 2 * most, Limits(1, 100), memory=True)
+    (solid,) = plan(request, [catalog([its], ())], known).candidates
+    assert len(solid.phases) == 3
+    found = plan(request, [catalog([rotating(its)], ())], known)
+    assert found.candidates == []
+    assert found.excluded[0].why == "too little memory: in two passes it does not sort so much"
+
+
+@pytest.mark.parametrize("kind", ["sc1", "st1"])
+def test_intermediate_data_is_not_on_rotating_volumes(kind: str) -> None:
+    aws = load_catalog("aws-us-east-1-2026")
+    known = index_profiles([*read_profiles("themis-2014"), *read_profiles("skyrise")])
+    job = sort_job(read_from="volumes", written_to="volumes")
+    options = layout_options(job, TB, [aws], known)
+    layouts = {group.demand.layout for group in options.groups + options.unmeasured}
+    assert f"local + 4 x {kind}" in layouts
+    assert f"4 x {kind}" not in layouts
+    assert "4 x gp3" in layouts

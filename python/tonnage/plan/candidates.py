@@ -22,6 +22,10 @@ NEARLY_FULL = 0.98
 """Above this share of the disks the file system's own space may be missing."""
 
 
+CLOSE = 1.02
+"""Costs or times that differ by no more are not told apart."""
+
+
 @dataclass(frozen=True)
 class Choice:
     group: OfferGroup
@@ -155,6 +159,19 @@ def best_per_layout(groups: Sequence[OfferGroup], results: Sequence[SearchResult
         Choice(groups[which[at]], int(places[at]), int(nodes[at]))
         for at in sorted(order[first].tolist())
     ]
+
+
+def ranked(some: Iterable[Candidate], limits: Limits) -> list[Candidate]:
+    """Candidates, best first; of those within 2 % of the best, fewer nodes come first.
+
+    No plan is so exact that it tells them apart, and fewer machines are less to rent and to lose.
+    """
+    found = sorted(some, key=lambda each: rank_key(each, limits))
+    if not found:
+        return found
+    most = rank_key(found[0], limits)[0] * CLOSE
+    close = [each for each in found if rank_key(each, limits)[0] <= most]
+    return sorted(close, key=lambda each: each.nodes) + found[len(close) :]
 
 
 def rank_key(each: Candidate, limits: Limits) -> tuple[float, float, int, str, str]:

@@ -157,6 +157,8 @@ class LayoutDemand:
     """How this offer's own network was measured to scale."""
     calibration_match: CalibrationMatch = NO_MATCH
     """The runs that calibrate it."""
+    with_third_pass: "LayoutDemand | None" = None
+    """The demand on machines with too little memory for two passes."""
 
     @property
     def start_up(self) -> tuple[DemandTerm, ...]:

@@ -10,7 +10,7 @@ from tonnage.base.records.plan import ExplainedTerm, Explanation
 from tonnage.catalog import Catalog, disk_rate_source
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
-from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
+from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import Capacity, CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, term_work
 from tonnage.plan.demand import AdvertisedResource, DemandPart, DemandTerm
@@ -57,7 +57,8 @@ def explain(
             f"{'; '.join(dict.fromkeys(why)) or 'excluded by your options'}"
         )
     pairs = [(each, candidates(request.job, size, [each], samples, limits)[0]) for each in choices]
-    choice, candidate = min(pairs, key=lambda pair: rank_key(pair[1], limits))
+    candidate, *_ = ranked([each for _, each in pairs], limits)
+    choice = next(choice for choice, each in pairs if each is candidate)
     return Explanation(
         candidate=candidate,
         bytes=size,

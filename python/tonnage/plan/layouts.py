@@ -21,16 +21,17 @@ import numpy.typing as npt
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer, OfferKind
+from tonnage.model.jobs.mapreduce import third_pass_job
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
-from tonnage.plan.calibration import NO_MATCH, match_calibration
+from tonnage.plan.calibration import NO_MATCH, CalibrationMatch, match_calibration
 from tonnage.plan.cost_model import object_store_usd
 from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.resources.engine_memory import (
+    divides_once_more,
+    fits_two_passes,
     has_memory_limit,
     intermediate_share,
-    largest_sort,
-    local_devices,
 )
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
 from tonnage.plan.resources.startup import Startup
@@ -61,8 +62,8 @@ class OfferGroup:
     catalog: Catalog
     outside_usd: float
     """The cost of object storage requests and egress."""
-    most_bytes: Floats
-    """The largest input that each machine's memory allows; infinite if memory does not count."""
+    most_nodes: npt.NDArray[np.int64]
+    """The most nodes of each machine within the quota of vCPUs."""
 
     @cached_property
     def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -110,11 +111,13 @@ def layout_options(
     include: Collection[OfferKind] = (),
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
+    quota_vcpus: int | None = None,
 ) -> LayoutOptions:
     """Enumerate all offers' layouts for ``size`` bytes.
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
-    ``startup``: how long machines take to start; ``memory``: whether theirs has to suffice.
+    ``startup``: how long machines take to start; ``memory``: whether too little costs a third pass;
+    ``quota_vcpus``: the most vCPUs of all nodes together.
     """
     options = LayoutOptions([], [], [])
     number = 0
@@ -150,7 +153,9 @@ def layout_options(
             shares = known.shares if known_disks else without_local_disks(known.shares)
             demands = list(_demands(job, size, catalog, laws, shares, network, startup))
             for each in demands:
-                _classify(job, size, catalog, each, machines, measured, memory, options)
+                _classify(
+                    job, size, catalog, each, machines, measured, memory, quota_vcpus, options
+                )
             if not demands:
                 why = f"catalog {catalog.name} lists no network block storage"
                 options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in some)
@@ -196,10 +201,15 @@ def _demands(
     stored = {where: _stored_per_byte(job, where) * size for where in ("local", "volume")}
 
     runs = match_calibration(job, laws.calibrations)
+    divided = None if intermediate_share(job) is None else third_pass_job(job)
 
-    def build(name: str, own_disks: bool, volumes: BlockVolumes | None) -> LayoutDemand:
-        # Runs apply where local data is on local disks as it was there; records do not name
-        # their volumes.
+    def of_job(
+        job: Job,
+        name: str,
+        own_disks: bool,
+        volumes: BlockVolumes | None,
+        calibrating: CalibrationMatch,
+    ) -> LayoutDemand:
         return layout_demand(
             job,
             name,
@@ -208,10 +218,21 @@ def _demands(
             laws=laws,
             shares=shares,
             network=network,
-            calibration_match=runs if volumes is None and (own_disks or not locally) else NO_MATCH,
+            calibration_match=calibrating,
             startup=startup.get(catalog.provider),
             store=catalog.object_store.limits if catalog.object_store else None,
         )
+
+    def build(name: str, own_disks: bool, volumes: BlockVolumes | None) -> LayoutDemand:
+        # Runs apply where local data is on local disks as it was there; records do not name
+        # their volumes.
+        alike = volumes is None and (own_disks or not locally)
+        made = of_job(job, name, own_disks, volumes, runs if alike else NO_MATCH)
+        if divided is None or not own_disks:
+            return made
+        # No run is known that needed a third pass.
+        more = of_job(divided, name, own_disks, volumes, NO_MATCH)
+        return replace(made, with_third_pass=more)
 
     if not locally and not outside:
         yield build("diskless", False, None)
@@ -225,6 +246,8 @@ def _demands(
             if outside and locally:
                 volumes = BlockVolumes(kind, count, stored["volume"], hours)
                 yield build(f"local + {several}", True, volumes)
+            if kind.media == "hdd" and divided:
+                continue  # Blocks of intermediate data are read one by one.
             yield build(several, False, BlockVolumes(kind, count, sum(stored.values()), hours))
 
 
@@ -236,6 +259,7 @@ def _classify(
     machines: Machines,
     measured: bool,
     memory: bool,
+    quota_vcpus: int | None,
     options: LayoutOptions,
 ) -> None:
     """Sort machines into plannable, unmeasured and refused ones."""
@@ -243,7 +267,7 @@ def _classify(
         why = "not every resource that the job uses was measured"
         options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in machines)
         return
-    good = _refuse(job, demand, machines, options)
+    good = _refuse(job, demand, machines, quota_vcpus is not None, options)
     if not len(good):
         return
     if demand.unknown_classes and demand.unknown_classes != ("local disks",):
@@ -255,15 +279,28 @@ def _classify(
     if isinstance(outside, str):
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
-    most = largest_inputs(job, demand, good) if memory else np.full(len(good), math.inf)
-    least = np.where(size <= most, min_nodes(job, size, demand, good), IMPOSSIBLE_NODES)
-    group = OfferGroup(demand, good, least, catalog, outside, most)
-    (options.unmeasured if demand.unknown_classes else options.groups).append(group)
+    groups = options.unmeasured if demand.unknown_classes else options.groups
+    fits = two_passes_suffice(job, size, demand, good) if memory else np.full(len(good), True)
+    if demand.with_third_pass:
+        divide = ~fits & np.array([divides_once_more(machine.offer) for machine in good])
+    else:
+        divide = np.zeros(len(good), dtype=bool)
+    for needed, some in ((demand, ~divide), (demand.with_third_pass, divide)):
+        if needed and some.any():
+            machines = good if some.all() else good.at(np.flatnonzero(some))
+            least = min_nodes(job, size, needed, machines)
+            least = np.where((fits | divide)[some], least, IMPOSSIBLE_NODES)
+            most = most_nodes(machines, quota_vcpus)
+            groups.append(OfferGroup(needed, machines, least, catalog, outside, most))
 
 
-def _refuse(job: Job, demand: LayoutDemand, machines: Machines, options: LayoutOptions) -> Machines:
+def _refuse(
+    job: Job, demand: LayoutDemand, machines: Machines, has_quota: bool, options: LayoutOptions
+) -> Machines:
     """Refuse machines that cannot have this layout, and return the others."""
     reasons = []
+    if has_quota:
+        reasons.append((np.isnan(machines.vcpus), "its number of vCPUs is unknown"))
     if least := job.least_memory_bytes:
         reasons += [
             (np.isnan(machines.memory_bytes), "its memory is unknown"),
@@ -316,19 +353,28 @@ def min_nodes(
     return np.asarray(np.minimum(least, IMPOSSIBLE_NODES), dtype=np.int64)
 
 
-def largest_inputs(job: Job, demand: LayoutDemand, machines: Machines) -> Floats:
-    """The largest input that the memory of each machine allows; infinite where that is unknown."""
+def most_nodes(machines: Machines, quota_vcpus: int | None) -> npt.NDArray[np.int64]:
+    """The most nodes of each machine whose vCPUs the quota allows."""
+    if quota_vcpus is None:
+        return np.full(len(machines), IMPOSSIBLE_NODES)
+    return np.asarray(quota_vcpus // machines.vcpus, dtype=np.int64)
+
+
+def two_passes_suffice(
+    job: Job, size: int, demand: LayoutDemand, machines: Machines
+) -> npt.NDArray[np.bool_]:
+    """Whether each machine's memory allows two passes; so it does where that is unknown."""
     share = intermediate_share(job)
     if share is None:
-        return np.full(len(machines), math.inf)
+        return np.ones(len(machines), dtype=bool)
     volumes = demand.volumes if demand.volumes and not demand.own_disks else None
     return np.array(
         [
-            largest_sort(offer, volumes.count if volumes else local_devices(offer)) / share
-            if has_memory_limit(offer)
-            else math.inf
+            not has_memory_limit(offer)
+            or fits_two_passes(offer, size * share, volumes.count if volumes else 0)
             for offer in (machine.offer for machine in machines)
-        ]
+        ],
+        dtype=bool,
     )
 
 

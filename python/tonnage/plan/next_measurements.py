@@ -159,7 +159,7 @@ def _least_rates(
                 longest = np.maximum(longest, took)
         others.append((size * phase.local_per_byte, longest))
     fixed = cluster_sizes * sum(phase.fixed_seconds for phase in group.demand.phases)
-    fits = sizes >= group.min_nodes[:, None]
+    fits = (sizes >= group.min_nodes[:, None]) & (sizes <= group.most_nodes[:, None])
 
     def wins(rate: Array) -> Array:
         work = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)

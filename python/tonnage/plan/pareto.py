@@ -21,6 +21,7 @@ from tonnage.plan.search import (
     buckets_at,
     group_cost_usd,
     machine_usd_per_hour,
+    node_numbers,
 )
 
 BOUND_ERROR = 1e-5
@@ -54,7 +55,7 @@ def pareto_front(
             continue
         remaining[at] = False
         group, place = groups[which[at]], int(places[at])
-        nodes = np.arange(max(group.min_nodes[place], limits.min_nodes), limits.max_nodes + 1)
+        nodes = node_numbers(group, place, limits)
         seconds, dollars = _points(group, place, nodes, size, samples, limits)
         kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
         here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
@@ -77,8 +78,9 @@ def pareto_front(
 def _cheapest(group: OfferGroup) -> npt.NDArray[np.bool_]:
     """The cheapest of the machines that take as long and store as much."""
     _, alike = group.distinct_machines
-    order = np.lexsort((machine_usd_per_hour(group), group.min_nodes, alike))
-    pairs = np.column_stack([alike, group.min_nodes])[order]
+    columns = alike, group.min_nodes, group.most_nodes
+    order = np.lexsort((machine_usd_per_hour(group), *columns))
+    pairs = np.column_stack(columns)[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.any(pairs[1:] != pairs[:-1], axis=1)
     found = np.zeros(len(order), dtype=bool)

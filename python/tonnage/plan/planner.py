@@ -18,7 +18,7 @@ from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog, OfferKind
 from tonnage.model.profiles.repository import ProfileIndex
-from tonnage.plan.candidates import Choice, best_per_layout, candidates, rank_key
+from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.layouts import (
     IMPOSSIBLE_NODES,
@@ -32,7 +32,7 @@ from tonnage.plan.next_measurements import next_measurements
 from tonnage.plan.pareto import pareto_front
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.resources.startup import Startup
-from tonnage.plan.search import Limits, SearchResult, search_all
+from tonnage.plan.search import Limits, SearchResult, node_numbers, search_all
 
 SURE = 0.95
 ROUNDING = 1e-5
@@ -68,7 +68,9 @@ class PlanRequest:
     startup: Startup = dataclasses.field(default_factory=dict)
     """How long machines take to start; without it they run already."""
     memory: bool = False
-    """Whether the memory of the machines has to suffice."""
+    """Whether memory that does not suffice for two passes costs a third one."""
+    quota_vcpus: int | None = None
+    """The most vCPUs of all nodes together."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -91,7 +93,7 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
         )
     else:
         some = candidates(job, size, best_per_layout(options.groups, results), samples, limits)
-    best = sorted(some, key=lambda each: rank_key(each, limits))
+    best = ranked(some, limits)
     return Plan(
         job=job,
         bytes=size,
@@ -128,15 +130,17 @@ def options_for(
         include=request.include,
         startup=request.startup,
         memory=request.memory,
+        quota_vcpus=request.quota_vcpus,
     )
 
 
 def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
-    count = sum(
-        max(limits.max_nodes + 1 - max(least, limits.min_nodes), 0)
+    places = [
+        (group, place, node_numbers(group, place, limits))
         for group in groups
-        for least in group.min_nodes.tolist()
-    )
+        for place in range(len(group.machines))
+    ]
+    count = sum(len(numbers) for _, _, numbers in places)
     if count > MAX_CANDIDATES:
         raise PlanError(
             f"{formatting.count(count)} candidates exceed the limit of "
@@ -145,9 +149,8 @@ def _all_choices(groups: Sequence[OfferGroup], limits: Limits) -> list[Choice]:
         )
     return [
         Choice(group, place, nodes)
-        for group in groups
-        for place, least in enumerate(group.min_nodes.tolist())
-        for nodes in range(max(least, limits.min_nodes), limits.max_nodes + 1)
+        for group, place, numbers in places
+        for nodes in numbers.tolist()
     ]
 
 
@@ -186,8 +189,7 @@ def _cheapest_sure(
     for bound, choice in sorted(bounds, key=lambda pair: pair[0]):
         if best and bound >= best[0]:
             break
-        least = max(int(choice.group.min_nodes[choice.place]), limits.min_nodes)
-        nodes = np.arange(least, limits.max_nodes + 1)
+        nodes = node_numbers(choice.group, choice.place, limits)
         outcome = sample_outcome(
             choice.group, [choice.place] * len(nodes), nodes, size, samples, limits.billing_unit
         )
@@ -220,7 +222,7 @@ def _nearest(request: PlanRequest, options: LayoutOptions) -> Candidate | None:
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     results = search_all(options.groups, size, samples, limits)
     some = candidates(job, size, best_per_layout(options.groups, results), samples, limits)
-    return min(some, key=lambda each: rank_key(each, limits), default=None)
+    return next(iter(ranked(some, limits)), None)
 
 
 def _excluded(
@@ -251,11 +253,13 @@ def _excluded(
 
 def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits: Limits) -> str:
     """Why no number of nodes of this machine keeps the limits."""
-    least, most = int(group.min_nodes[place]), float(group.most_bytes[place])
-    if least == IMPOSSIBLE_NODES and math.isfinite(most):
-        return f"too little memory: in two passes it sorts at most {formatting.size(int(most))}"
+    least = int(group.min_nodes[place])
+    if least == IMPOSSIBLE_NODES:
+        return "too little memory: in two passes it does not sort so much"
     if least > limits.max_nodes:
         return f"too small: at least {least} nodes are needed to store the data"
+    if max(least, limits.min_nodes) > int(group.most_nodes[place]):
+        return "too many vCPUs for the quota"
     if result.fastest_seconds[place] > limits.deadline_seconds:
         return f"too slow: at least {result.fastest_seconds[place]:.0f} s"
     if result.cheapest_usd[place] > limits.budget_usd:
@@ -274,8 +278,9 @@ def plan_notes(
     start = "installing and screening" if request.startup else "start-up"
     if request.job.room:
         stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
-        loading = "loading of the input, " if stored else ""
-        notes.append(f"not included: {start} of the nodes, {loading}account quotas")
+        loading = ", loading of the input" if stored else ""
+        quotas = "" if request.quota_vcpus else ", account quotas (--quota-vcpus)"
+        notes.append(f"not included: {start} of the nodes{loading}{quotas}")
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(
@@ -316,6 +321,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "include": sorted(request.include),
         "startup": bool(request.startup),
         "memory": request.memory,
+        "quota_vcpus": request.quota_vcpus,
     }
 
 

@@ -311,7 +311,7 @@ def test_a_link_keeps_the_question(browser: Browser, some: PlanPage) -> None:
         page.inner.locator("#deadline").fill("1s")
         page.inner.get_by_text("No offer meets the deadline of 1.0 s").wait_for(timeout=60_000)
         assert page.inner.url.endswith("#data=3TB&deadline=1s&provider=aws")
-        assert page.inner.get_by_role("button", name="plan with up to 10,000").is_visible()
+        assert page.inner.get_by_role("button", name="plan with up to 2,500").is_visible()
         page.inner.locator("#data").fill("much")
         wrong = page.inner.locator("#wrong-data")
         wrong.get_by_text("is not a size").wait_for(timeout=60_000)

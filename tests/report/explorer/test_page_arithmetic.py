@@ -72,7 +72,7 @@ from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.resources.machines import Machine
 from tonnage.plan.resources.startup import published_startup
-from tonnage.plan.search import Limits, SearchResult
+from tonnage.plan.search import LARGEST_CLUSTER, Limits, SearchResult
 from tonnage.report.explorer import page_data, write_explorer
 from tonnage.report.explorer.page import SCRIPTS
 
@@ -134,6 +134,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "advertised_resources": "advertised_resources",
         "measured_curve": "uses_measured_curve",
         "calibration_match": "calibrated",
+        "with_third_pass": "- a demand of its own, which the group names",
     },
     OfferGroup: {
         "demand": "demand",
@@ -141,7 +142,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "min_nodes": "- follows from the request's size",
         "catalog": "catalog",
         "outside_usd": "- follows from the request's size",
-        "most_bytes": "- in the machines",
+        "most_nodes": "- the page asks for no quota",
     },
     Machine: {
         "catalog": "catalog",
@@ -202,7 +203,7 @@ FIELDS: dict[type, dict[str, str]] = {
         name: name
         for name in (
             *("resource", "modes", "of_fleet", "at_scale", "fleet_spread", "fleets"),
-            *("evidence", "source", "spread_source"),
+            *("fleet_freedom", "evidence", "source", "spread_source"),
         )
     },
     Mode: {name: name for name in ("median", "spread", "instances")},
@@ -246,6 +247,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "all_sizes": "- the page shows the best candidates",
         "startup": "- in the demands",
         "memory": "most_bytes",
+        "quota_vcpus": "- the page asks for no quota",
     },
 }
 """How each field reaches the page: its key there, or ``-`` and why it does not."""
@@ -345,14 +347,14 @@ def test_the_tables_have_a_key_for_each_field() -> None:
         (DemandTerm, phase["terms"][0], set()),
         (PhaseDemand, phase, set()),
         (LayoutDemand, demands[0], {"evidence", "calibration_text", "notes"}),
-        (OfferGroup, group, {"layout", "own_disks", "kind", "count"}),
+        (OfferGroup, group, {"layout", "own_disks", "kind", "count", "third_pass"}),
         (
             Machine,
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
                 *("source", "disks_source", "cores_source", "most_bytes", "caution"),
-                *("network_source", "network_caution", "possible_burst"),
+                *("network_source", "network_caution", "possible_burst", "divides_once_more"),
             },
         ),
         (VolumeKind, kinds[0], set()),
@@ -559,7 +561,8 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
             for form, (location, job) in zip(FORMS, cycle(jobs.items()), strict=False):
                 found = page_plan(opened, form | {"location": location})
                 defaults = {"deadline": "", "budget": "", "objective": "cost"}
-                defaults |= {"provider": "", "purchase": "on-demand", "max-nodes": "1000"}
+                defaults |= {"provider": "", "purchase": "on-demand"}
+                defaults["max-nodes"] = str(LARGEST_CLUSTER)
                 request = replace(
                     to_request({**defaults, **form, "location": "local"}),
                     job=job,

@@ -80,13 +80,22 @@ class LimitOptions:
             parse_usd,
         ),
     ] = None
-    max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MAX_NODES)] = default("1000")
+    max_nodes: Annotated[int, Count("Largest cluster to consider.", 1, MAX_NODES)] = default("250")
     nodes: Annotated[
         int | None,
         Count(
             "Consider only clusters of exactly this many nodes, whatever --max-nodes is.",
             1,
             MAX_NODES,
+        ),
+    ] = None
+    quota_vcpus: Annotated[
+        int | None,
+        Count(
+            "Only clusters with at most so many vCPUs, your account's quota for these machines. "
+            "New accounts have few: AWS 5, Google Cloud 24 in a region. Default: any number.",
+            1,
+            1_000_000_000,
         ),
     ] = None
     objective: Annotated[str, Option("WHAT", "What to minimize: cost or time.")] = "cost"
@@ -176,8 +185,8 @@ class OfferOptions:
         bool,
         Switch(
             "--any-memory",
-            "Also machines with too little memory: a sort or MapReduce of this size would need a "
-            "third pass there, which the plan does not count.",
+            "Count two passes on machines with too little memory, too, where a sort or MapReduce "
+            "of this size needs a third.",
         ),
     ] = False
 
@@ -295,6 +304,7 @@ def plan(
         include=offers.included,
         startup=offers.startup_laws,
         memory=not offers.any_memory,
+        quota_vcpus=limits.quota_vcpus,
         all_sizes=every,
     )
     with usage_errors(PlanError):

@@ -35,6 +35,8 @@ GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
 graphs::plan; with little memory parts are shorter, 5 MiB at least). Also assumed for MapReduce,
 whose formats choose their own sizes."""
 STUDY = "Themis on EC2"
+THIRD_PASS = "third pass"
+DIVIDED = "memory does not suffice for two passes, so all partitions are divided once more"
 CORES = "all input is partitioned, and then sorted"
 
 
@@ -121,6 +123,21 @@ def sort_job(
 ) -> Job:
     """A sort: a MapReduce of selectivity 1 (equations 2 and 4)."""
     return mapreduce_job(durability, read_from=read_from, written_to=written_to, name="sort")
+
+
+def third_pass_job(job: Job) -> Job:
+    """The job where memory does not suffice for two passes: all partitions are divided once more.
+
+    What the first pass wrote is read, partitioned and written again, each on its own node.
+    """
+    made = float(job.settings.get("map_share", 1.0))
+    first, *others = job.phases
+    demands = [
+        Demand(resource=resource, per_byte=made, source=DIVIDED)
+        for resource in ("local read", "local write", "cpu partition")
+    ]
+    again = JobPhase(name=THIRD_PASS, demands=demands)
+    return structs.replace(job, phases=[first, again, *others])
 
 
 def job_from_run(record: RunRecord) -> Job:

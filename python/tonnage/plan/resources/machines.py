@@ -69,6 +69,7 @@ class Machines:
     link_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
+    vcpus: Floats
     data_volumes: Floats
     """How many volumes can be attached, apart from the root volume."""
     buckets: Mapping[AdvertisedResource, TokenBucket]
@@ -95,6 +96,7 @@ class Machines:
             link_usd_per_hour=_nan_if_none(each.link_usd_per_hour for each in some),
             local_bytes=_nan_if_none(each.offer.local_bytes for each in some),
             memory_bytes=_nan_if_none(each.offer.memory_bytes for each in some),
+            vcpus=_nan_if_none(each.offer.vcpus for each in some),
             data_volumes=_nan_if_none(each.offer.volume_link.most_volumes for each in some) - 1,
             buckets=buckets,
             possible_burst=np.array([each.possible_burst for each in some]).T,
@@ -118,6 +120,7 @@ class Machines:
             self.link_usd_per_hour[places],
             self.local_bytes[places],
             self.memory_bytes[places],
+            self.vcpus[places],
             self.data_volumes[places],
             {thing: each.select(places) for thing, each in self.buckets.items()},
             self.possible_burst[:, places],

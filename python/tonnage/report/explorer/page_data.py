@@ -27,10 +27,10 @@ from tonnage.plan.layouts import VOLUME_COUNTS, LayoutOptions, OfferGroup
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
 from tonnage.plan.resources.engine_memory import (
+    divides_once_more,
     has_memory_limit,
     intermediate_share,
     largest_sort,
-    local_devices,
 )
 from tonnage.plan.resources.machines import (
     PURCHASES,
@@ -41,6 +41,7 @@ from tonnage.plan.resources.machines import (
     network_source,
 )
 from tonnage.plan.resources.startup import Startup
+from tonnage.plan.search import LARGEST_CLUSTER
 from tonnage.report.explorer.draws_for_page import random_draws
 
 
@@ -114,6 +115,7 @@ def page_data(
                 if any(name in law.source for law in tables.laws)
             },
             "interval_rule": INTERVAL_RULE,
+            "largest_cluster": LARGEST_CLUSTER,
         }
     )
 
@@ -244,6 +246,9 @@ def _group(group: OfferGroup, tables: _Tables) -> dict[str, Any]:
         "kind": None if volumes is None else kinds.index(volumes.kind.name),
         "count": 0 if volumes is None else volumes.count,
         "demand": tables.demand(group.demand),
+        "third_pass": tables.demand(group.demand.with_third_pass)
+        if group.demand.with_third_pass
+        else None,
         "machines": [tables.machine(each) for each in group.machines],
     }
 
@@ -331,6 +336,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "link_source": tables.texts.put(extra.source) if extra else None,
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
+        "divides_once_more": divides_once_more(offer),
         "most_bytes": _most_bytes(offer, tables.intermediate_share),
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "possible_burst": one.possible_burst,
@@ -351,8 +357,7 @@ def _most_bytes(offer: Offer, share: float | None) -> dict[str, float] | None:
     """The largest input that its memory allows, with local disks and with so many volumes."""
     if share is None or not has_memory_limit(offer):
         return None
-    local = largest_sort(offer, local_devices(offer)) / share
-    return {"local": local} | {
+    return {"local": largest_sort(offer) / share} | {
         str(count): largest_sort(offer, count) / share for count in VOLUME_COUNTS
     }
 

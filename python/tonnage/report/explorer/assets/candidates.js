@@ -3,6 +3,7 @@
 
 const LOW = (1 - 0.9) / 2, HIGH = (1 + 0.9) / 2;
 const NEARLY_FULL = 0.98;
+const CLOSE = 1.02;
 
 /** The best number of nodes of each offer and layout, whatever its volumes; ties go to fewer. */
 function bestPerLayout(groups, found) {
@@ -164,8 +165,11 @@ function inOrder(one, other) {
   return 0;
 }
 
-/** Candidates, best first. */
+/** Candidates, best first; of those within 2 % of the best, fewer nodes come first. */
 function ranked(some, limits) {
   const pairs = some.map((candidate) => [rankKey(candidate, limits), candidate]);
-  return pairs.sort(([one], [other]) => inOrder(one, other)).map(([, candidate]) => candidate);
+  pairs.sort(([one], [other]) => inOrder(one, other));
+  const close = pairs.filter(([[value]]) => value <= pairs[0][0][0] * CLOSE).map(([, candidate]) => candidate);
+  const others = pairs.slice(close.length).map(([, candidate]) => candidate);
+  return [...close.sort((one, other) => one.nodes - other.nodes), ...others];
 }

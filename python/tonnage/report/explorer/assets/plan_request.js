@@ -11,7 +11,7 @@ const MAX_NODES = 10_000;
 const LARGEST = 2n ** 63n - 1n;
 const DEFAULTS = {
   data: "20TB", deadline: "", budget: "", objective: "cost",
-  location: Object.keys(pageData.variants)[0], provider: "", purchase: "on-demand", "max-nodes": "1000",
+  location: Object.keys(pageData.variants)[0], provider: "", purchase: "on-demand", "max-nodes": String(pageData.largest_cluster),
 };
 
 /** 4GB, 1GiB or plain bytes; exactly, as decimals are. */

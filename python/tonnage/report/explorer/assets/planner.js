@@ -66,7 +66,7 @@ function excluded(request, groups, results, limits, candidates) {
   };
   groups.forEach((group, which) => group.machines.forEach((machine, at) => {
     if (results[which][at].nodes !== 0) return;
-    add(group.catalog.name, pageData.machines[machine].type, exclusionReason(group.minNodes[at], group.mostBytes[at], results[which][at], limits));
+    add(group.catalog.name, pageData.machines[machine].type, exclusionReason(group.minNodes[at], results[which][at], limits));
   }));
   for (const [reason, catalog, offers] of pageData.variants[request.location][request.purchase].excluded) {
     if (isRequested(request, catalog)) for (const offer of offers) add(pageData.catalogs[catalog].name, offer, reason);
@@ -75,8 +75,8 @@ function excluded(request, groups, results, limits, candidates) {
 }
 
 /** Why no number of nodes of this machine keeps the limits. */
-function exclusionReason(minNodes, mostBytes, { fastest, cheapest }, limits) {
-  if (minNodes === IMPOSSIBLE_NODES && mostBytes < Infinity) return `too little memory: in two passes it sorts at most ${formatting.size(Math.trunc(mostBytes))}`;
+function exclusionReason(minNodes, { fastest, cheapest }, limits) {
+  if (minNodes === IMPOSSIBLE_NODES) return "too little memory: in two passes it does not sort so much";
   if (minNodes > limits.maxNodes) return `too small: at least ${minNodes} nodes are needed to store the data`;
   if (fastest > limits.deadline) return `too slow: at least ${roundHalfEven(fastest)} s`;
   if (cheapest > limits.budget) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;

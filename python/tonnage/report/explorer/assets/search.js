@@ -16,7 +16,7 @@ function layoutOptions(request) {
   const size = request.size;
   return variant[request.purchase].groups
     .filter((group) => isRequested(request, group.catalog))
-    .map((group) => {
+    .flatMap((group) => {
       const catalog = pageData.catalogs[group.catalog];
       const onVolumes = group.own_disks ? kept.volume * size : kept.local * size + kept.volume * size;
       const volumes = group.kind === null ? null
@@ -27,14 +27,16 @@ function layoutOptions(request) {
         outside += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
       }
       if (taken_out) outside += taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet;
-      const machines = pageData.lists[group.machines];
-      const mostBytes = machines.map((place) => mostBytesOf(pageData.machines[place], group));
-      const minNodes = machines.map((place, at) => (size <= mostBytes[at]
-        ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES));
-      return {
-        ...group, catalog, volumes, outside, machines, minNodes, mostBytes,
-        demand: demands[group.demand], distinct: distinctMachines(group), purchase: request.purchase,
-      };
+      const all = pageData.lists[group.machines];
+      const fits = (place) => size <= mostBytesOf(pageData.machines[place], group);
+      const divide = (place) => group.third_pass !== null && pageData.machines[place].divides_once_more && !fits(place);
+      const passes = [[group.demand, all.filter((place) => !divide(place))], [group.third_pass, all.filter(divide)]];
+      return passes.filter(([, machines]) => machines.length).map(([demand, machines]) => ({
+        ...group, catalog, volumes, outside, machines,
+        minNodes: machines.map((place) => (fits(place) || divide(place)
+          ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES)),
+        demand: demands[demand], distinct: distinctMachines(machines, demand), purchase: request.purchase,
+      }));
     });
 }
 
@@ -49,7 +51,7 @@ function minNodesOf(machine, group, volumes, kept, size) {
   return Math.min(least, IMPOSSIBLE_NODES);
 }
 
-/** The largest input that a machine's memory allows. */
+/** The largest input that a machine's memory allows in two passes. */
 function mostBytesOf(machine, group) {
   const { most_bytes: most } = machine;
   if (most === null) return Infinity;
@@ -73,12 +75,12 @@ const demands = pageData.demands.map((demand) => {
 
 /** Machines with the same advertised figures take the same time: one of each, and its twins. */
 const distinctSets = new Map();
-function distinctMachines(group) {
-  const classes = pageData.demands[group.demand].advertised_resources;
-  const key = `${group.machines} ${classes}`;
+function distinctMachines(machines, demand) {
+  const classes = pageData.demands[demand].advertised_resources;
+  const key = `${machines} ${classes}`;
   if (!distinctSets.has(key)) {
     const ones = [], members = [], numbers = new Map();
-    const alike = pageData.lists[group.machines].map((place, at) => {
+    const alike = machines.map((place, at) => {
       const { buckets } = pageData.machines[place];
       const figures = classes.map((name) => buckets[name]).join();
       if (!numbers.has(figures)) {
