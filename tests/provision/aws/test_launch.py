@@ -253,6 +253,28 @@ def test_without_what_only_the_account_tells_it_says_what_to_give(world: World) 
         assert flag in done.err
 
 
+@pytest.mark.parametrize(
+    ("given", "flags", "rule"),
+    [
+        ("10.0.0.1", (), {"IpRanges": [{"CidrIp": "10.0.0.1/32"}]}),
+        ("203.0.113.0/24", (), {"IpRanges": [{"CidrIp": "203.0.113.0/24"}]}),
+        ("2001:db8::1", (), {"Ipv6Ranges": [{"CidrIpv6": "2001:db8::1/128"}]}),
+        ("0.0.0.0/0", ("--open-to-the-world",), {"IpRanges": [{"CidrIp": "0.0.0.0/0"}]}),
+        ("::/0", ("--open-to-the-world",), {"Ipv6Ranges": [{"CidrIpv6": "::/0"}]}),
+    ],
+)
+def test_addresses_that_may_log_in_are_a_range_of_their_kind(
+    world: World, given: str, flags: tuple[str, ...], rule: dict[str, Any]
+) -> None:
+    done = world.launch("--ssh-from", given, *flags, "--dry-run", "--json")
+    document: Any = done.json
+    (asked,) = [each for each in document["requests"] if "authorize_security_group_ingress" in each]
+    ssh = asked["authorize_security_group_ingress"]["IpPermissions"][1]
+    assert {name: value for name, value in ssh.items() if "Ranges" in name} == rule
+    # EC2 takes it as it is.
+    assert world.launch("--ssh-from", given, *flags, "--no-screen").code == 0
+
+
 def test_nodes_have_the_role_that_is_given(world: World) -> None:
     dry = world.run(
         "launch", world.plan, *world.flags, "--instance-profile", "reads", "--dry-run", "--json"
@@ -629,6 +651,9 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
         (("--catalog", "aws-us-east-1-2014"), "the plan used aws-us-east-1-2026"),
         (("--ssh", ""), "--ssh is empty, perhaps from an unset variable"),
         (("--ssh-from", "everywhere"), "--ssh-from everywhere:"),
+        (("--ssh-from", "10.0.0.1/24"), "has host bits set; use an address or a range"),
+        (("--ssh-from", "0.0.0.0/0"), "lets everybody try to log in; use your own address"),
+        (("--ssh-from", "::/0"), "or add --open-to-the-world"),
     ],
 )
 def test_refuses_and_says_what_mends_it(world: World, flags: tuple[str, ...], said: str) -> None:

@@ -35,9 +35,9 @@ from tonnage.cli.options.validate import (
 )
 from tonnage.cli.output.launch import price_lines, print_requests, ready_lines
 from tonnage.cli.provision.launch_order import (
+    address_range,
     find_wheel,
     order_from_plan,
-    refuse_bad_range,
     refuse_missing_account,
     refuse_over_budget,
 )
@@ -74,10 +74,14 @@ class AccountOptions:
         str | None,
         Option(
             "CIDR",
-            "Addresses that may connect to the nodes by SSH, like 203.0.113.7/32. Required, "
-            "except with --dry-run.",
+            "Addresses that may connect to the nodes by SSH: one, like 203.0.113.7, or a range, "
+            "like 203.0.113.0/24. Required, except with --dry-run.",
         ),
     ] = None
+    open_to_the_world: Annotated[
+        bool,
+        Switch("--open-to-the-world", "Let --ssh-from be all addresses: 0.0.0.0/0 or ::/0."),
+    ] = False
     instance_profile: Annotated[
         str | None,
         Option("NAME", "Instance profile; its role gives jobs on the nodes access to S3 buckets."),
@@ -87,8 +91,9 @@ class AccountOptions:
     def account(self) -> Account:
         from tonnage.provision.aws.requests import Account
 
-        refuse_bad_range(self.ssh_from)
         given = asdict(self)
+        is_open = given.pop("open_to_the_world")
+        given["ssh_from"] = self.ssh_from and address_range(self.ssh_from, is_open)
         given["profile"] = given.pop("instance_profile")
         return Account(**{name: value for name, value in given.items() if value is not None})
 

@@ -63,12 +63,17 @@ def order_from_plan(
     )
 
 
-def refuse_bad_range(given: str | None) -> None:
-    if given is None:
-        return
-    hint = "; use a range of addresses, like 203.0.113.7/32"
+def address_range(given: str, is_open: bool) -> str:
+    """The range with its length, which AWS requires; that of an address is the address alone."""
+    hint = "; use an address or a range of addresses, like 203.0.113.7/32"
     with usage_errors(ValueError, prefix=f"--ssh-from {given}: ", hint=hint):
-        ipaddress.ip_network(given)
+        allowed = ipaddress.ip_network(given)
+    if allowed.prefixlen == 0 and not is_open:
+        raise core.UsageError(
+            f"--ssh-from {given} lets everybody try to log in; use your own address, like "
+            "203.0.113.7/32, or add --open-to-the-world"
+        )
+    return str(allowed)
 
 
 def missing_values(order: LaunchOrder) -> dict[str, str]:

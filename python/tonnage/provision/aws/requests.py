@@ -91,12 +91,13 @@ def create_security_group(order: LaunchOrder, vpc: str) -> dict[str, Any]:
 
 def authorize_security_group_ingress(order: LaunchOrder, group: str) -> dict[str, Any]:
     """Allow traffic among nodes, and ssh from the user."""
-    ssh = {
-        "IpProtocol": "tcp",
-        "FromPort": SSH_PORT,
-        "ToPort": SSH_PORT,
-        "IpRanges": [{"CidrIp": order.account.ssh_from}],
-    }
+    allowed = order.account.ssh_from
+    ranges = (
+        {"Ipv6Ranges": [{"CidrIpv6": allowed}]}
+        if ":" in allowed
+        else {"IpRanges": [{"CidrIp": allowed}]}
+    )
+    ssh = {"IpProtocol": "tcp", "FromPort": SSH_PORT, "ToPort": SSH_PORT, **ranges}
     among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
     return {"GroupId": group, "IpPermissions": [among, ssh]}
 
