@@ -162,6 +162,15 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     assert (made.job.input_location, made.job.output_location) == ("objects", "objects")
 
 
+def test_what_leaves_the_provider_is_paid_for(tonnage: Tonnage) -> None:
+    asked = ("plan", "sort", "--data", "1TB", "--provider", "aws", "--nodes", "4", "--json")
+    kept, taken = (
+        Plan.from_json(json.loads(tonnage.run(*asked, *flags, check=True).stdout)).candidates[0]
+        for flags in ((), ("--egress", "0.5"))
+    )
+    assert taken.cost_usd.median - kept.cost_usd.median == pytest.approx(500 * 0.09)
+
+
 def test_copies_are_on_local_disks(tonnage: Tonnage) -> None:
     asked = ("plan", "sort", "--data", "20TB", "--provider", "aws", "--durability", "replicated")
     made = Plan.from_json(json.loads(tonnage.run(*asked, "--json").stdout))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import structs
+
 from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import flags_and_values
 from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, number
@@ -217,7 +219,7 @@ def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | 
             f"JOB {name} is not valid{formatting.did_you_mean(name, FLAGS_OF_JOB)}; use sort, "
             "mapreduce, reduce or a job's JSON file"
         )
-    return job if egress is None else dataclasses.replace(job, taken_out_per_byte=egress)
+    return job if egress is None else structs.replace(job, taken_out_per_byte=egress)
 
 
 def _shuffling_job(name: str, given: dict[str, Any], usual: Location) -> Job:
