@@ -8,7 +8,14 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.plan import AttachedVolumes, Candidate, PlannedPhase, Range, SpaceFit
+from tonnage.base.records.plan import (
+    AttachedVolumes,
+    Candidate,
+    CostLine,
+    PlannedPhase,
+    Range,
+    SpaceFit,
+)
 from tonnage.plan.calibration import cite
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array
@@ -82,6 +89,9 @@ def _candidate(
         run_seconds=_range(outcome.run_interval, outcome.run_seconds, at)
         if demand.start_up
         else None,
+        costs=[
+            CostLine(item=item, usd=float(usd[at])) for item, usd in outcome.bill.items() if usd[at]
+        ],
         notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0),
     )
 

@@ -6,12 +6,14 @@ draws a row of those each.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tonnage.base.records.job import Job
+from tonnage.base.records.plan import BilledItem
 from tonnage.catalog import Billing, Catalog
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import Capacity
@@ -19,6 +21,15 @@ from tonnage.plan.demand import AdvertisedResource, DemandTerm, LayoutDemand
 
 Array = npt.NDArray[Any]
 BillingUnit = Literal["seconds", "hours"]
+
+
+@dataclass(frozen=True)
+class NodePrice:
+    """US dollars an hour of a node, or of a node of each of several machines."""
+
+    machine: Array | float
+    """With its link to volumes."""
+    volumes: Array | float
 
 
 def term_work(
@@ -104,6 +115,21 @@ def job_work(
     return np.asarray(total)
 
 
+def bill(
+    work: Array, nodes: Array, price: NodePrice, billing: Billing, billing_unit: BillingUnit
+) -> dict[BilledItem, Array]:
+    """The cost of so many node-seconds, by what is billed: of a plan, and of its launch.
+
+    Billed by the second, a machine costs at least the provider's minimum. Providers that bill
+    started hours are billed by the second too, unless ``billing_unit`` is hours. Volumes are
+    billed by the second.
+    """
+    return {
+        "machines": np.asarray(machine_hours(work, nodes, billing, billing_unit) * price.machine),
+        "volumes": np.asarray(work * (price.volumes / 3600)),
+    }
+
+
 def cost_usd(
     work: Array,
     nodes: Array,
@@ -113,14 +139,9 @@ def cost_usd(
     billing: Billing,
     billing_unit: BillingUnit,
 ) -> Array:
-    """The cost of so many node-seconds.
-
-    Billed by the second, a machine costs at least the provider's minimum. Providers that bill
-    started hours are billed by the second too, unless ``billing_unit`` is hours. Volumes are
-    billed by the second.
-    """
-    machines = machine_hours(work, nodes, billing, billing_unit) * machine_usd_per_hour
-    return np.asarray(machines + work * (volume_usd_per_hour / 3600) + outside_usd)
+    """The sum of the bill, and what is billed outside of the nodes."""
+    price = NodePrice(machine_usd_per_hour, volume_usd_per_hour)
+    return np.asarray(sum(bill(work, nodes, price, billing, billing_unit).values()) + outside_usd)
 
 
 def machine_hours(work: Array, nodes: Array, billing: Billing, billing_unit: BillingUnit) -> Array:
@@ -132,11 +153,11 @@ def machine_hours(work: Array, nodes: Array, billing: Billing, billing_unit: Bil
     return np.asarray(work / 3600)
 
 
-def object_store_usd(job: Job, size: int, catalog: Catalog) -> float | str:
+def object_store_bill(job: Job, size: int, catalog: Catalog) -> dict[BilledItem, float] | str:
     """The cost of object storage requests and egress; or which price is unknown."""
-    total = 0.0
     if catalog.provider == "lab":
-        return total  # A lab's object stores run on the machine itself and cost nothing.
+        return {}  # A lab's object stores run on the machine itself and cost nothing.
+    found: dict[BilledItem, float] = {}
     store = catalog.object_store
     for request in job.requests:
         price = None
@@ -145,9 +166,10 @@ def object_store_usd(job: Job, size: int, catalog: Catalog) -> float | str:
             price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
         if price is None:
             return f"{catalog.name} has no price for object storage requests"
-        total += request.per_byte * size / 1000 * price
+        paid = request.per_byte * size / 1000 * price
+        found["object storage requests"] = found.get("object storage requests", 0.0) + paid
     if job.taken_out_per_byte:
         if store is None or store.usd_per_gb_to_internet is None:
             return f"{catalog.name} has no price for egress"
-        total += job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
-    return total
+        found["egress"] = job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
+    return found

@@ -186,12 +186,12 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
             f"{volumes.kind.usd_per_gib_month:g} USD per GiB and month of "
             f"{volumes.hours_per_month:g} h ({volumes.kind.price_source})"
         )
-    if group.outside_usd:
-        store = group.catalog.object_store
-        assert store is not None
-        lines.append(
-            f"{group.outside_usd:.2f} USD for object storage requests and egress ({store.source})"
-        )
+    store = group.catalog.object_store
+    lines += [
+        f"{usd:.2f} USD for {item} ({store.source})"
+        for item, usd in group.outside.items()
+        if store and usd
+    ]
     lines.append(
         f"{formatting.count(choice.nodes)} nodes at {usd_per_hour:.4g} USD an hour; "
         f"{group.catalog.billing.source}"

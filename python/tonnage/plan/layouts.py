@@ -9,7 +9,7 @@ documented, cannot be planned; `next_measurements` considers it.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -20,11 +20,12 @@ import numpy.typing as npt
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
+from tonnage.base.records.plan import BilledItem
 from tonnage.catalog import OFFER_KINDS, Catalog, Offer, OfferKind
 from tonnage.model.jobs.mapreduce import third_pass_job
 from tonnage.model.profiles.repository import NO_CAPACITY, OfferCapacity, ProfileIndex
 from tonnage.plan.calibration import NO_MATCH, CalibrationMatch, match_calibration
-from tonnage.plan.cost_model import object_store_usd
+from tonnage.plan.cost_model import object_store_bill
 from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.resources.engine_memory import (
@@ -60,10 +61,14 @@ class OfferGroup:
     machines: Machines
     min_nodes: npt.NDArray[np.int64]
     catalog: Catalog
-    outside_usd: float
+    outside: Mapping[BilledItem, float]
     """The cost of object storage requests and egress."""
     most_nodes: npt.NDArray[np.int64]
     """The most nodes of each machine within the quota of vCPUs."""
+
+    @property
+    def outside_usd(self) -> float:
+        return sum(self.outside.values())
 
     @cached_property
     def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -275,7 +280,7 @@ def _classify(
         why = f"{others}: neither measured nor estimable from its advertised rate"
         options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in good)
         return
-    outside = object_store_usd(job, size, catalog)
+    outside = object_store_bill(job, size, catalog)
     if isinstance(outside, str):
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tonnage.base.records.plan import BilledItem
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
 from tonnage.plan.cost_model import Array, BillingUnit, job_work, term_work
 from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.search import (
     buckets_at,
+    group_bill,
     group_cost_usd,
     machine_usd_per_hour,
     sampled_buckets,
@@ -33,6 +35,8 @@ class Outcome:
     seconds: Array
     """With every resource at its median."""
     cost_usd: Array
+    bill: dict[BilledItem, Array]
+    """What the cost is the sum of."""
     usd_per_hour: Array
     """The price of a node with its volumes."""
     sampled_seconds: Array
@@ -93,12 +97,14 @@ def sample_outcome(
     for term in group.demand.start_up:
         start = seconds_of(term)
         drawn_start = term_work(term, group.demand, size, drawn_capacity, cluster_sizes, buckets)
-    paid = cost(median_seconds * cluster_sizes)
+    billed = group_bill(group, places, median_seconds * cluster_sizes, cluster_sizes, billing_unit)
+    paid = np.asarray(sum(billed.values()))
     ends = np.array([_interval(cost(drawn, each), paid) for each in (lower, higher)])
     return Outcome(
         nodes=sizes,
         seconds=median_seconds,
         cost_usd=paid,
+        bill=billed,
         usd_per_hour=prices + volume_usd,
         sampled_seconds=drawn / cluster_sizes,
         seconds_interval=_interval(drawn / cluster_sizes, median_seconds),

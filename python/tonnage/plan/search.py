@@ -13,9 +13,17 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tonnage.base.records.plan import BilledItem
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
-from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, job_work, machine_hours
+from tonnage.plan.cost_model import (
+    Array,
+    BillingUnit,
+    NodePrice,
+    bill,
+    job_work,
+    machine_hours,
+)
 from tonnage.plan.demand import AdvertisedResource
 from tonnage.plan.layouts import OfferGroup
 
@@ -192,6 +200,25 @@ def machine_usd_per_hour(group: OfferGroup) -> Array:
     return np.asarray(machines.usd_per_hour + machines.link_usd_per_hour)
 
 
+def group_bill(
+    group: OfferGroup,
+    places: Sequence[int] | npt.NDArray[np.int64],
+    work: Array,
+    nodes: Array,
+    billing_unit: BillingUnit,
+    factor: Array | float = 1.0,
+) -> dict[BilledItem, Array]:
+    """The bill of work on the machines at these places, whose own price is times ``factor``."""
+    own = group.machines.usd_per_hour[places]
+    volumes = group.demand.volumes
+    price = NodePrice(
+        machine_usd_per_hour(group)[places] + own * (factor - 1),
+        volumes.usd_per_hour(nodes) if volumes else 0.0,
+    )
+    outside = {item: np.full_like(nodes, usd) for item, usd in group.outside.items()}
+    return bill(work, nodes, price, group.catalog.billing, billing_unit) | outside
+
+
 def group_cost_usd(
     group: OfferGroup,
     places: Sequence[int] | npt.NDArray[np.int64],
@@ -200,10 +227,5 @@ def group_cost_usd(
     billing_unit: BillingUnit,
     factor: Array | float = 1.0,
 ) -> Array:
-    """The cost of work on the machines at these places, whose own price is times ``factor``."""
-    own = group.machines.usd_per_hour[places]
-    prices = machine_usd_per_hour(group)[places] + own * (factor - 1)
-    volumes = group.demand.volumes
-    volume_usd = volumes.usd_per_hour(nodes) if volumes else 0.0
-    billing = group.catalog.billing
-    return cost_usd(work, nodes, prices, volume_usd, group.outside_usd, billing, billing_unit)
+    """The sum of that bill."""
+    return np.asarray(sum(group_bill(group, places, work, nodes, billing_unit, factor).values()))

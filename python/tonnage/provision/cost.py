@@ -1,20 +1,24 @@
 """Compute the cost of a rented cluster as the provider bills it.
 
 A machine is billed by started units of time with a minimum, from start to termination; volumes are
-billed while they exist (`catalog.Billing`). Not included, since no catalog has them: system disks,
-public addresses and egress.
+billed while they exist (`catalog.Billing`). What a launch will cost if it takes as long as planned
+is the plan's own arithmetic (`planned_bill`). Not included, since no catalog has them: system disks
+and public addresses.
 """
 
 import math
 from collections.abc import Iterable
 from datetime import datetime
 
+import numpy as np
+
 from tonnage.base.records.launch import RentedNode, Tariff
-from tonnage.base.records.plan import Candidate
+from tonnage.base.records.plan import BilledItem, Candidate, CostLine, Plan
 from tonnage.catalog import Catalog, Offer
+from tonnage.plan.cost_model import NodePrice, bill, object_store_bill
 from tonnage.plan.resources.machines import Machine, priced_machine
 
-NOT_COUNTED = "system disks, public addresses and egress are not included"
+NOT_COUNTED = "system disks and public addresses are not included"
 SAME = 1e-6
 """Relative difference by which a plan's price, a sum, may differ from the catalog's."""
 
@@ -53,6 +57,31 @@ def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool
         granularity_seconds=catalog.billing.granularity_seconds,
         least_seconds=catalog.billing.least_seconds,
     )
+
+
+def planned_bill(
+    made: Plan, candidate: Candidate, tariff: Tariff, catalog: Catalog
+) -> list[CostLine]:
+    """The bill of a launch of this candidate, at this tariff, that takes as long as planned.
+
+    Raises:
+        PriceError: The catalog has no price of object storage.
+    """
+    nodes = np.array([float(candidate.nodes)])
+    billed: dict[BilledItem, float] = {
+        item: float(usd[0])
+        for item, usd in bill(
+            candidate.seconds.median * nodes,
+            nodes,
+            NodePrice(tariff.machine_usd_per_hour, tariff.volumes_usd_per_hour),
+            catalog.billing,
+            made.settings.get("charged", "seconds"),
+        ).items()
+    }
+    outside = object_store_bill(made.job, made.bytes, catalog)
+    if isinstance(outside, str):
+        raise PriceError(outside)
+    return [CostLine(item=item, usd=usd) for item, usd in (billed | outside).items() if usd]
 
 
 def usd_per_hour(tariff: Tariff) -> float:

@@ -141,7 +141,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "machines": "machines",
         "min_nodes": "- follows from the request's size",
         "catalog": "catalog",
-        "outside_usd": "- follows from the request's size",
+        "outside": "- follows from the request's size",
         "most_nodes": "- the page asks for no quota",
     },
     Machine: {
@@ -289,7 +289,7 @@ NEVER_RUN = (
     "return first ? ",
 )
 """Lines of scripts with a part that does not run."""
-BEFORE_THE_PAGE = ("object_store_usd", "scaling_curve", "_fit", "exponent_interval", "warning")
+BEFORE_THE_PAGE = ("object_store_bill", "scaling_curve", "_fit", "exponent_interval", "warning")
 """Functions of mirrored modules whose results are in the tables, or compared as notes."""
 
 

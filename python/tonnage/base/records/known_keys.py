@@ -23,6 +23,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     least_nodes: PositiveCount
     most_nodes: PositiveCount
     objective: Literal["cost", "time", "nearest"] | UnsetType = UNSET
+    charged: Literal["seconds", "hours"] | UnsetType = UNSET
     network: Literal["scaled", "baseline", "infinite"] | UnsetType = UNSET
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET

@@ -18,6 +18,15 @@ class Range(Struct, frozen=True, kw_only=True):
     high: Amount
 
 
+BilledItem = Literal["machines", "volumes", "object storage requests", "egress"]
+"""What a provider's bill has a line for; the machines' is with their links to volumes."""
+
+
+class CostLine(Struct, frozen=True, kw_only=True):
+    item: BilledItem
+    usd: Amount
+
+
 START_UP = "start-up"
 """The phase before a job's own: until all machines run."""
 
@@ -61,6 +70,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
     volumes: AttachedVolumes | None = None
     calibrated: CalibrationSource | None = None  # By runs of this job on this offer
     run_seconds: Range | None = None  # Without the start; ``None``: `seconds` are without it
+    costs: list[CostLine] = field(default_factory=list)
+    """What `cost_usd`'s median is the sum of; empty in plans of before."""
     notes: list[str] = field(default_factory=list)
 
     @property

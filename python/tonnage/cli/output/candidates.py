@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import Candidate, Range
+from tonnage.base.records.plan import Candidate, CostLine, Range
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.catalog.published.rows import key_of
 
@@ -72,6 +72,12 @@ def seconds_range(seconds: Range) -> str:
 
 def usd_range(cost: Range) -> str:
     return f"{usd(cost.median)} [{usd(cost.low)}..{usd(cost.high)}]"
+
+
+def cost_lines(costs: Sequence[CostLine]) -> str:
+    """What a cost is the sum of."""
+    parts = formatting.listing(f"{each.item} {usd(each.usd)}" for each in costs)
+    return parts or "nothing is billed"
 
 
 def usd(amount: float) -> str:

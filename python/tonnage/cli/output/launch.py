@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
+from tonnage.cli.output.candidates import cost_lines
 from tonnage.cli.provision.launch_order import missing_values, most_usd
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
         f"{candidate.nodes} x {candidate.offer} ({candidate.layout}): {usual}"
         f"{formatting.usd(round(candidate.nodes * hourly, 4))} per hour "
         f"({formatting.usd(round(hourly, 6))} per node)",
+        _planned(order),
         f"Maximum cost: {formatting.cents(most_usd(order))}, without replacements, until all nodes "
         f"terminate themselves, {_moment(order.ends_at)}",
     ]
@@ -38,6 +40,16 @@ def price_lines(order: LaunchOrder, cap_usd: float | None) -> list[str]:
     return [*lines, formatting.sentence(NOT_COUNTED)]
 
 
+def _planned(order: LaunchOrder) -> str:
+    candidate = order.rental.candidate
+    start = ", from the request of the nodes" if candidate.run_seconds else ""
+    total = sum(each.usd for each in order.costs)
+    return (
+        f"Planned cost: {formatting.cents(total)} for "
+        f"{formatting.duration(candidate.seconds.median)}{start}: {cost_lines(order.costs)}"
+    )
+
+
 def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> None:
     from tonnage.provision.aws import requests as ec2_requests
     from tonnage.provision.cost import usd_per_hour
@@ -46,6 +58,9 @@ def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> 
     document: dict[str, Any] = {"region": order.rental.region, "requests": requests}
     if as_json:
         prices = {
+            "seconds": order.rental.candidate.seconds.median,
+            "cost_usd": sum(each.usd for each in order.costs),
+            "costs": to_builtins(list(order.costs)),
             "usd_per_hour": order.rental.candidate.nodes * usd_per_hour(order.tariff),
             "most_usd": most_usd(order),
             "tariff": to_builtins(order.tariff),

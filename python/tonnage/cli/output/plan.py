@@ -18,6 +18,7 @@ from tonnage.cli.output.candidates import (
     aligned_table,
     best_of_families,
     candidate_text,
+    cost_lines,
     print_candidates,
     seconds_range,
     usd,
@@ -43,7 +44,8 @@ def print_plan(plan: Plan, every: bool) -> None:
         print(formatting.sentence(note))
     print_candidates(shown)
     best = plan.candidates[0]
-    lines = [f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}."]
+    lines = [f"Cost of {best.offer}: {cost_lines(best.costs)}."]
+    lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
     if plan.sure:
@@ -189,6 +191,7 @@ def explanation_lines(explanation: Explanation) -> list[str]:
     lines += ["", "Cost"]
     lines += [f"  {price}" for price in explanation.prices]
     lines.append(f"  {usd_range(best.cost_usd)} for {seconds_range(best.seconds)}")
+    lines.append(f"  {cost_lines(best.costs)}")
     lines.append("")
     lines.append(
         f"Disk space: {formatting.size(best.capacity.needed_bytes)} needed, "

@@ -54,12 +54,14 @@ def order_from_plan(
         raise core.UsageError(
             f"catalog {offered.name} has a different price from the plan; plan again"
         )
+    tariff = cost.find_tariff(offered, offer, chosen, spot)
     mark = secrets.token_hex(3)
     return LaunchOrder(
         rental=Rental(made.job.name, chosen, offer, spot, mark),
         account=account,
-        tariff=cost.find_tariff(offered, offer, chosen, spot),
+        tariff=tariff,
         ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
+        costs=cost.planned_bill(made, chosen, tariff, offered),
     )
 
 

@@ -5,7 +5,7 @@ set time), and bounds the bill (all or none; an idempotency token). Fields are a
 reference.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from tonnage.base.records.launch import Tariff
+from tonnage.base.records.plan import CostLine
 from tonnage.provision.export import aws
 from tonnage.provision.rental import Rental, placeholder
 from tonnage.provision.user_data import user_data
@@ -48,6 +49,8 @@ class LaunchOrder:
     account: Account
     tariff: Tariff
     ends_at: datetime
+    costs: Sequence[CostLine] = ()
+    """The bill, if it takes as long as planned."""
 
     @property
     def name(self) -> str:

@@ -102,8 +102,8 @@ function pricesOf(candidate) {
     const hourly = group.volumes.usdPerHour(candidate.nodes);
     lines.push(`${Number(hourly.toPrecision(4))} USD an hour for ${count} x ${group.volumes.gibEach(candidate.nodes)} GiB of ${kind.name} at ${kind.usd} USD per GiB and month of ${hoursPerMonth} h (${kind.price_source})`);
   }
-  if (group.outside) {
-    lines.push(`${group.outside.toFixed(2)} USD for object storage requests and egress (${group.catalog.store.source})`);
+  for (const [item, usd] of Object.entries(group.outsideBill)) {
+    if (usd) lines.push(`${usd.toFixed(2)} USD for ${item} (${group.catalog.store.source})`);
   }
   lines.push(`${formatting.count(candidate.nodes)} nodes at ${Number(candidate.usdPerHour.toPrecision(4))} USD an hour; ${group.catalog.billing.source}`);
   return lines;

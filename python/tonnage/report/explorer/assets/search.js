@@ -21,18 +21,20 @@ function layoutOptions(request) {
       const onVolumes = group.own_disks ? kept.volume * size : kept.local * size + kept.volume * size;
       const volumes = group.kind === null ? null
         : new BlockVolumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
-      let outside = 0;
+      let requested = 0;
       for (const { kind, per_byte } of catalog.store ? requests : []) {  // A lab's store costs nothing.
         const { usd_per_1000_gets, usd_per_1000_puts } = catalog.store;
-        outside += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
+        requested += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
       }
-      if (taken_out) outside += taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet;
+      const egress = taken_out ? taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet : 0;
+      const outside = requested + egress;
+      const outsideBill = { "object storage requests": requested, egress };
       const all = pageData.lists[group.machines];
       const fits = (place) => size <= mostBytesOf(pageData.machines[place], group);
       const divide = (place) => group.third_pass !== null && pageData.machines[place].divides_once_more && !fits(place);
       const passes = [[group.demand, all.filter((place) => !divide(place))], [group.third_pass, all.filter(divide)]];
       return passes.filter(([, machines]) => machines.length).map(([demand, machines]) => ({
-        ...group, catalog, volumes, outside, machines,
+        ...group, catalog, volumes, outside, outsideBill, machines,
         minNodes: machines.map((place) => (fits(place) || divide(place)
           ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES)),
         demand: demands[demand], distinct: distinctMachines(machines, demand), purchase: request.purchase,

@@ -1,0 +1,82 @@
+"""A launch that takes as long as planned costs what the plan says: the same bill, to the cent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli.command import Tonnage
+from tonnage.base.records.plan import Plan
+
+AWS = ("--provider", "aws")
+BY_THE_HOUR = ("--catalog", "aws-us-east-1-2014", "--billing", "hours")
+
+
+def dry_run(tonnage: Tonnage, plan: Path, *flags: str) -> dict[str, Any]:
+    done = tonnage.run(
+        "launch", plan, "--dry-run", "--lifetime", "30d", "--json", *flags, check=True
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def planned(tonnage: Tonnage, path: Path, *flags: str) -> Plan:
+    path.write_text(tonnage.run("plan", *flags, "--json", check=True).stdout)
+    return Plan.read(path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "items"),
+    [
+        (("sort", "--data", "20TB", "--deadline", "2h", *AWS), {"object storage requests"}),
+        (("sort", "--data", "1TB", "--from", "volumes", "--egress", "0.1", *AWS), {"egress"}),
+        (("sort", "--data", "3TB", "--from", "local", "--nodes", "9", *AWS), set()),
+        (("mapreduce", "--data", "2TB", "--purchase", "spot", *AWS), {"object storage requests"}),
+        (("reduce", "--data", "10TB", "--passes", "5", *AWS), {"object storage requests"}),
+        (("sort", "--data", "1TB", "--from", "local", *BY_THE_HOUR), set()),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_dry_run_costs_what_the_plan_says_to_the_cent(
+    tonnage: Tonnage, tmp_path: Path, flags: tuple[str, ...], items: set[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    made = planned(tonnage, path, *flags)
+    for number, candidate in enumerate(made.candidates[:3], start=1):
+        dry = dry_run(tonnage, path, "--candidate", str(number))
+        assert round(dry["cost_usd"], 2) == round(candidate.cost_usd.median, 2)
+        assert dry["cost_usd"] == pytest.approx(candidate.cost_usd.median, rel=1e-9)
+        assert {each["item"]: each["usd"] for each in dry["costs"]} == pytest.approx(
+            {each.item: each.usd for each in candidate.costs}
+        )
+        assert sum(each.usd for each in candidate.costs) == pytest.approx(dry["cost_usd"])
+        assert {each.item for each in candidate.costs} >= items | {"machines"}
+        assert dry["seconds"] == candidate.seconds.median
+
+
+def test_the_bill_is_printed_by_both(tonnage: Tonnage, tmp_path: Path) -> None:
+    flags = ("sort", "--data", "2TB", "--nodes", "4", *AWS)
+    best = planned(tonnage, tmp_path / "plan.json", *flags).candidates[0]
+    total = f"${best.cost_usd.median:,.2f}"
+    bill = ", ".join(f"{each.item} ${each.usd:,.2f}" for each in best.costs)
+    done = tonnage.run("launch", tmp_path / "plan.json", "--dry-run", check=True)
+    said = next(line for line in done.stderr.splitlines() if line.startswith("Planned cost"))
+    assert said.startswith(f"Planned cost: {total} for ") and "from the request" in said
+    assert said.endswith(bill.replace(", object", " and object"))
+    assert bill.replace(", object", " and object") in tonnage.run("plan", *flags).stdout
+    told = tonnage.run("plan", *flags, "--explain", f"aws/{best.offer}", check=True).stdout
+    assert bill.replace(", object", " and object") in told
+
+
+def test_a_plan_of_before_has_no_bill_but_its_launch_does(tonnage: Tonnage, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    best = planned(tonnage, path, "sort", "--data", "2TB", "--nodes", "4", *AWS).candidates[0]
+    document = json.loads(path.read_text())
+    for each in document["candidates"]:
+        del each["costs"]
+    del document["settings"]["charged"]
+    path.write_text(json.dumps(document))
+    assert dry_run(tonnage, path)["cost_usd"] == pytest.approx(best.cost_usd.median)
