@@ -163,6 +163,14 @@ def test_networks_of_2014_stay_unknown() -> None:
     assert found.network.peak_bytes_per_second is None
 
 
+def test_public_addresses_have_a_price_since_they_are_charged() -> None:
+    prices = {name: load_catalog(name).address for name in catalog_names()}
+    assert prices["aws-us-east-1-2014"] is None
+    for name in ("aws-us-east-1-2026", "gcp-us-central1-2026", "azure-us-east-2025"):
+        address = prices[name]
+        assert address and address.usd_per_hour == 0.005 and address.source and address.date
+
+
 def test_most_offers_with_a_price_have_cores_and_their_speed() -> None:
     for name in catalog_names():
         priced = [each for each in load_catalog(name).offers if each.on_demand]

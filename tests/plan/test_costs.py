@@ -14,7 +14,7 @@ from support.data.copies import replace
 from support.data.offers import BURSTING, STEADY, STORE, catalog, distribution, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
 from tonnage.base.records.plan import Plan
-from tonnage.catalog import Catalog, Grant, Spot
+from tonnage.catalog import Catalog, Grant, Price, Spot
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.explain import explain
@@ -121,6 +121,41 @@ def test_requests_and_what_is_taken_out_are_paid_for() -> None:
     taken = replace(READ, taken_out_per_byte=0.5)
     (why,) = planned(catalog([offer("m")], [STEADY]), TB, taken).excluded
     assert why.why == "made-up has no price for egress"
+
+
+SPOT = Spot(
+    low_usd_per_hour=0.2, typical_usd_per_hour=0.3, high_usd_per_hour=0.6, date=None, source="x"
+)
+
+
+def test_each_machine_pays_for_its_public_address() -> None:
+    """As long as for the machine, its least time included; spot and volumes do not change that."""
+    address = Price(usd_per_hour=0.3, date="2026-01-01", source="an address")
+    world = catalog([offer("m", 2.0, spot=SPOT)], [STEADY], least_seconds=600, address=address)
+    for purchase, size in (("on-demand", 10 * TB), ("on-demand", 1000), ("spot", 10 * TB)):
+        request = PlanRequest(
+            *(READ, size, Limits(min_nodes=3, max_nodes=3)),
+            purchase=purchase,  # type: ignore[arg-type]
+        )
+        without = plan(request, [world], KNOWN).candidates[0]
+        best = plan(replace(request, public_addresses=True), [world], KNOWN).candidates[0]
+        hours = 3 * max(best.seconds.median, 600) / 3600
+        costs = {each.item: each.usd for each in best.costs}
+        assert costs["public addresses"] == pytest.approx(0.3 * hours)
+        assert "public addresses" not in {each.item for each in without.costs}
+        assert best.cost_usd.median == pytest.approx(without.cost_usd.median + 0.3 * hours)
+        assert best.usd_per_hour == pytest.approx(without.usd_per_hour + 0.3)
+        assert sum(costs.values()) == pytest.approx(best.cost_usd.median)
+    told = explain(replace(request, public_addresses=True), [world], KNOWN, "m")
+    assert "0.3 USD an hour for its public address (an address, 2026-01-01)" in told.prices
+
+
+def test_without_public_addresses_a_nat_gateway_is_minded() -> None:
+    request = PlanRequest(sort_job(read_from="objects", written_to="objects"), TB)
+    world = catalog([offer("m")], store=STORE)
+    for public in (True, False):
+        notes = plan(replace(request, public_addresses=public), [world], KNOWN).notes
+        assert any("NAT gateway" in each for each in notes) is not public
 
 
 def test_what_is_fixed_does_not_shrink_with_more_nodes() -> None:

@@ -35,6 +35,7 @@ def planned(tonnage: Tonnage, path: Path, *flags: str) -> Plan:
         (("sort", "--data", "1TB", "--from", "volumes", "--egress", "0.1", *AWS), {"egress"}),
         (("sort", "--data", "3TB", "--from", "local", "--nodes", "9", *AWS), set()),
         (("mapreduce", "--data", "2TB", "--purchase", "spot", *AWS), {"object storage requests"}),
+        (("sort", "--data", "1TB", "--no-public-addresses", *AWS), {"object storage requests"}),
         (("reduce", "--data", "10TB", "--passes", "5", *AWS), {"object storage requests"}),
         (("sort", "--data", "1TB", "--from", "local", *BY_THE_HOUR), set()),
     ],
@@ -53,7 +54,10 @@ def test_a_dry_run_costs_what_the_plan_says_to_the_cent(
             {each.item: each.usd for each in candidate.costs}
         )
         assert sum(each.usd for each in candidate.costs) == pytest.approx(dry["cost_usd"])
-        assert {each.item for each in candidate.costs} >= items | {"machines"}
+        found = {each.item for each in candidate.costs}
+        assert found >= items | {"machines"}
+        free = {"--no-public-addresses", "aws-us-east-1-2014"} & {*flags}
+        assert ("public addresses" in found) is not bool(free)
         assert dry["seconds"] == candidate.seconds.median
 
 

@@ -24,6 +24,7 @@ from tonnage.catalog.providers.volumes import (
 )
 from tonnage.catalog.published.fill_in import fill_in
 from tonnage.catalog.published.object_stores import store_limits
+from tonnage.catalog.published.public_addresses import address_price
 
 SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp, azure, lab))
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -116,12 +117,13 @@ def _read(path: Path) -> Catalog:
     if not offers:
         raise CatalogError(f"{path}: the file has a header but no offers")
     volumes = read_companion(path, "volumes", VOLUME_COLUMNS)
-    prices = [offer.on_demand for offer in offers if offer.on_demand]
+    dates = [offer.on_demand.date for offer in offers if offer.on_demand]
+    date = max(filter(None, dates), default=None)
     return Catalog(
         name=path.stem,
         provider=schema.provider,
         region=offers[0].region,
-        date=max((price.date for price in prices if price.date), default=None),
+        date=date,
         offers=offers,
         volume_kinds=tuple(map(volume_kind, _once("volume_type", volumes))),
         object_store=_object_store(
@@ -136,6 +138,7 @@ def _read(path: Path) -> Catalog:
                 if source
             )
         ),
+        address=address_price(schema.provider, date),
     )
 
 

@@ -304,6 +304,8 @@ class Catalog:
     object_store: ObjectStore | None
     billing: Billing
     sources: tuple[str, ...]
+    address: Price | None = None
+    """The price of a public IPv4 address; ``None`` is unknown, or nothing is charged."""
 
 
 def disk_rate_source(offer: Offer) -> str:

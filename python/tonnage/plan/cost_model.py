@@ -30,6 +30,7 @@ class NodePrice:
     machine: Array | float
     """With its link to volumes."""
     volumes: Array | float
+    address: Array | float = 0.0
 
 
 def term_work(
@@ -120,12 +121,14 @@ def bill(
 ) -> dict[BilledItem, Array]:
     """The cost of so many node-seconds, by what is billed: of a plan, and of its launch.
 
-    Billed by the second, a machine costs at least the provider's minimum. Providers that bill
-    started hours are billed by the second too, unless ``billing_unit`` is hours. Volumes are
-    billed by the second.
+    Billed by the second, a machine costs at least the provider's minimum, and so does its address.
+    Providers that bill started hours are billed by the second too, unless ``billing_unit`` is
+    hours. Volumes are billed by the second.
     """
+    hours = machine_hours(work, nodes, billing, billing_unit)
     return {
-        "machines": np.asarray(machine_hours(work, nodes, billing, billing_unit) * price.machine),
+        "machines": np.asarray(hours * price.machine),
+        "public addresses": np.asarray(hours * price.address),
         "volumes": np.asarray(work * (price.volumes / 3600)),
     }
 

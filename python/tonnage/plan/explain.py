@@ -172,6 +172,11 @@ def _rates(bucket: TokenBucket) -> str:
 def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
     machine, group = choice.machine, choice.group
     lines = [_price(machine)]
+    if machine.address_usd_per_hour and (address := machine.catalog.address):
+        lines.append(
+            f"{address.usd_per_hour:g} USD an hour for its public address ({address.source}, "
+            f"{address.date})"
+        )
     volumes = group.demand.volumes
     if volumes:
         extra = machine.offer.volume_link.extra

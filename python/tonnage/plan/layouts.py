@@ -117,12 +117,14 @@ def layout_options(
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
     quota_vcpus: int | None = None,
+    public_addresses: bool = False,
 ) -> LayoutOptions:
     """Enumerate all offers' layouts for ``size`` bytes.
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
     ``startup``: how long machines take to start; ``memory``: whether too little costs a third pass;
-    ``quota_vcpus``: the most vCPUs of all nodes together.
+    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each has one,
+    which is paid for.
     """
     options = LayoutOptions([], [], [])
     number = 0
@@ -146,7 +148,9 @@ def layout_options(
                     options.refused.append(place)
                     continue
                 placed, laws = place
-                made = priced_machine(catalog, offer, placed, purchase, number)
+                made = priced_machine(
+                    *(catalog, offer, placed, purchase, number), public_address=public_addresses
+                )
                 if isinstance(made, str):
                     options.refused.append(RefusedOffer(catalog.name, offer, made))
                     continue

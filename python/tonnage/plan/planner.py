@@ -71,6 +71,8 @@ class PlanRequest:
     """Whether memory that does not suffice for two passes costs a third one."""
     quota_vcpus: int | None = None
     """The most vCPUs of all nodes together."""
+    public_addresses: bool = False
+    """Whether each machine has a public address, which is paid for."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -131,6 +133,7 @@ def options_for(
         startup=request.startup,
         memory=request.memory,
         quota_vcpus=request.quota_vcpus,
+        public_addresses=request.public_addresses,
     )
 
 
@@ -281,6 +284,11 @@ def plan_notes(
         loading = ", loading of the input" if stored else ""
         quotas = "" if request.quota_vcpus else ", account quotas (--quota-vcpus)"
         notes.append(f"not included: {start} of the nodes{loading}{quotas}")
+    if not request.public_addresses and any(each.where == "object" for each in request.job.room):
+        notes.append(
+            "without public addresses, machines reach object storage through an endpoint of their "
+            "network; what a NAT gateway would charge for each GB is not included"
+        )
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(
@@ -322,6 +330,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "startup": bool(request.startup),
         "memory": request.memory,
         "quota_vcpus": request.quota_vcpus,
+        "public_addresses": request.public_addresses,
     }
 
 

@@ -195,9 +195,8 @@ def sampled_buckets(
 def machine_usd_per_hour(group: OfferGroup) -> Array:
     """The hourly price of a node of each machine, without its volumes."""
     machines = group.machines
-    if group.demand.volumes is None:
-        return machines.usd_per_hour
-    return np.asarray(machines.usd_per_hour + machines.link_usd_per_hour)
+    price = machines.usd_per_hour + machines.address_usd_per_hour
+    return np.asarray(price + machines.link_usd_per_hour if group.demand.volumes else price)
 
 
 def group_bill(
@@ -209,11 +208,12 @@ def group_bill(
     factor: Array | float = 1.0,
 ) -> dict[BilledItem, Array]:
     """The bill of work on the machines at these places, whose own price is times ``factor``."""
-    own = group.machines.usd_per_hour[places]
-    volumes = group.demand.volumes
+    machines, volumes = group.machines, group.demand.volumes
+    own = machines.usd_per_hour[places] * factor
     price = NodePrice(
-        machine_usd_per_hour(group)[places] + own * (factor - 1),
+        own + machines.link_usd_per_hour[places] if volumes else own,
         volumes.usd_per_hour(nodes) if volumes else 0.0,
+        machines.address_usd_per_hour[places],
     )
     outside = {item: np.full_like(nodes, usd) for item, usd in group.outside.items()}
     return bill(work, nodes, price, group.catalog.billing, billing_unit) | outside

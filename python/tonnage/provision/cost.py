@@ -2,8 +2,8 @@
 
 A machine is billed by started units of time with a minimum, from start to termination; volumes are
 billed while they exist (`catalog.Billing`). What a launch will cost if it takes as long as planned
-is the plan's own arithmetic (`planned_bill`). Not included, since no catalog has them: system disks
-and public addresses.
+is the plan's own arithmetic (`planned_bill`). Not included, since they are the image's: system
+disks.
 """
 
 import math
@@ -18,7 +18,7 @@ from tonnage.catalog import Catalog, Offer
 from tonnage.plan.cost_model import NodePrice, bill, object_store_bill
 from tonnage.plan.resources.machines import Machine, priced_machine
 
-NOT_COUNTED = "system disks and public addresses are not included"
+NOT_COUNTED = "system disks are not included"
 SAME = 1e-6
 """Relative difference by which a plan's price, a sum, may differ from the catalog's."""
 
@@ -27,14 +27,26 @@ class PriceError(Exception):
     """A price is unknown; says why in one line."""
 
 
-def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool) -> Tariff:
+def find_tariff(
+    catalog: Catalog,
+    offer: Offer,
+    candidate: Candidate,
+    spot: bool,
+    *,
+    public_address: bool = False,
+) -> Tariff:
     """Find the price of a candidate's node, on demand or spot.
 
     Raises:
         PriceError: The catalog has no price.
     """
     made = priced_machine(
-        catalog, offer, candidate.placement, "spot" if spot else "on-demand", number=0
+        catalog,
+        offer,
+        candidate.placement,
+        "spot" if spot else "on-demand",
+        number=0,
+        public_address=public_address,
     )
     if not isinstance(made, Machine):
         raise PriceError(f"{offer.type}: {made} in catalog {catalog.name}")
@@ -56,6 +68,7 @@ def find_tariff(catalog: Catalog, offer: Offer, candidate: Candidate, spot: bool
         volumes_usd_per_hour=volumes_usd,
         granularity_seconds=catalog.billing.granularity_seconds,
         least_seconds=catalog.billing.least_seconds,
+        address_usd_per_hour=made.address_usd_per_hour,
     )
 
 
@@ -73,7 +86,11 @@ def planned_bill(
         for item, usd in bill(
             candidate.seconds.median * nodes,
             nodes,
-            NodePrice(tariff.machine_usd_per_hour, tariff.volumes_usd_per_hour),
+            NodePrice(
+                tariff.machine_usd_per_hour,
+                tariff.volumes_usd_per_hour,
+                tariff.address_usd_per_hour,
+            ),
             catalog.billing,
             made.settings.get("charged", "seconds"),
         ).items()
@@ -86,7 +103,8 @@ def planned_bill(
 
 def usd_per_hour(tariff: Tariff) -> float:
     """The usual hourly price of a node."""
-    return tariff.machine_usd_per_hour + tariff.volumes_usd_per_hour
+    machine = tariff.machine_usd_per_hour + tariff.address_usd_per_hour
+    return machine + tariff.volumes_usd_per_hour
 
 
 def matches_plan(tariff: Tariff, candidate: Candidate) -> bool:
@@ -96,7 +114,7 @@ def matches_plan(tariff: Tariff, candidate: Candidate) -> bool:
 def node_usd(tariff: Tariff, seconds: float, *, at_highest_price: bool = False) -> float:
     units = math.ceil(seconds / tariff.granularity_seconds) * tariff.granularity_seconds
     hourly = tariff.machine_most_usd_per_hour if at_highest_price else tariff.machine_usd_per_hour
-    machine_usd = max(units, tariff.least_seconds) * hourly
+    machine_usd = max(units, tariff.least_seconds) * (hourly + tariff.address_usd_per_hour)
     return (machine_usd + seconds * tariff.volumes_usd_per_hour) / 3600
 
 

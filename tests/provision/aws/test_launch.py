@@ -30,7 +30,13 @@ from tonnage.base.records.launch import Launch, RentedNode, Tariff
 from tonnage.base.records.plan import Plan
 from tonnage.catalog import find_offer, load_catalog
 from tonnage.provision.aws.ec2 import Ec2
-from tonnage.provision.aws.requests import Account, LaunchOrder, run_instances
+from tonnage.provision.aws.requests import (
+    Account,
+    LaunchOrder,
+    run_instances,
+    tariff_of,
+    tariff_tag,
+)
 from tonnage.provision.aws.teardown import LaunchRecordFile, merge_nodes, now, tear_down
 from tonnage.provision.cost import cost_usd, node_usd
 from tonnage.provision.export import Rental
@@ -640,6 +646,29 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
     assert float(sent["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(most)
     assert world.record.spot and "market=spot" in (world.nodes / "said").read_text()
     assert world.record.tariff.machine_usd_per_hour < candidate(NODES).usd_per_hour
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_nodes_have_public_addresses_if_the_plan_has(world: World, public: bool) -> None:
+    address = 0.005 if public else 0.0
+    price = candidate(NODES).usd_per_hour + address
+    plan(world.plan, replace(candidate(NODES), usd_per_hour=price), public_addresses=public)
+    done = world.launch("--no-screen")
+    assert done.code == 0, done.err
+    assert world.record.tariff.address_usd_per_hour == address
+    assert [each.outside is not None for each in world.record.nodes] == [public] * NODES
+    # What is known without the record is as much.
+    (world.here / "launch" / "launch.json").unlink()
+    (shown,) = json.loads(world.run("cluster", "status", "--json").out)
+    assert shown["usd_per_hour"] == pytest.approx(NODES * price)
+
+
+def test_the_tariff_of_a_launch_of_before_is_read_from_its_tag() -> None:
+    assert tariff_of("3.6 7.2 0.36 1.0 60.0") == PRICED
+    with_address = replace(PRICED, address_usd_per_hour=0.005)
+    assert tariff_of(tariff_tag(with_address)) == with_address
+    for tag in ("", "3.6", "3.6 7.2 0.36 1.0", "3.6 7.2 0.36 1.0 60.0 0.005 1", "a b c d e"):
+        assert tariff_of(tag) is None
 
 
 @pytest.mark.parametrize(

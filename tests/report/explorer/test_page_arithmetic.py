@@ -154,6 +154,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "usd_range": "prices",
         "link_usd_per_hour": "link_usd",
         "buckets": "buckets",
+        "address_usd_per_hour": "address_usd",
     },
     BlockVolumes: {
         "kind": "kind",
@@ -248,6 +249,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "startup": "- in the demands",
         "memory": "most_bytes",
         "quota_vcpus": "- the page asks for no quota",
+        "public_addresses": "address_usd",
     },
 }
 """How each field reaches the page: its key there, or ``-`` and why it does not."""
@@ -391,6 +393,7 @@ UNLIMITED = replace(
     operations=Grant(per_gib=3, most=16_000),
     throughput=Grant(included=2e8),
 )
+ADDRESS = Price(usd_per_hour=0.05, date="2026-01-01", source="made up")
 WORLD = catalog(
     [
         offer("both", 1.0, link_most=2e9, spot=SPOT),
@@ -427,6 +430,7 @@ WORLD = catalog(
         ),
     ],
     (STEADY, SIZED, BURSTING, CREDIT_BY_SIZE, UNLIMITED),
+    address=ADDRESS,
     store=replace(
         STORE,
         limits=StoreLimits(
@@ -552,7 +556,14 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
         file = tmp_path / f"{place}.html"
         startup = published_startup() if place else {}
         write_explorer(
-            page_data(jobs, catalogs, known, startup, memory=bool(place)), "job", [], file
+            page_data(
+                *(jobs, catalogs, known, startup),
+                memory=bool(place),
+                public_addresses=bool(place),
+            ),
+            "job",
+            [],
+            file,
         )
         page = PlanPage(file, catalogs, known)
         with browser.open(file, WIDE, 900) as opened, lines.recording(opened):
@@ -568,6 +579,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                     job=job,
                     startup=startup,
                     memory=bool(place),
+                    public_addresses=bool(place),
                 )
                 with modules.recording():
                     assert_same_plan(found, plan(request, catalogs, known))

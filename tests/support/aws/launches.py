@@ -71,8 +71,11 @@ def candidate(
     return structs.replace(made, usd_per_hour=cost.usd_per_hour(told))
 
 
-def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:
-    """A plan with these candidates, on file."""
+def plan(
+    path: Path, *candidates: Candidate, spot: bool = False, public_addresses: bool | None = None
+) -> Path:
+    """A plan with these candidates, on file; without a word of addresses it is one of before."""
+    addresses = {} if public_addresses is None else {"public_addresses": public_addresses}
     return Plan(
         job=sort_job("none"),
         bytes=1,
@@ -82,6 +85,7 @@ def plan(path: Path, *candidates: Candidate, spot: bool = False) -> Path:
             "least_nodes": 1,
             "most_nodes": 100,
             "purchase": "spot" if spot else "on-demand",
+            **addresses,
         },
         made_at="2026-11-25T00:00:00+00:00",
         catalogs=[CATALOG],

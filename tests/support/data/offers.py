@@ -139,6 +139,7 @@ def catalog(
     *,
     least_seconds: float = 60,
     store: ObjectStore | None = None,
+    address: Price | None = None,
 ) -> Catalog:
     """A catalog of these."""
     return Catalog(
@@ -156,6 +157,7 @@ def catalog(
             source="made up",
         ),
         sources=("made up",),
+        address=address,
     )
 
 

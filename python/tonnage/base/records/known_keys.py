@@ -27,6 +27,7 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     network: Literal["scaled", "baseline", "infinite"] | UnsetType = UNSET
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET
+    public_addresses: bool | UnsetType = UNSET
     arch: str | UnsetType | None = UNSET
 
 

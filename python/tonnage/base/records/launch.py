@@ -27,7 +27,7 @@ LaunchStep = Literal[
 
 
 class Tariff(Struct, frozen=True, kw_only=True):
-    """US dollars an hour of a node; a machine by begun units of time, with a minimum.
+    """US dollars an hour of a node; machine and address by begun units of time, with a minimum.
 
     The price of spot machines moves: the usual one, and the most that is paid.
     """
@@ -37,6 +37,7 @@ class Tariff(Struct, frozen=True, kw_only=True):
     volumes_usd_per_hour: Amount
     granularity_seconds: Seconds
     least_seconds: Seconds
+    address_usd_per_hour: Amount = 0.0
 
 
 class RentedNode(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ class Range(Struct, frozen=True, kw_only=True):
     high: Amount
 
 
-BilledItem = Literal["machines", "volumes", "object storage requests", "egress"]
+BilledItem = Literal["machines", "public addresses", "volumes", "object storage requests", "egress"]
 """What a provider's bill has a line for; the machines' is with their links to volumes."""
 
 
@@ -61,7 +61,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     nodes: PositiveCount
     seconds: Range  # From the request of the machines, if their start counts
     cost_usd: Range
-    usd_per_hour: Amount  # Of one node with its volumes
+    usd_per_hour: Amount  # Of one node with its volumes and its public address
     phases: list[PlannedPhase]
     capacity: SpaceFit
     evidence: Literal["measured", "advertised", "mixed"]

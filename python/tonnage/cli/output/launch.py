@@ -76,8 +76,10 @@ def print_requests(order: LaunchOrder, cap_usd: float | None, as_json: bool) -> 
 
 
 def ready_lines(request: LaunchRequest, record: Launch, at: str, place: Path) -> list[str]:
+    from tonnage.provision.cost import usd_per_hour
+
     order = request.order
-    hourly = record.tariff.machine_usd_per_hour + record.tariff.volumes_usd_per_hour
+    hourly = usd_per_hour(record.tariff)
     nodes = record.rented
     login = formatting.command([*request.ssh.program, f"{request.ssh.user}@{at}"])
     return [

@@ -234,6 +234,9 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         }
         said = (f"{_or_unknown(usd, formatting.usd)} {what}" for what, usd in costs.items())
         yield store.name, f"{', '.join(said)} ({_source(store)})"
+    if where.address:
+        per_hour = formatting.usd(where.address.usd_per_hour)
+        yield "Public IPv4 address", f"{per_hour} per hour ({_source(where.address)})"
     bill = where.billing
     yield (
         "Billed by",

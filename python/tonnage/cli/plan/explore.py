@@ -65,6 +65,7 @@ def explore(
             profiles,
             published_startup(),
             memory=True,
+            public_addresses=True,
         )
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")

@@ -190,6 +190,15 @@ class OfferOptions:
         ),
     ] = False
 
+    public_addresses: Annotated[
+        bool,
+        Switch(
+            "--public-addresses/--no-public-addresses",
+            "Whether each machine has a public IPv4 address, which providers bill by the hour; "
+            "tonnage launch then requests machines with or without.",
+        ),
+    ] = True
+
     @property
     def startup_laws(self) -> Startup:
         from tonnage.plan.resources.startup import fixed_startup, published_startup
@@ -305,6 +314,7 @@ def plan(
         startup=offers.startup_laws,
         memory=not offers.any_memory,
         quota_vcpus=limits.quota_vcpus,
+        public_addresses=offers.public_addresses,
         all_sizes=every,
     )
     with usage_errors(PlanError):

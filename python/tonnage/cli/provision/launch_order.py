@@ -14,6 +14,7 @@ from tonnage.cli.options.validate import usage_errors
 from tonnage.cli.plan.emit import offer_of
 
 if TYPE_CHECKING:
+    from tonnage.base.records.launch import Tariff
     from tonnage.base.records.plan import Candidate, Plan
     from tonnage.provision.aws.requests import Account, LaunchOrder
 
@@ -49,19 +50,23 @@ def order_from_plan(
     offer = offer_of(chosen, offered)
     if offer.region is None:
         raise core.UsageError(f"catalog {offered.name} has no region; plan with another catalog")
-    planned = made.settings.get("purchase") == "spot"
-    if not cost.matches_plan(cost.find_tariff(offered, offer, chosen, planned), chosen):
+
+    def tariff(spot: bool) -> Tariff:
+        public = bool(made.settings.get("public_addresses"))
+        return cost.find_tariff(offered, offer, chosen, spot, public_address=public)
+
+    if not cost.matches_plan(tariff(made.settings.get("purchase") == "spot"), chosen):
         raise core.UsageError(
             f"catalog {offered.name} has a different price from the plan; plan again"
         )
-    tariff = cost.find_tariff(offered, offer, chosen, spot)
     mark = secrets.token_hex(3)
     return LaunchOrder(
         rental=Rental(made.job.name, chosen, offer, spot, mark),
         account=account,
-        tariff=tariff,
+        tariff=tariff(spot),
         ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
-        costs=cost.planned_bill(made, chosen, tariff, offered),
+        costs=cost.planned_bill(made, chosen, tariff(spot), offered),
+        public_addresses=made.settings.get("public_addresses") is not False,
     )
 
 

@@ -49,6 +49,8 @@ class Machine:
     link_usd_per_hour: float | None
     """The price of its volume link; ``None`` if unknown."""
     buckets: Mapping[AdvertisedResource, TokenBucket]
+    address_usd_per_hour: float = 0.0
+    """The price of its public address; 0 if it has none, or none is charged."""
 
     @property
     def possible_burst(self) -> tuple[float, float]:
@@ -67,6 +69,7 @@ class Machines:
     usd_range: Floats
     """The lowest and the highest price, shape ``(2, machines)``."""
     link_usd_per_hour: Floats
+    address_usd_per_hour: Floats
     local_bytes: Floats
     memory_bytes: Floats
     vcpus: Floats
@@ -94,6 +97,7 @@ class Machines:
             usd_per_hour=np.array([each.usd_per_hour for each in some]),
             usd_range=np.array([each.usd_range for each in some]).T,
             link_usd_per_hour=_nan_if_none(each.link_usd_per_hour for each in some),
+            address_usd_per_hour=np.array([each.address_usd_per_hour for each in some]),
             local_bytes=_nan_if_none(each.offer.local_bytes for each in some),
             memory_bytes=_nan_if_none(each.offer.memory_bytes for each in some),
             vcpus=_nan_if_none(each.offer.vcpus for each in some),
@@ -118,6 +122,7 @@ class Machines:
             self.usd_per_hour[places],
             self.usd_range[:, places],
             self.link_usd_per_hour[places],
+            self.address_usd_per_hour[places],
             self.local_bytes[places],
             self.memory_bytes[places],
             self.vcpus[places],
@@ -128,7 +133,13 @@ class Machines:
 
 
 def priced_machine(
-    catalog: Catalog, offer: Offer, placed: bool, purchase: Purchase, number: int
+    catalog: Catalog,
+    offer: Offer,
+    placed: bool,
+    purchase: Purchase,
+    number: int,
+    *,
+    public_address: bool = False,
 ) -> Machine | str:
     """Price an offer; or say why it has no price."""
     buckets: dict[AdvertisedResource, TokenBucket] = {}
@@ -150,7 +161,11 @@ def priced_machine(
         extra = offer.volume_link.extra
         link_usd = extra.usd_per_hour if extra else None
     low, usual, high = prices
-    return Machine(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, buckets)
+    address_usd = catalog.address.usd_per_hour if public_address and catalog.address else 0.0
+    return Machine(
+        *(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, buckets),
+        address_usd,
+    )
 
 
 def sustained_network(offer: Offer) -> float | None:

@@ -51,6 +51,8 @@ class LaunchOrder:
     ends_at: datetime
     costs: Sequence[CostLine] = ()
     """The bill, if it takes as long as planned."""
+    public_addresses: bool = True
+    """Whether nodes get public addresses, where the subnet assigns them."""
 
     @property
     def name(self) -> str:
@@ -72,9 +74,11 @@ def tariff_tag(of: Tariff) -> str:
 
 
 def tariff_of(tag: str) -> Tariff | None:
-    """Decode a tag's tariff; ``None`` if it has none."""
+    """Decode a tag's tariff, also one of before addresses had a price; ``None`` if it has none."""
+    names = [*Tariff.__annotations__]
+    values = tag.split()
     try:
-        return Tariff(**dict(zip(Tariff.__annotations__, map(float, tag.split()), strict=True)))
+        return Tariff(**dict(zip(names[: max(len(values), 5)], map(float, values), strict=True)))
     except ValueError:
         return None
 
@@ -124,19 +128,28 @@ def run_instances(order: LaunchOrder, group: str, count: int, number: int) -> di
         }
     if account.profile:
         asked["IamInstanceProfile"] = {"Name": account.profile}
+    where: dict[str, Any] = {"SubnetId": account.subnet}
+    if order.public_addresses:
+        where["SecurityGroupIds"] = [group]
+    else:
+        asked.pop("SubnetId")
+        first = {"DeviceIndex": 0, "AssociatePublicIpAddress": False, "Groups": [group]}
+        where = {"NetworkInterfaces": [first | where]}
     kinds = ("instance", "volume")
-    return asked | {
-        "MinCount": count,
-        "MaxCount": count,
-        "ImageId": account.image,
-        "SubnetId": account.subnet,
-        "KeyName": account.key,
-        "SecurityGroupIds": [group],
-        "ClientToken": f"{order.name}-{number}"[-TOKEN_LETTERS:],
-        "InstanceInitiatedShutdownBehavior": "terminate",
-        "UserData": user_data(rental, order.ends_at),
-        "TagSpecifications": [{"ResourceType": kind, "Tags": order.tags} for kind in kinds],
-    }
+    return (
+        asked
+        | where
+        | {
+            "MinCount": count,
+            "MaxCount": count,
+            "ImageId": account.image,
+            "KeyName": account.key,
+            "ClientToken": f"{order.name}-{number}"[-TOKEN_LETTERS:],
+            "InstanceInitiatedShutdownBehavior": "terminate",
+            "UserData": user_data(rental, order.ends_at),
+            "TagSpecifications": [{"ResourceType": kind, "Tags": order.tags} for kind in kinds],
+        }
+    )
 
 
 def all_requests(order: LaunchOrder) -> Iterator[tuple[str, dict[str, Any]]]:

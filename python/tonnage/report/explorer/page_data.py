@@ -63,6 +63,7 @@ def page_data(
     known: ProfileIndex,
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
+    public_addresses: bool = False,
 ) -> PageData:
     """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
     share = intermediate_share(next(iter(jobs.values()))) if memory else None
@@ -73,7 +74,13 @@ def page_data(
             "flags": formatting.command(_flags(job)) if name else "",
             **{
                 purchase: _offered(
-                    PlanRequest(job=job, size=1, purchase=purchase, startup=startup),
+                    PlanRequest(
+                        job=job,
+                        size=1,
+                        purchase=purchase,
+                        startup=startup,
+                        public_addresses=public_addresses,
+                    ),
                     catalogs,
                     known,
                     tables,
@@ -293,6 +300,7 @@ def _job(job: Job) -> dict[str, Any]:
 
 def _catalog(catalog: Catalog) -> dict[str, Any]:
     nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
+    address = catalog.address
     return {
         "name": catalog.name,
         "provider": catalog.provider,
@@ -301,6 +309,7 @@ def _catalog(catalog: Catalog) -> dict[str, Any]:
         "billing": dataclasses.asdict(catalog.billing),
         "kinds": [_kind(each) for each in catalog.volume_kinds],
         "store": catalog.object_store and dataclasses.asdict(catalog.object_store),
+        "address_source": f"{address.source}, {address.date}" if address else None,
         "offers": len(catalog.offers),
         "notes": plan_notes(nothing, [catalog], []),
     }
@@ -333,6 +342,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "type": offer.type,
         "placement": one.placement,
         "link_usd": one.link_usd_per_hour,
+        "address_usd": one.address_usd_per_hour,
         "link_source": tables.texts.put(extra.source) if extra else None,
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,

@@ -94,6 +94,9 @@ function pricesOf(candidate) {
   const how = group.purchase === "spot" ? `on the spot market, ${low} to ${high}` : "on demand";
   const digits = group.purchase === "spot" ? 4 : 6;
   const lines = [`${Number(usual.toPrecision(digits))} USD an hour ${how} (${pageData.texts[source]})`];
+  if (machine.address_usd) {
+    lines.push(`${machine.address_usd} USD an hour for its public address (${group.catalog.address_source})`);
+  }
   if (group.volumes) {
     const { kind, count, hoursPerMonth } = group.volumes;
     if (machine.link_usd) {

@@ -99,8 +99,8 @@ function distinctMachines(machines, demand) {
 
 /** The hourly price of a node without its volumes. */
 function machineUsdPerHour(group, machine) {
-  const [usual] = machine.prices[group.purchase];
-  return group.volumes ? usual + machine.link_usd : usual;
+  const price = machine.prices[group.purchase][0] + machine.address_usd;
+  return group.volumes ? price + machine.link_usd : price;
 }
 
 /** The best number of nodes of each machine of each group, and the least time and cost.
