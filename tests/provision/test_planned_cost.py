@@ -84,3 +84,49 @@ def test_a_plan_of_before_has_no_bill_but_its_launch_does(tonnage: Tonnage, tmp_
     del document["settings"]["charged"]
     path.write_text(json.dumps(document))
     assert dry_run(tonnage, path)["cost_usd"] == pytest.approx(best.cost_usd.median)
+
+
+def test_own_prices_are_kept_by_the_plan_and_obeyed(tonnage: Tonnage, tmp_path: Path) -> None:
+    own, path = tmp_path / "own.csv", tmp_path / "plan.json"
+    own.write_text("provider,machine_type,usd_per_hour\naws,i4i.4xlarge,0.5\n")
+    asked = ("sort", "--data", "20TB", "--nodes", "8", "--discount", "40%", *AWS)
+    made = planned(tonnage, path, *asked, "--prices", str(own))
+    own.unlink()
+    assert made.settings["discount_percent"] == 40
+    plain = planned(tonnage, tmp_path / "list.json", *asked[:-4], *AWS)
+    for kind, usd_per_hour in (("i4i.4xlarge", 0.5), ("i4g.4xlarge", None)):
+        number, best = next(
+            (at, each)
+            for at, each in enumerate(made.candidates, start=1)
+            if each.offer == kind and each.layout == "local"
+        )
+        listed = next(
+            each for each in plain.candidates if each.offer == kind and each.layout == "local"
+        )
+        machine = listed.usd_per_hour - 0.005
+        assert best.usd_per_hour == pytest.approx((usd_per_hour or 0.6 * machine) + 0.005)
+        dry = dry_run(tonnage, path, "--candidate", str(number))
+        assert dry["cost_usd"] == pytest.approx(best.cost_usd.median, rel=1e-9)
+        # Neither is of spot machines.
+        spot = dry_run(tonnage, path, "--candidate", str(number), "--purchase", "spot")
+        number = 1 + [*map(id, plain.candidates)].index(id(listed))
+        same = dry_run(
+            tonnage, tmp_path / "list.json", "--candidate", str(number), "--purchase", "spot"
+        )
+        assert spot["costs"] == same["costs"]
+
+
+def test_own_prices_of_spot_machines_are_said_not_to_apply(tonnage: Tonnage) -> None:
+    asked = ("plan", "sort", "--data", "2TB", "--purchase", "spot", *AWS, "--json")
+    plain, less = (
+        Plan.from_json(json.loads(tonnage.run(*asked, *flags, check=True).stdout))
+        for flags in ((), ("--discount", "40"))
+    )
+    assert less.candidates[0] == plain.candidates[0]
+    assert any("so they do not apply" in note for note in less.notes)
+
+
+@pytest.mark.parametrize("percent", ["0", "100", "-1", "ten"])
+def test_a_discount_is_a_percentage(tonnage: Tonnage, percent: str) -> None:
+    done = tonnage.run("plan", "sort", "--data", "2TB", f"--discount={percent}")
+    assert done.returncode == 2 and "is not a percentage between 0 and 100" in done.stderr

@@ -174,8 +174,8 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
     lines = [_price(machine)]
     if machine.address_usd_per_hour and (address := machine.catalog.address):
         lines.append(
-            f"{address.usd_per_hour:g} USD an hour for its public address ({address.source}, "
-            f"{address.date})"
+            f"{address.usd_per_hour:g} USD an hour for its public address "
+            f"({cite_price(address.source, address.date)})"
         )
     volumes = group.demand.volumes
     if volumes:
@@ -208,11 +208,18 @@ def _price(machine: Machine) -> str:
     if machine.purchase == "on-demand":
         price = machine.offer.on_demand
         assert price is not None
-        return f"{price.usd_per_hour:g} USD an hour on demand ({price.source}, {price.date})"
+        return (
+            f"{price.usd_per_hour:g} USD an hour on demand ({cite_price(price.source, price.date)})"
+        )
     spot = machine.offer.spot
     assert spot is not None
     low, high = machine.usd_range
     return (
         f"{machine.usd_per_hour:.4g} USD an hour on the spot market, {low:g} to {high:g} "
-        f"({spot.source}, {spot.date})"
+        f"({cite_price(spot.source, spot.date)})"
     )
+
+
+def cite_price(source: str | None, date: str | None) -> str:
+    """The source of a price, and its date if it has one."""
+    return ", ".join(filter(None, (source or "no source", date)))

@@ -17,6 +17,7 @@ from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog, OfferKind
+from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices, with_own_prices
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
@@ -71,6 +72,7 @@ class PlanRequest:
     """Whether memory that does not suffice for two passes costs a third one."""
     quota_vcpus: int | None = None
     """The most vCPUs of all nodes together."""
+    own_prices: OwnPrices = LIST_PRICES
     public_addresses: bool = False
     """Whether each machine has a public address, which is paid for."""
     all_sizes: bool = False
@@ -121,7 +123,7 @@ def options_for(
     return layout_options(
         request.job,
         request.size,
-        catalogs,
+        [with_own_prices(each, request.own_prices) for each in catalogs],
         known,
         network=request.network,
         purchase=request.purchase,
@@ -284,6 +286,7 @@ def plan_notes(
         loading = ", loading of the input" if stored else ""
         quotas = "" if request.quota_vcpus else ", account quotas (--quota-vcpus)"
         notes.append(f"not included: {start} of the nodes{loading}{quotas}")
+    notes += _price_notes(request)
     if not request.public_addresses and any(each.where == "object" for each in request.job.room):
         notes.append(
             "without public addresses, machines reach object storage through an endpoint of their "
@@ -311,6 +314,20 @@ def plan_notes(
     return notes
 
 
+def _price_notes(request: PlanRequest) -> list[str]:
+    own = request.own_prices
+    if own == LIST_PRICES:
+        return []
+    if request.purchase == "spot":
+        return ["your own prices and the discount are of machines on demand, so they do not apply"]
+    notes = []
+    if own.prices:
+        notes.append(f"{formatting.several(len(own.prices), 'price')} of machines are your own")
+    if own.discount_percent:
+        notes.append(f"on-demand prices of machines are less {own.discount_percent:g} %")
+    return notes
+
+
 def _settings(request: PlanRequest) -> dict[str, Any]:
     limits = request.limits
     return {
@@ -331,6 +348,7 @@ def _settings(request: PlanRequest) -> dict[str, Any]:
         "memory": request.memory,
         "quota_vcpus": request.quota_vcpus,
         "public_addresses": request.public_addresses,
+        **request.own_prices.to_settings(),
     }
 
 

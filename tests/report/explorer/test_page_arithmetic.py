@@ -58,6 +58,7 @@ from tonnage.catalog import (
     VolumeKind,
     VolumeLink,
 )
+from tonnage.catalog.own_prices import OwnPrices
 from tonnage.model.jobs.core_throughput import core_throughput
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.jobs.reduce import reduce_job
@@ -250,6 +251,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "memory": "most_bytes",
         "quota_vcpus": "- the page asks for no quota",
         "public_addresses": "address_usd",
+        "own_prices": "- in the machines' prices",
     },
 }
 """How each field reaches the page: its key there, or ``-`` and why it does not."""
@@ -560,6 +562,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                 *(jobs, catalogs, known, startup),
                 memory=bool(place),
                 public_addresses=bool(place),
+                own_prices=OwnPrices(discount_percent=5.0 * place),
             ),
             "job",
             [],
@@ -580,6 +583,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                     startup=startup,
                     memory=bool(place),
                     public_addresses=bool(place),
+                    own_prices=OwnPrices(discount_percent=5.0 * place),
                 )
                 with modules.recording():
                     assert_same_plan(found, plan(request, catalogs, known))

@@ -17,6 +17,14 @@ class KnownKeys(msgspec.Struct, frozen=True, kw_only=True):
     """Keys with their types; others are allowed."""
 
 
+class OwnPriceKeys(KnownKeys, frozen=True, kw_only=True):
+    provider: str
+    machine_type: str
+    region: str | None
+    usd_per_hour: Amount
+    source: str
+
+
 class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     deadline_seconds: Seconds | None
     budget_usd: Amount | None
@@ -28,6 +36,8 @@ class PlanSettings(KnownKeys, frozen=True, kw_only=True):
     purchase: Literal["on-demand", "spot"] | UnsetType = UNSET
     providers: list[str] | UnsetType = UNSET
     public_addresses: bool | UnsetType = UNSET
+    discount_percent: Amount | UnsetType = UNSET
+    prices: list[OwnPriceKeys] | UnsetType = UNSET
     arch: str | UnsetType | None = UNSET
 
 

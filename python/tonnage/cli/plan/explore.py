@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tonnage.base import core, formatting
 from tonnage.base.records.location import LOCATIONS
+from tonnage.cli.options.option_groups import flags_and_values
+from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
     FLAGS_OF_JOB,
     LAB,
@@ -34,6 +36,7 @@ def explore(
     job: JobName = "sort",
     sources: PlanSources,
     description: JobDescription,
+    pricing: PriceOptions,
     out: Annotated[Path, Option("FILE.html", "File for the page.", flag="--output")] = Path(
         "explore.html"
     ),
@@ -66,11 +69,13 @@ def explore(
             published_startup(),
             memory=True,
             public_addresses=True,
+            own_prices=pricing.own_prices(catalogs),
         )
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")
         progress(3, 4)
-        flags = [part for flag, value in given.items() for part in _typed(flag, value)]
+        typed = given | {flag: each for flag, each in flags_and_values(pricing).items() if each}
+        flags = [part for flag, value in typed.items() for part in _typed(flag, value)]
         flags += [part for name in sources.catalog or () for part in ("--catalog", name)]
         flags += [part for name in sources.profile or () for part in ("--profile", name)]
         page = write_explorer(data, job, flags, out)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import default
+from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
     JobDescription,
     JobName,
@@ -256,6 +257,7 @@ def plan(
     description: PlannedJob,
     limits: LimitOptions,
     offers: OfferOptions,
+    pricing: PriceOptions,
     every: Annotated[
         bool,
         Switch(
@@ -314,6 +316,7 @@ def plan(
         startup=offers.startup_laws,
         memory=not offers.any_memory,
         quota_vcpus=limits.quota_vcpus,
+        own_prices=pricing.own_prices(catalogs),
         public_addresses=offers.public_addresses,
         all_sizes=every,
     )

@@ -32,6 +32,7 @@ def order_from_plan(
     lifetime_seconds: float,
     catalog: str | None,
 ) -> LaunchOrder:
+    from tonnage.catalog.own_prices import OwnPrices, with_own_prices
     from tonnage.provision import cost
     from tonnage.provision.aws.requests import LaunchOrder
     from tonnage.provision.aws.teardown import now
@@ -47,6 +48,7 @@ def order_from_plan(
         raise core.UsageError(
             f"--catalog {catalog}: the plan used {chosen.catalog}; use that catalog"
         )
+    offered = with_own_prices(offered, OwnPrices.of_settings(made.settings))
     offer = offer_of(chosen, offered)
     if offer.region is None:
         raise core.UsageError(f"catalog {offered.name} has no region; plan with another catalog")

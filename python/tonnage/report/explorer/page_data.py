@@ -18,11 +18,13 @@ from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog, Grant, Offer, VolumeKind, disk_rate_source
+from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import cite, describe
 from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDemand
+from tonnage.plan.explain import cite_price
 from tonnage.plan.layouts import VOLUME_COUNTS, LayoutOptions, OfferGroup
 from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
@@ -64,6 +66,7 @@ def page_data(
     startup: Startup = MappingProxyType({}),
     memory: bool = False,
     public_addresses: bool = False,
+    own_prices: OwnPrices = LIST_PRICES,
 ) -> PageData:
     """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
     share = intermediate_share(next(iter(jobs.values()))) if memory else None
@@ -80,6 +83,7 @@ def page_data(
                         purchase=purchase,
                         startup=startup,
                         public_addresses=public_addresses,
+                        own_prices=own_prices,
                     ),
                     catalogs,
                     known,
@@ -309,7 +313,7 @@ def _catalog(catalog: Catalog) -> dict[str, Any]:
         "billing": dataclasses.asdict(catalog.billing),
         "kinds": [_kind(each) for each in catalog.volume_kinds],
         "store": catalog.object_store and dataclasses.asdict(catalog.object_store),
-        "address_source": f"{address.source}, {address.date}" if address else None,
+        "address_source": cite_price(address.source, address.date) if address else None,
         "offers": len(catalog.offers),
         "notes": plan_notes(nothing, [catalog], []),
     }
@@ -376,7 +380,7 @@ def _price_source(machine: Machine) -> str:
     offer = machine.offer
     price = offer.on_demand if machine.purchase == "on-demand" else offer.spot
     assert price is not None
-    return f"{price.source}, {price.date}"
+    return cite_price(price.source, price.date)
 
 
 def _bucket(bucket: TokenBucket) -> list[float]:
