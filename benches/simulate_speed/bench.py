@@ -10,6 +10,7 @@ links whose rates vary by 5 %, so that no two end at the same moment.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import statistics
 import sys
@@ -17,24 +18,39 @@ import time
 
 import numpy as np
 
+from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
-from tonnage.plan.demand import ResourceClass
-from tonnage.simulate.cluster import Machine, SimulatedCluster, draw_cluster, sort_demand
-from tonnage.simulate.sort import SortRequest, draw_deaths, simulate
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.demand import layout_demand
+from tonnage.simulate.cluster import LINK_IN, LINK_OUT, PassLoads, SimulatedCluster, draw_cluster
+from tonnage.simulate.division import Machine, SortDivision
+from tonnage.simulate.two_pass import JobRequest, draw_deaths, simulate
 
 NODES, DATA, MAX_SECONDS = 1_000, 100 * 10**12, 60.0
-FIGURES: dict[ResourceClass, float] = {"cpu": 32.0, "network": 1.25e9}
-MACHINE = Machine(memory_bytes=122 << 30, cores=32, devices=8)
+DIVISION = SortDivision(Machine(memory_bytes=122 << 30, cores=32, devices=8))
 SPREAD = 0.05
 
 
 def made(seed: int) -> SimulatedCluster:
     """Draw the cluster."""
-    of = index_profiles(read_profiles("themis-2014"))
-    shape = sort_demand(of.offers["aws", "i2.8xlarge"][True], of, FIGURES, "none")
-    same = draw_cluster(shape, NODES, FIGURES, seed)
+    of, job = index_profiles(read_profiles("themis-2014")), sort_job()
+    demand = layout_demand(
+        job,
+        "local",
+        own_disks=True,
+        volumes=None,
+        laws=of.offers["aws", "i2.8xlarge"][True],
+        shares=of.shares,
+        network="scaled",
+    )
+    same = draw_cluster(job, demand, {"network": TokenBucket.constant(1.25e9)}, NODES, seed)
     off = np.exp(SPREAD * np.random.default_rng(seed).standard_normal(NODES))
-    return SimulatedCluster(same.disks, same.network * off, same.partition, same.sort)
+    links = [same.row(name) for name in (LINK_IN, LINK_OUT)]
+    slower = np.ones_like(same.pass_one.own)
+    slower[links] = 1 / off
+    one = same.pass_one
+    loads = PassLoads(one.own, one.sent * slower, one.arrived * slower)
+    return dataclasses.replace(same, pass_one=loads)
 
 
 def main() -> int:
@@ -46,9 +62,9 @@ def main() -> int:
         for seed in range(rounds):
             nodes = made(seed)
             deaths = draw_deaths(NODES, lost, 150.0, seed)
-            asked = SortRequest(DATA, input_copies=4 if lost else 1, deaths=deaths, seed=seed)
+            asked = JobRequest(DATA, input_copies=4 if lost else 1, deaths=deaths, seed=seed)
             began, cpu = time.perf_counter(), time.process_time()
-            found = simulate(nodes, MACHINE, asked)
+            found = simulate(nodes, DIVISION, asked)
             runs.append(
                 {
                     "lost": lost,

@@ -22,6 +22,7 @@ from support.data.runs import (
     record,
     store,
 )
+from support.data.simulated import cluster_of, without_copies
 from tonnage.base.records import RunRecord
 from tonnage.model.jobs.mapreduce import Durability
 from tonnage.model.node_capacity import NodeCapacity, cluster_capacity, work_shares
@@ -33,7 +34,7 @@ from tonnage.model.run_comparison.two_pass import (
     compare,
     resource_uses,
 )
-from tonnage.simulate.cluster import Disks, SimulatedCluster, bound_seconds
+from tonnage.simulate.cluster import bound_seconds
 
 QUICK = {node: [pass_one(), pass_two()] for node in NODES}
 
@@ -88,17 +89,17 @@ def test_a_bottleneck_other_than_the_planned_one_is_reported() -> None:
 
 @pytest.mark.parametrize("durability", ["none", "replicated"])
 def test_the_limit_is_the_lower_bound_of_simulations(durability: Durability) -> None:
-    rates = np.full(4, 120e6)
-    unlimited = np.full(4, np.inf)
-    both = Disks(1 / rates, 1 / rates, apart=False)
-    simulated = SimulatedCluster(both, np.full(4, 60e6), unlimited, unlimited)
+    disk, link, none = np.full(4, 1 / 120e6), np.full(4, 1 / 60e6), np.zeros(4)
+    simulated = cluster_of(disk, disk, link, (none, none), apart=False)
+    if durability == "none":
+        simulated = without_copies(simulated)
     second = pass_two()
     if durability == "replicated":
         moved = {"read": 2 * GB, "sort": 2 * GB, "send": 2 * GB, "receive": 2 * GB, "write": 4 * GB}
         second = phase("pass_two", 34.9, moved, {})
     run = record({node: [pass_one(), second] for node in NODES})
     found = compare(run, cluster_capacity(lab(), NODES)).limit
-    bound = bound_seconds(simulated, run.bytes, durability)
+    bound = bound_seconds(simulated, run.bytes)
     assert found and found.seconds == pytest.approx(bound)
 
 

@@ -13,7 +13,7 @@ from tonnage.plan.layouts import layout_options
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.engine_memory import fits_two_passes, largest_sort
 from tonnage.plan.search import Limits
-from tonnage.simulate.cluster import Machine
+from tonnage.simulate.division import Machine, SortDivision
 from tonnage.simulate.scalability_limits import cluster_limits
 
 TB, GIB = 10**12, 1 << 30
@@ -28,7 +28,7 @@ def machine(name: str) -> Offer:
 def limits_hit(found: Offer, devices: int, size: int, nodes: int) -> set[str]:
     """Which limits of memory the simulation of such a cluster names."""
     assert found.memory_bytes and found.vcpus
-    its = Machine(found.memory_bytes // 2, int(found.vcpus), devices)
+    its = SortDivision(Machine(found.memory_bytes // 2, int(found.vcpus), devices))
     limits = cluster_limits(nodes, size, its, 1e9, 1e4)
     hit = set(limits.hit) | ({"memory"} if limits.refused else set())
     return hit & (EACH_PARTITION | {THE_LARGEST})

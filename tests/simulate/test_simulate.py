@@ -1,4 +1,4 @@
-"""Simulated sorts: rates, conservation of data, the cost of failures, and the study's run."""
+"""Simulated jobs: rates, conservation of data, the cost of failures, and the study's run."""
 
 from __future__ import annotations
 
@@ -11,44 +11,38 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from support.data.copies import replace
+from support.data.simulated import cluster_of, without_copies
 from tonnage.base import core
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.cli.commands import app
-from tonnage.model.jobs.mapreduce import Durability
+from tonnage.model.jobs.mapreduce import Durability, sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles, read_profiles
 from tonnage.model.slowest_node import ClusterDraws
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.demand import layout_demand
 from tonnage.run.sort.local import Layout
 from tonnage.run.two_pass import sizing
 from tonnage.simulate import scalability_limits
 from tonnage.simulate.cluster import (
-    Array,
-    Disks,
-    Machine,
+    LINK_OUT,
     SimulatedCluster,
     SimulationError,
     bound_seconds,
     draw_cluster,
     draw_rates,
-    sort_demand,
 )
-from tonnage.simulate.flow import replication_rates, shuffle
-from tonnage.simulate.sort import (
-    SimulatedSort,
-    SortRequest,
-    draw_deaths,
-    keys_per_partition,
-    simulate,
-)
+from tonnage.simulate.division import Machine, SortDivision, keys_per_partition
+from tonnage.simulate.flow import Array, OutputFlows, ShuffleFlows, output_rates, shuffle
+from tonnage.simulate.two_pass import JobRequest, SimulatedJob, draw_deaths, simulate
 
 MB, GB, TB = 10**6, 10**9, 10**12
-SMALL = Machine(memory_bytes=16 << 20, cores=1)
+SMALL = SortDivision(Machine(memory_bytes=16 << 20, cores=1))
 rates = st.floats(0.1, 10.0)
 
 
 def alike(nodes: int, disk: float, network: float, apart: bool = False) -> SimulatedCluster:
-    each = np.full(nodes, 1 / disk)
-    idle = np.full(nodes, np.inf)
-    return SimulatedCluster(Disks(each, each, apart), np.full(nodes, network), idle, idle)
+    each, none = np.full(nodes, 1 / disk), np.zeros(nodes)
+    return cluster_of(each, each, np.full(nodes, 1 / network), (none, none), apart)
 
 
 def filled(weights: Array, most: Array) -> Array:
@@ -70,15 +64,36 @@ def test_a_shuffles_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> N
     def some() -> Array:
         return np.array(data.draw(st.lists(rates, min_size=nodes, max_size=nodes)))
 
-    shares, network, disk, own, most = some(), some(), some(), some(), some()
+    def flags() -> Array:
+        return np.array(data.draw(st.lists(st.booleans(), min_size=nodes, max_size=nodes)))
+
+    shares = some()
     shares /= shares.sum()
-    own *= data.draw(st.sampled_from([0.0, 1.0]))
-    into = np.tile((shares / network)[:, None], nodes)
-    np.fill_diagonal(into, 0.0)
-    weights = np.vstack([into, np.tile((shares * disk)[:, None], nodes) + np.diag(own)])
-    assert shuffle(most, shares, network, disk, own) == pytest.approx(
-        filled(weights, most), rel=1e-6
+    link, disk, reading, alone = shares * some(), shares * some(), some(), some()
+    reads, sends = flags(), flags()
+    store = data.draw(st.sampled_from([0.0, 0.5]))
+    # The node's own input does not pass its link.
+    flows = ShuffleFlows(
+        np.array([-link * sends, reading * reads, alone * (reads | sends)]),
+        np.array([link, disk, 0 * link]),
+        reads,
+        sends,
+        store,
     )
+    capacity = np.array([some(), some(), some()])
+    into = np.tile(link[:, None], nodes) * sends
+    np.fill_diagonal(into, 0.0)
+    weights = np.vstack(
+        [
+            into / capacity[0][:, None],
+            (np.tile(disk[:, None], nodes) * sends + np.diag(reading * reads))
+            / capacity[1][:, None],
+            np.diag(alone) / capacity[2][:, None],
+            store * reads,
+        ]
+    )
+    most = np.where(reads | sends, 1e15, 0.0)
+    assert shuffle(flows, capacity) == pytest.approx(filled(weights, most), rel=1e-6)
 
 
 @given(st.integers(2, 7), st.data())
@@ -86,12 +101,29 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
     def some() -> Array:
         return np.array(data.draw(st.lists(rates, min_size=nodes, max_size=nodes)))
 
-    own, other, most = some(), some(), some()
-    most[data.draw(st.integers(0, nodes - 1))] = 0.0
+    own, copied = np.array([some(), some(), 0 * some()]), np.array([some(), 0 * some(), some()])
+    moving = np.ones(nodes, dtype=bool)
+    moving[data.draw(st.integers(0, nodes - 1))] = False
+    capacity = np.array([some(), some(), some()])
     to = (np.arange(nodes) + 1) % nodes
-    weights = np.diag(own)
-    weights[to, np.arange(nodes)] += other[to]
-    assert replication_rates(most, own, other, to) == pytest.approx(filled(weights, most), rel=1e-6)
+    weights = []
+    for here, there, most in zip(own, copied, capacity, strict=True):
+        weights.append(np.diag(here))
+        weights[-1][to, np.arange(nodes)] += there[to]
+        weights[-1] /= most[:, None]
+    most = np.where(moving, 1e15, 0.0)
+    found = output_rates(OutputFlows(own, copied, to), capacity, moving)
+    assert found == pytest.approx(filled(np.vstack(weights), most), rel=1e-6)
+
+
+@given(st.lists(rates, min_size=1, max_size=7), st.floats(0.01, 10))
+def test_what_all_nodes_share_is_divided_fairly(alone: list[float], store: float) -> None:
+    most = np.array(alone)
+    flows = OutputFlows(1 / most[None, :], 0 * most[None, :], np.arange(len(most)), store)
+    capacity = np.ones((1, len(most)))
+    found = output_rates(flows, capacity, np.ones(len(most), dtype=bool))
+    weights = np.vstack([np.diag(1 / most), np.full(len(most), store)])
+    assert found == pytest.approx(filled(weights, np.full(len(most), 1e15)), rel=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
@@ -119,14 +151,14 @@ def test_all_data_is_written_once_despite_failures(
     copies, moments = min(copies, nodes), moments[: nodes - 1]
     draw = np.random.default_rng(seed)
     costs = draw.uniform(0.5, 2, (3, nodes)) / (10 * MB)
-    idle = np.full(nodes, np.inf)
-    made = SimulatedCluster(Disks(costs[0], costs[1], apart), 1 / costs[2], idle, idle)
+    idle = np.zeros(nodes)
+    made = cluster_of(costs[0], costs[1], costs[2], (idle, idle), apart)
     which = draw.choice(nodes, len(moments), replace=False).tolist()
-    asked = SortRequest(
+    asked = JobRequest(
         megabytes * MB,
         "replicated" if replicated else "none",
-        copies,
-        dict(zip(which, moments, strict=True)),
+        input_copies=copies,
+        deaths=dict(zip(which, moments, strict=True)),
         seed=seed,
     )
     try:
@@ -150,14 +182,13 @@ def test_no_sort_is_faster_than_its_slowest_node(
     nodes: int, apart: bool, durability: Durability, seed: int
 ) -> None:
     costs = np.random.default_rng(seed).uniform(0.5, 2, (5, nodes)) / (10 * MB)
-    made = SimulatedCluster(
-        Disks(costs[0], costs[1], apart), 1 / costs[2], 1 / costs[3], 1 / costs[4]
-    )
+    made = cluster_of(costs[0], costs[1], costs[2], (costs[3], costs[4]), apart)
+    made = made if durability == "replicated" else without_copies(made)
     # As many partitions, and as much to read, for each: else the slowest may have less.
     size = nodes * 5 * MB
-    found = simulate(made, SMALL, SortRequest(size, durability, even=True))
+    found = simulate(made, SMALL, JobRequest(size, durability, even=True))
     assert found.partitions % nodes == 0
-    assert found.seconds >= bound_seconds(made, size, durability) * (1 - 1e-6)
+    assert found.seconds >= bound_seconds(made, size) * (1 - 1e-6)
 
 
 @pytest.mark.parametrize("network", [30 * MB, 3_000 * MB])
@@ -167,16 +198,17 @@ def test_of_equal_nodes_the_slowest_resource_is_the_time(
     network: float, apart: bool, durability: Durability
 ) -> None:
     made = alike(8, 100 * MB, network, apart)
-    asked = SortRequest(200 * GB, durability, even=True)
-    found = simulate(made, Machine(1 << 30, 2), asked)
-    bound = bound_seconds(made, 200 * GB, asked.durability)
+    made = made if durability == "replicated" else without_copies(made)
+    asked = JobRequest(200 * GB, durability, even=True)
+    found = simulate(made, SortDivision(Machine(1 << 30, 2)), asked)
+    bound = bound_seconds(made, 200 * GB)
     assert bound * (1 - 1e-9) <= found.seconds < 1.03 * bound
 
 
 def test_the_sample_costs_time() -> None:
-    made, machine = alike(8, 100 * MB, 100 * MB), Machine(1 << 30, 2)
-    even = simulate(made, machine, SortRequest(200 * GB, even=True))
-    sampled = simulate(made, machine, SortRequest(200 * GB))
+    made, machine = alike(8, 100 * MB, 100 * MB), SortDivision(Machine(1 << 30, 2))
+    even = simulate(made, machine, JobRequest(200 * GB, even=True))
+    sampled = simulate(made, machine, JobRequest(200 * GB))
     assert even.seconds < sampled.seconds
     assert even.repartitioned_bytes == 0
 
@@ -185,7 +217,7 @@ def test_a_lost_node_costs_what_the_arithmetic_says() -> None:
     nodes, network, disk = 4, 10 * MB, 10 * GB
     share = 12 * 1_024_000  # Splits that can be divided among four nodes, and among three.
     made = alike(nodes, disk, network)
-    asked = SortRequest(nodes * share, input_copies=nodes, even=True)
+    asked = JobRequest(nodes * share, input_copies=nodes, even=True)
     undisturbed = simulate(made, SMALL, asked)
     whole = share * 3 / 4 / network
     assert undisturbed.seconds == pytest.approx(whole, rel=0.02)
@@ -211,7 +243,7 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
     made, share = alike(4, 10 * MB, 1 * GB), 12 * 1_024_000
     partitions = {}
     for durability in ("none", "replicated"):
-        asked = SortRequest(4 * share, durability, 4, even=True)  # type: ignore[arg-type]
+        asked = JobRequest(4 * share, durability, input_copies=4, even=True)  # type: ignore[arg-type]
         undisturbed = simulate(made, SMALL, asked)
         dies = undisturbed.seconds - undisturbed.seconds_of("pass_two") / 10
         found = simulate(made, SMALL, replace(asked, deaths={0: dies}))
@@ -226,12 +258,12 @@ def test_a_copy_of_the_output_is_not_sorted_again() -> None:
 
 def test_lost_input_fails_the_sort() -> None:
     with pytest.raises(SimulationError, match="no remaining node can read"):
-        simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, deaths={0: 1.0}))
+        simulate(alike(4, GB, MB), SMALL, JobRequest(40 * MB, deaths={0: 1.0}))
     with pytest.raises(core.UsageError, match="input_copies: must be from 1 to 4"):
-        simulate(alike(4, GB, MB), SMALL, SortRequest(40 * MB, input_copies=5))
+        simulate(alike(4, GB, MB), SMALL, JobRequest(40 * MB, input_copies=5))
 
 
-def results(found: SimulatedSort) -> SimulatedSort:
+def results(found: SimulatedJob) -> SimulatedJob:
     """Without what was measured of this machine."""
     return replace(found, driver_cpu_seconds=0.0)
 
@@ -247,7 +279,7 @@ def test_the_same_seed_gives_the_same() -> None:
     assert np.array_equal(draw_rates(law, 50, 7), draw_rates(law, 50, 7))
     assert not np.array_equal(draw_rates(law, 50, 7), draw_rates(law, 50, 8))
     made, deaths = alike(10, MB, MB), draw_deaths(10, 2, 60.0, 3)
-    asked = SortRequest(100 * MB, input_copies=3, deaths=deaths, seed=3)
+    asked = JobRequest(100 * MB, input_copies=3, deaths=deaths, seed=3)
     first, again = (simulate(made, SMALL, asked) for _ in range(2))
     assert results(first) == results(again)
     assert draw_deaths(10, 2, 60.0, 4) != deaths
@@ -273,8 +305,8 @@ def test_nodes_are_drawn_as_the_planner_draws_the_slowest() -> None:
 
 
 def test_slow_nodes_slow_down_all() -> None:
-    made, machine = alike(10, 100 * MB, 10 * MB), Machine(1 << 30, 2)
-    asked = SortRequest(50 * GB, even=True)
+    made, machine = alike(10, 100 * MB, 10 * MB), SortDivision(Machine(1 << 30, 2))
+    asked = JobRequest(50 * GB, even=True)
     usual = simulate(made, machine, asked).seconds_of("pass_one")
     slowed = simulate(made.with_slow_nodes(1, 0.5, 0), machine, asked).seconds_of("pass_one")
     assert slowed == pytest.approx(2 * usual, rel=0.02)
@@ -283,27 +315,38 @@ def test_slow_nodes_slow_down_all() -> None:
 # The study's own run: 178 nodes of i2.8xlarge, placed close together, sorted 100 TB in 888 s, of
 # which about 500 s were the first phase (Themis on EC2, section 5.1; table 3 has 6.76 TB a minute).
 STUDY_SECONDS, STUDY_FIRST_SECONDS = 888, 500
-STUDY_MACHINE = Machine(
-    # The least with which partitions fill no more of a slot than is planned: the study's sort is
-    # 2-IO, so none of its partitions is divided twice. It does not tell its own buffers.
-    memory_bytes=80 << 30,
-    cores=32,
-    devices=8,
+STUDY_DIVISION = SortDivision(
+    Machine(
+        # The least with which partitions fill no more of a slot than is planned: the study's sort
+        # is 2-IO, so none of its partitions is divided twice. It does not tell its own buffers.
+        memory_bytes=80 << 30,
+        cores=32,
+        devices=8,
+    )
 )
 
 
-def study_fleet(nodes: int, durability: str = "none") -> SimulatedCluster:
+def study_fleet(nodes: int, durability: Durability = "none") -> SimulatedCluster:
     of: ProfileIndex = index_profiles(read_profiles("themis-2014"))
-    figures = {"cpu": 32.0, "network": 1.25e9}
-    laws = of.offers["aws", "i2.8xlarge"][True]
-    return draw_cluster(sort_demand(laws, of, figures, durability), nodes, figures, 0)  # type: ignore[arg-type]
+    laws, job = of.offers["aws", "i2.8xlarge"][True], sort_job(durability)
+    demand = layout_demand(
+        job,
+        "local",
+        own_disks=True,
+        volumes=None,
+        laws=laws,
+        shares=of.shares,
+        network="scaled",
+    )
+    return draw_cluster(job, demand, {"network": TokenBucket.constant(1.25e9)}, nodes, 0)
 
 
 def test_the_studys_run_is_within_ten_percent() -> None:
     made = study_fleet(178)
-    assert made.network[0] == pytest.approx(879e6, rel=1e-3)  # section 5.1
+    link = made.pass_one.sent[made.row(LINK_OUT), 0]
+    assert 1 / link == pytest.approx(879e6, rel=1e-3)  # section 5.1
     # How the study sampled its keys it does not tell: partitions are taken for even.
-    found = simulate(made, STUDY_MACHINE, SortRequest(100 * TB, even=True))
+    found = simulate(made, STUDY_DIVISION, JobRequest(100 * TB, even=True))
     assert found.bytes_in == found.bytes_out == 100 * TB
     assert found.repartitioned_bytes == 0
     assert found.seconds == pytest.approx(STUDY_SECONDS, rel=0.1)
@@ -316,8 +359,8 @@ def test_the_studys_run_is_within_ten_percent() -> None:
 
 def test_a_thousand_nodes() -> None:
     deaths = draw_deaths(1_000, 2, 5.0, 1)
-    machine = Machine(memory_bytes=8 << 30, cores=4, devices=2)
-    asked = SortRequest(5 * TB, input_copies=3, deaths=deaths, seed=1)
+    machine = SortDivision(Machine(memory_bytes=8 << 30, cores=4, devices=2))
+    asked = JobRequest(5 * TB, input_copies=3, deaths=deaths, seed=1)
     found = simulate(study_fleet(1_000), machine, asked)
     assert found.bytes_in == found.bytes_out == 5 * TB
     assert set(found.lost) == {f"node-{node:03}" for node in deaths}
@@ -327,7 +370,7 @@ def test_a_thousand_nodes() -> None:
 
 
 def limits_of(nodes: int, **more: float) -> scalability_limits.ClusterLimits:
-    machine = Machine(memory_bytes=4 << 30, cores=2)
+    machine = SortDivision(Machine(memory_bytes=4 << 30, cores=2))
     settings = {"mtbf_seconds": 1e12, "descriptors": 1024} | more
     return scalability_limits.cluster_limits(
         nodes, nodes * 10 * GB, machine, 1e9, 100.0, **settings
@@ -344,8 +387,8 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     def hit(
         nodes: int, memory: int, connections: int = 1, each: int = 10
     ) -> tuple[scalability_limits.ClusterLimits, int]:
-        machine = Machine(memory, 2, connections=connections)
-        planned = sizing.plan(each * GB, 2, nodes, machine.resources)
+        machine = SortDivision(Machine(memory, 2, connections=connections))
+        planned = sizing.plan(each * GB, 2, nodes, machine.machine.resources)
         found = scalability_limits.cluster_limits(
             nodes, nodes * each * GB, machine, 1e9, 1e6, mtbf_seconds=1e15, descriptors=1 << 20
         )
@@ -362,7 +405,9 @@ def test_limits_of_memory_are_those_of_the_cores_plan() -> None:
     crowded, block = hit(128, 1 << 30, connections=160)
     assert block < 16 << 10 and "least block" in crowded.hit
     assert "driver" not in large.hit
-    slow_link = scalability_limits.cluster_limits(4, 40 * GB, Machine(8 << 30, 2), 1.0, 1e3)
+    slow_link = scalability_limits.cluster_limits(
+        4, 40 * GB, SortDivision(Machine(8 << 30, 2)), 1.0, 1e3
+    )
     assert "driver" in slow_link.hit
 
 
@@ -381,7 +426,7 @@ def test_the_probability_of_a_failure_grows_with_nodes_and_time() -> None:
 
 
 def test_memory_that_the_core_refuses_is_a_limit() -> None:
-    machine = Machine(memory_bytes=64 << 20, cores=64)
+    machine = SortDivision(Machine(memory_bytes=64 << 20, cores=64))
     refused = scalability_limits.cluster_limits(3_000, TB, machine, 1e9, 100.0)
     assert refused.refused and "memory: " in refused.refused
     assert scalability_limits.first_limit([limits_of(10), refused]) == (3_000, ["memory"])
@@ -441,7 +486,7 @@ def test_the_command_prints_the_cost_of_a_failure(monkeypatch: pytest.MonkeyPatc
             ["--durability", "volumes"],
             "--durability volumes is not valid; use one of none, replicated",
         ),
-        (["--lose", "1", "--input-copies", "1", "--seed", "2"], "the sort fails"),
+        (["--lose", "1", "--input-copies", "1", "--seed", "2"], "the job fails"),
         (["--slow", "9:0.5"], "slow: must be at most the cluster's 8 nodes"),
         (["--offer", "nothing"], "--offer"),
         (["--offer", "t2.micro"], "this profile has no measurements of t2.micro; use a --profile"),

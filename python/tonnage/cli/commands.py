@@ -101,10 +101,6 @@ RUN = Family(
         "reduce": Entry("run.reduce", "run_reduce", "Reduce rows to a small result."),
     },
 )
-SIMULATE = Family(
-    "Simulate a job on a large cluster.",
-    {"sort": Entry("simulate", "simulate_sort", "Simulate a sort.")},
-)
 CLUSTER = Family(
     "Show or terminate launched clusters.",
     {
@@ -147,7 +143,12 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
             "plan.backtest", "backtest", "Compare plans of published runs with what they took."
         ),
     },
-    "Run": {"run": RUN, "simulate": SIMULATE},
+    "Run": {
+        "run": RUN,
+        "simulate": Entry(
+            "simulate", "simulate", "Simulate a planned job, or one on a large cluster."
+        ),
+    },
     "Report": {
         "report": Entry(
             "report", "report", "Analyse measurements or jobs, and write an HTML report."

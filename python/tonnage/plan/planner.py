@@ -79,6 +79,64 @@ class PlanRequest:
     """All numbers of nodes, not only the best of each offer and layout."""
 
 
+def request_of(made: Plan) -> PlanRequest:
+    """The question that a plan answers, for machines that run already."""
+    settings = made.settings
+    return PlanRequest(
+        job=made.job,
+        size=made.bytes,
+        limits=Limits(
+            min_nodes=settings["least_nodes"],
+            max_nodes=settings["most_nodes"],
+            billing_unit=settings.get("charged", "seconds"),
+        ),
+        network=settings.get("network", "scaled"),
+        purchase=settings.get("purchase", "on-demand"),
+        providers=tuple(settings.get("providers") or ()),
+        arch=settings.get("arch"),
+        placement=settings.get("placement"),
+        measured_only=bool(settings.get("measured")),
+        include=frozenset(settings.get("include") or ()),
+    )
+
+
+def find_choice(
+    made: Plan, candidate: Candidate, catalogs: Sequence[Catalog], known: ProfileIndex
+) -> Choice:
+    """The machines, layout and demands of a plan's candidate, as these catalogs and profiles have
+    them.
+
+    Raises:
+        PlanError: They have no such machines, or the job takes another time there.
+    """
+    of_offer = [
+        dataclasses.replace(
+            each, offers=tuple(one for one in each.offers if one.type == candidate.offer)
+        )
+        for each in catalogs
+        if each.name == candidate.catalog
+    ]
+    for group in options_for(request_of(made), of_offer, known).groups:
+        for place, machine in enumerate(group.machines):
+            if (group.demand.layout, machine.placement) == (candidate.layout, candidate.placement):
+                choice = Choice(group, place, candidate.nodes)
+                _refuse_other_time(made, candidate, choice)
+                return choice
+    raise PlanError(f"catalog {candidate.catalog} has no {candidate.offer} ({candidate.layout})")
+
+
+def _refuse_other_time(made: Plan, candidate: Candidate, choice: Choice) -> None:
+    limits = request_of(made).limits
+    samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
+    (again,) = candidates(made.job, made.bytes, [choice], samples, limits)
+    planned = sum(phase.seconds for phase in candidate.job_phases)
+    if not math.isclose(again.seconds.median, planned, rel_tol=ROUNDING):
+        raise PlanError(
+            f"by these catalogs and profiles the job takes {again.seconds.median:.0f} s, but "
+            f"{planned:.0f} s were planned"
+        )
+
+
 def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex) -> Plan:
     """Plan the request.
 

@@ -1,79 +1,104 @@
-"""The nodes of a simulated cluster: the capacities of their disks, network and cores.
+"""The nodes of a simulated cluster: what a byte of input takes of each one's resources.
 
-Capacities are those of a plan for the offer (`plan.demand`): a distribution for each resource, the
+Demands and capacities are those of a plan (`plan.demand`): a distribution for each resource, the
 network scaled to clusters of this size. From a distribution of nodes, each node's rate is drawn: a
 mode, then log-normally. From a distribution of slowest nodes, all nodes get its median. The factor
 that all nodes of a cluster share is at its median; the interval of a plan includes it.
+
+A plan adds up what a phase takes of each resource, and the slowest resource is the phase's time.
+Here each byte has a place: the node that reads it, the link that it leaves and the one that it
+arrives on, the disks of its owner, the node that copies it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tonnage.base import core
-from tonnage.base.records.durability import Durability
+from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.profile import CapacityDistribution
-from tonnage.model.jobs.mapreduce import sort_job
-from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
+from tonnage.model.token_bucket import TokenBucket
+from tonnage.plan.calibration import OUTSIDE_PHASES
 from tonnage.plan.demand import (
+    RESOURCE_CLASSES,
     AdvertisedResource,
     DemandPart,
     DemandTerm,
     LayoutDemand,
-    ResourceClass,
-    layout_demand,
+    PhaseDemand,
+    move_to_volumes,
 )
-from tonnage.run.sort.local import Layout
-from tonnage.run.two_pass.sizing import NodeResources
+from tonnage.simulate.flow import Array
 
-Array = npt.NDArray[np.float64]
+LINK_IN, LINK_OUT = "link in", "link out"
+ATTACHED = "attached volumes"
+REMOTE = (LINK_IN, LINK_OUT)
+"""What a node keeps for itself does not use these."""
+ROUNDING = 1e-9
+Buckets = Mapping[AdvertisedResource, TokenBucket]
 
 
 class SimulationError(Exception):
-    """The sort cannot be simulated, or fails; the message is one line."""
+    """The job cannot be simulated, or fails; the message is one line."""
 
 
 @dataclass(frozen=True)
-class Machine:
-    memory_bytes: int  # For the sort
-    cores: int
-    devices: int = 1  # For scratch, and for output
-    connections: int = 1
-    layout: Layout = dataclasses.field(default_factory=Layout)
+class PassLoads:
+    """Seconds of each node's resources for each byte of the job's input, at baseline rates.
 
-    @property
-    def resources(self) -> NodeResources:
-        devices = 1, self.devices, self.devices
-        return NodeResources(self.layout, self.memory_bytes, self.connections, devices)
+    The shape of arrays is ``(resources, nodes)``.
+    """
 
+    own: Array  # Of the node that reads the byte in pass one, or owns it in pass two
+    sent: Array  # Of the node that sends it to another
+    arrived: Array  # Of its owner in pass one; in pass two of the node with the copy
+    store: float = 0.0  # Of the object store, which all nodes share
 
-@dataclass(frozen=True)
-class Disks:
-    """Seconds for each byte read and written, by node; shape ``(nodes,)``."""
-
-    read: Array
-    write: Array
-    apart: bool
-    """Whether both times add up; otherwise each was measured while the other way was used, too."""
+    def at(self, nodes: npt.NDArray[np.int64], factor: float) -> PassLoads:
+        """The loads if some nodes are slower by a factor."""
+        rates = np.ones(self.own.shape[1])
+        rates[nodes] = factor
+        return PassLoads(self.own / rates, self.sent / rates, self.arrived / rates, self.store)
 
 
 @dataclass(frozen=True)
 class SimulatedCluster:
-    """The capacities of each node, in bytes a second; infinite where nothing limits."""
+    """The passes of a job on nodes, and the bursts of their resources."""
 
-    disks: Disks
-    network: Array  # Each way
-    partition: Array  # All cores of a node, partitioning records
-    sort: Array  # All cores of a node, sorting them
+    resources: tuple[str, ...]
+    pass_one: PassLoads
+    pass_two: PassLoads
+    third_pass: PassLoads
+    """What a byte takes in pass two besides, if its partition does not fit in memory."""
+    first_read: Array
+    """Seconds that pass two reads a byte of a first partition before it can write."""
+    copying: PassLoads | None = None
+    """What copying the output takes after pass two; ``None`` if it needs no pass of its own."""
+    burst: Array | None = None
+    """Rates while there is credit, relative to the baseline; shape ``(resources, nodes)``."""
+    credit: Array | None = None
+    """Seconds of the baseline that a full credit adds."""
+    fixed_seconds: tuple[float, float] = (0.0, 0.0)
+    """Of each pass, however many nodes there are."""
+    outside_seconds: float = 0.0
+    """Before and after the passes."""
 
     @property
     def nodes(self) -> int:
-        return len(self.network)
+        return int(self.pass_one.own.shape[1])
+
+    @property
+    def remote(self) -> npt.NDArray[np.bool_]:
+        """The resources that do not carry what a node keeps for itself."""
+        return np.array([name in REMOTE for name in self.resources])
+
+    def row(self, resource: str) -> int:
+        return self.resources.index(resource)
 
     def with_slow_nodes(self, count: int, factor: float, seed: int) -> SimulatedCluster:
         if count > self.nodes:
@@ -81,74 +106,36 @@ class SimulatedCluster:
                 f"must be at most the cluster's {self.nodes} nodes", setting="slow"
             )
         some = np.random.default_rng([seed, *b"slow"]).choice(self.nodes, count, replace=False)
-        rates = np.ones(self.nodes)
-        rates[some] = factor
-        disks = Disks(self.disks.read / rates, self.disks.write / rates, self.disks.apart)
-        return SimulatedCluster(
-            disks, self.network * rates, self.partition * rates, self.sort * rates
+        first_read = self.first_read.copy()
+        first_read[some] /= factor
+        return dataclasses.replace(
+            self,
+            pass_one=self.pass_one.at(some, factor),
+            pass_two=self.pass_two.at(some, factor),
+            third_pass=self.third_pass.at(some, factor),
+            copying=self.copying and self.copying.at(some, factor),
+            first_read=first_read,
         )
 
 
-def sort_demand(
-    capacity: OfferCapacity,
-    profiles: ProfileIndex,
-    figures: Mapping[AdvertisedResource, float],
-    durability: Durability,
-) -> LayoutDemand:
-    """The demands of a sort on local disks, with the capacities of these machines.
+def draw_cluster(
+    job: Job, demand: LayoutDemand, buckets: Buckets, nodes: int, seed: int
+) -> SimulatedCluster:
+    """Draw a cluster for a job of two passes; ``buckets`` are the machine's advertised rates.
 
-    ``figures`` are the advertised rates and the number of cores. `SimulationError`: the
-    capacity of a resource is unknown.
+    `SimulationError`: the capacity of a resource is unknown.
     """
-    demand = layout_demand(
-        sort_job(durability),
-        "local",
-        own_disks=True,
-        volumes=None,
-        laws=capacity,
-        shares=profiles.shares,
-        network="scaled",
-    )
     if demand.unknown_classes:
         raise SimulationError(
             f"its {' and its '.join(demand.unknown_classes)} were not measured; use a profile "
             "that contains them"
         )
     for name in sorted(demand.advertised_resources):
-        if name not in figures:
+        if name not in buckets or np.isnan(buckets[name].baseline):
             raise SimulationError(
                 f"its {name} was neither measured nor advertised; use a profile that contains it"
             )
-    return demand
-
-
-def draw_cluster(
-    demand: LayoutDemand, nodes: int, figures: Mapping[AdvertisedResource, float], seed: int
-) -> SimulatedCluster:
-    """Draw a cluster; ``figures`` are those of `sort_demand`."""
-    first, second = ({term.resource_class: term for term in phase.terms} for phase in demand.phases)
-
-    def rates(part: DemandPart) -> Array:
-        each = draw_rates(part.capacity, nodes, seed)
-        if part.curve:
-            each = each * part.curve.share(np.array([nodes]))
-        return each * figures[part.advertised] if part.advertised else each
-
-    def term_rates(terms: Mapping[ResourceClass, DemandTerm], name: ResourceClass) -> Array:
-        if name not in terms:
-            return np.full(nodes, np.inf)
-        (part,) = terms[name].parts
-        return rates(part)
-
-    ways = {part.resource: 1 / rates(part) for part in first["local disks"].parts}
-    both = ways.get("local both")
-    if both is not None:
-        disks = Disks(both, both, apart=False)
-    else:
-        disks = Disks(ways["local read"], ways["local write"], apart=True)
-    return SimulatedCluster(
-        disks, term_rates(first, "network"), term_rates(first, "cpu"), term_rates(second, "cpu")
-    )
+    return _Drawing(job, demand, buckets, nodes, seed).cluster()
 
 
 def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
@@ -163,23 +150,222 @@ def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
     return np.asarray(medians[which] * np.exp(off))
 
 
-def bound_seconds(
-    cluster: SimulatedCluster, data_bytes: int, durability: Durability = "none"
-) -> float:
-    """The lower bound of any sort: each pass takes the slowest resource of any node.
+def bound_seconds(cluster: SimulatedCluster, data_bytes: int) -> float:
+    """The lower bound of any such job: each pass takes the slowest resource of any node.
 
-    The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node.
+    The model's two passes (Themis on EC2, equations 1, 3 and 8), node by node, each with all of the
+    credit.
     """
-    share, copies = data_bytes / cluster.nodes, 2 if durability == "replicated" else 1
-    disks, outside = cluster.disks, 1 - 1 / cluster.nodes
+    share = data_bytes / cluster.nodes
+    outside = (1 - 1 / cluster.nodes) * cluster.remote[:, None] + ~cluster.remote[:, None]
+    shuffled = cluster.pass_one.sent * outside + cluster.pass_one.arrived * outside
+    loads = [(cluster.pass_one.own + shuffled, cluster.pass_one.store)]
+    for loaded in filter(None, (cluster.pass_two, cluster.copying)):
+        copied = loaded.sent + loaded.arrived if cluster.nodes > 1 else 0.0
+        loads.append((loaded.own + copied, loaded.store))
+    total = sum(cluster.fixed_seconds) + cluster.outside_seconds
+    for load, store in loads:
+        seconds = share * load
+        if cluster.burst is not None and cluster.credit is not None:
+            seconds = np.maximum(seconds / cluster.burst, seconds - cluster.credit)
+        total += max(float(seconds.max(initial=0.0)), data_bytes * store)
+    return total
 
-    def disk(written: int) -> Array:
-        if disks.apart:
-            return share * (disks.read + written * disks.write)
-        return np.asarray(share * written * disks.write)
 
-    first = [disk(1), share * outside / cluster.network, share / cluster.partition]
-    second = [disk(copies), share / cluster.sort]
-    if copies > 1:
-        second.append(share / cluster.network)
-    return sum(max(float(term.max()) for term in terms) for terms in (first, second))
+class _Loads:
+    """The loads of one pass, as they are collected."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._sides: dict[str, dict[str, Array]] = {"own": {}, "sent": {}, "arrived": {}}
+        self.store = 0.0
+
+    def add(self, side: str, resource: str, seconds: Array) -> None:
+        loads = self._sides[side]
+        loads[resource] = loads.get(resource, np.zeros(self._nodes)) + seconds
+
+    @property
+    def resources(self) -> list[str]:
+        return [name for loads in self._sides.values() for name in loads]
+
+    def stacked(self, resources: Sequence[str]) -> PassLoads:
+        none = np.zeros(self._nodes)
+
+        def side(name: str) -> Array:
+            loads = self._sides[name]
+            return np.array([loads.get(each, none) for each in resources])
+
+        return PassLoads(side("own"), side("sent"), side("arrived"), self.store)
+
+
+class _Drawing:
+    """What each demand takes of which resource of which node."""
+
+    def __init__(
+        self, job: Job, demand: LayoutDemand, buckets: Buckets, nodes: int, seed: int
+    ) -> None:
+        self._job, self._demand, self._buckets = job, demand, buckets
+        self._nodes, self._seed = nodes, seed
+        self._bursts: dict[str, tuple[float, float] | None] = {}
+        self._copies = 2 if job.durability == "replicated" else 1
+        self._copied_later = self._copies > 1 and job.name != "sort"
+
+    def cluster(self) -> SimulatedCluster:
+        outside = [each for each in self._demand.phases if each.name == OUTSIDE_PHASES]
+        names = [phase.name for phase in self._job.phases]
+        phases = [each for each in self._demand.phases if each.name in names]
+        one, two = zip(self._job.phases, phases, strict=True)
+        pass_one, pass_two = _Loads(self._nodes), _Loads(self._nodes)
+        third, copying = _Loads(self._nodes), _Loads(self._nodes)
+        self._pass_one(*one, pass_one, third)
+        first_read = self._pass_two(*two, pass_two, third, copying)
+        passes = [pass_one, pass_two, third, copying]
+        resources = tuple(dict.fromkeys(name for each in passes for name in each.resources))
+        stacked = [each.stacked(resources) for each in passes]
+        bursts = [self._bursts.get(name) or (1.0, 0.0) for name in resources]
+        shape = len(resources), self._nodes
+        return SimulatedCluster(
+            resources,
+            pass_one=stacked[0],
+            pass_two=stacked[1],
+            third_pass=stacked[2],
+            first_read=first_read,
+            copying=stacked[3] if self._copied_later else None,
+            burst=np.broadcast_to(np.array([[each[0]] for each in bursts]), shape),
+            credit=np.broadcast_to(np.array([[each[1]] for each in bursts]), shape),
+            fixed_seconds=(one[1].fixed_seconds, two[1].fixed_seconds),
+            outside_seconds=sum(each.fixed_seconds for each in outside),
+        )
+
+    def _pass_one(
+        self, phase: JobPhase, planned: PhaseDemand, loads: _Loads, third: _Loads
+    ) -> None:
+        for term in planned.terms:
+            for demand, resource, seconds in self._uses(phase, term, loads):
+                if demand.resource == "network":
+                    loads.add("sent", LINK_OUT, seconds)
+                    loads.add("arrived", LINK_IN, seconds)
+                elif demand.resource.endswith("write"):
+                    loads.add("arrived", resource, seconds)
+                    third.add("own", resource, seconds)
+                else:
+                    loads.add("own", resource, seconds)
+                    if demand.resource == "cpu partition":
+                        third.add("own", resource, seconds)
+
+    def _pass_two(
+        self,
+        phase: JobPhase,
+        planned: PhaseDemand,
+        loads: _Loads,
+        third: _Loads,
+        copying: _Loads,
+    ) -> Array:
+        """The loads of pass two; returns the seconds that it reads a byte before it can write."""
+        reading: dict[str, Array] = {}
+        writing: set[str] = set()
+        copies = copying if self._copied_later else loads
+        for term in planned.terms:
+            for demand, resource, seconds in self._uses(phase, term, loads):
+                if demand.resource == "network":
+                    copies.add("sent", LINK_OUT, seconds)
+                    copies.add("arrived", LINK_IN, seconds)
+                elif demand.resource == "cpu copy":
+                    copies.add("own", resource, seconds)
+                elif demand.resource.endswith(("write", "put")):
+                    writing.add(resource)
+                    loads.add("own", resource, seconds / self._copies)
+                    if self._copies > 1:
+                        copies.add("arrived", resource, seconds / self._copies)
+                    if self._copied_later:  # It is read from where it was written.
+                        copies.add("own", resource, seconds / self._copies)
+                else:
+                    loads.add("own", resource, seconds)
+                    if demand.resource.endswith("read"):
+                        reading[resource] = reading.get(resource, 0.0) + seconds
+                        third.add("own", resource, seconds)
+        # What shares a device with writing takes as long before as at the same time.
+        apart = [each for name, each in reading.items() if name not in writing]
+        return np.max(apart, axis=0) if apart else np.zeros(self._nodes)
+
+    def _uses(
+        self, phase: JobPhase, term: DemandTerm, loads: _Loads
+    ) -> Iterator[tuple[Demand, str, Array]]:
+        """Each demand of the term, which resource it uses, and how many seconds for each byte."""
+        demands = [
+            moved
+            for each in phase.demands
+            for moved in [each if self._demand.own_disks else move_to_volumes(each)]
+            if RESOURCE_CLASSES[moved.resource] == term.resource_class and moved.per_byte
+        ]
+        if any(part.shared for part in term.parts):
+            # The store's limits are apart from each other: the least one counts.
+            total = sum(part.per_byte / part.capacity.modes[0].median for part in term.parts)
+            loads.store = max(loads.store, total)
+        elif not demands:
+            # The bottleneck of a calibrating run, of which the job itself has no demand.
+            for part in term.parts:
+                loads.add("own", term.resource_class, part.per_byte * self._seconds(term, part))
+        else:
+            part_of = {part.resource: part for part in term.parts}
+            ways = {each.resource for each in demands}
+            # Both ways of a disk at once, each as fast as if the other were not there.
+            at_once = term.resource_class == "local disks" and len(part_of) < len(ways)
+            left_out = term.resource_class == "cpu" and term.per_byte < _bytes(demands)
+            for each in demands:
+                if left_out and each.resource not in part_of:
+                    continue  # Nothing is known of this work, and the plan leaves it out, too.
+                # A part for several demands has the rate of each.
+                part = part_of.get(each.resource) or term.parts[0]
+                seconds = each.per_byte * self._seconds(term, part)
+                resource = str(each.resource if at_once else term.resource_class)
+                if each.resource in ("object get", "object put", "network"):
+                    resource = LINK_OUT if each.resource == "object put" else LINK_IN
+                    self._note_burst(LINK_IN, part)
+                    self._note_burst(LINK_OUT, part)
+                elif term.resource_class == "volumes":
+                    self._note_burst(resource, part)
+                    yield each, ATTACHED, each.per_byte * self._attached(part)
+                yield each, resource, seconds
+
+    def _seconds(self, term: DemandTerm, part: DemandPart) -> Array:
+        """Seconds of a node's resource for each of the part's bytes."""
+        rates = draw_rates(part.capacity, self._nodes, self._seed)
+        if part.curve:
+            rates = rates * part.curve.share(np.array([self._nodes]))
+        if part.advertised:
+            bucket = self._buckets[part.advertised]
+            if term.max_per_node is not None:
+                bucket = bucket.capped(term.max_per_node)
+            rates = rates * float(bucket.baseline)
+        return np.asarray(1 / rates)
+
+    def _note_burst(self, resource: str, part: DemandPart) -> None:
+        """A resource bursts if all of its rates are shares of what the machine advertises."""
+        found = None
+        if part.advertised:
+            found = _burst_of(self._buckets[part.advertised])
+        self._bursts[resource] = found if self._bursts.get(resource, found) else None
+
+    def _attached(self, part: DemandPart) -> Array:
+        """Seconds of a node's volumes themselves, whatever its link to them allows."""
+        volumes = self._demand.volumes
+        assert volumes is not None
+        bucket = volumes.bucket(np.array(float(self._nodes)))
+        self._bursts[ATTACHED] = _burst_of(bucket)
+        shares = np.ones(self._nodes)
+        if part.advertised:
+            shares = draw_rates(part.capacity, self._nodes, self._seed)
+        return np.asarray(1 / (shares * float(bucket.baseline)))
+
+
+def _bytes(demands: Sequence[Demand]) -> float:
+    return sum(demand.per_byte for demand in demands) * (1 - ROUNDING)
+
+
+def _burst_of(bucket: TokenBucket) -> tuple[float, float] | None:
+    """The burst rate relative to the baseline, and the credit in seconds of the baseline."""
+    if not float(bucket.credit):
+        return None
+    baseline = float(bucket.baseline)
+    return float(bucket.burst) / baseline, float(bucket.credit) / baseline

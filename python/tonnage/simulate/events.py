@@ -1,10 +1,11 @@
-"""Event simulation of a round of pass one, and of pass two.
+"""Event simulation of a round of pass one, of pass two, and of copying the output.
 
 Between two events all rates are constant (`flow`). A reader first fills its open blocks, half of
 each on average before blocks are sent. Then it reads and sends, and finally it sends the rest of
 the blocks. So the times of reading, of sending and of both match `model.two_pass` for one machine.
-Events are the ends of these stages, and node failures. A failed node receives and sends nothing
-from then on. Data for it is dropped, and the others continue, as in the core.
+Events are the ends of these stages, node failures, and the ends of bursts: a resource with credit
+has its burst rate, one without has its baseline (`model.token_bucket`). A failed node receives and
+sends nothing from then on. Data for it is dropped, and the others continue, as in the core.
 """
 
 from collections.abc import Mapping
@@ -13,22 +14,55 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.simulate.cluster import Array, SimulatedCluster
-from tonnage.simulate.flow import replication_rates, shuffle
+from tonnage.simulate.cluster import PassLoads, SimulatedCluster
+from tonnage.simulate.flow import Array, Flags, OutputFlows, ShuffleFlows, output_rates, shuffle
 
 DONE = 1e-9  # Share of the largest amount that counts as zero
-FASTEST = 1e15  # The rate where nothing limits
 
 
 @dataclass(frozen=True)
 class PassResult:
     seconds: float
     done: Array  # Bytes that each node had sent of its input; or had sorted. Shape ``(nodes,)``.
-    complete: npt.NDArray[np.bool_]  # Whether that was all
-    alive: npt.NDArray[np.bool_]  # Nodes that did not fail
+    complete: Flags  # Whether that was all
+    alive: Flags  # Nodes that did not fail
     read_bytes: float
     sent_bytes: float  # From node to node
     written_bytes: float
+
+
+class Credits:
+    """What is left of the credit of each node's resources, as time passes.
+
+    A bucket fills at the baseline rate, up to its full credit (`model.token_bucket`).
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        shape = cluster.pass_one.own.shape
+        self._burst = np.ones(shape) if cluster.burst is None else cluster.burst
+        self._full = np.zeros(shape) if cluster.credit is None else cluster.credit
+        self._left = self._full.copy()
+        self._bursts = bool(np.any(self._full > 0))
+        self._constant = np.ones(shape)
+
+    @property
+    def capacity(self) -> Array:
+        """The rate of each resource now, relative to its baseline."""
+        if not self._bursts:
+            return self._constant
+        return np.where(self._left > 0, self._burst, 1.0)
+
+    def until_spent(self, load: Array) -> float:
+        """The seconds until the first of the resources has no credit left."""
+        if not self._bursts:
+            return np.inf
+        spent = np.where(self._left > 0, load - 1, 0.0)
+        return float(_transfer_seconds(self._left, spent).min(initial=np.inf))
+
+    def pass_time(self, load: Array, seconds: float) -> None:
+        if self._bursts:
+            left = np.clip(self._left - (load - 1) * seconds, 0.0, self._full)
+            self._left = np.where(left > DONE * self._full, left, 0.0)
 
 
 class _Failures:
@@ -44,15 +78,20 @@ class _Failures:
 
 
 def pass_one(
-    cluster: SimulatedCluster, reads: Array, shares: Array, held: Array, deaths: Mapping[int, float]
+    cluster: SimulatedCluster,
+    credits: Credits,
+    reads: Array,
+    shares: Array,
+    held: Array,
+    deaths: Mapping[int, float],
 ) -> PassResult:
     """Simulate a round of pass one.
 
     By node: ``reads`` are bytes of input, ``shares`` are of all input that it receives, ``held`` is
     the average content of its open blocks, ``deaths`` are seconds from the start.
     """
-    disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
-    alone = np.minimum(cluster.partition, 1 / disks.read)
+    loads, own = cluster.pass_one, _Failures(cluster.nodes, deaths)
+    remote = cluster.remote[:, None]
     drain = np.minimum(held, reads)
     fill, send = drain.copy(), reads.copy()
     little = DONE * float(reads.max(initial=0.0))
@@ -60,35 +99,37 @@ def pass_one(
     while True:
         until = own.until(now)
         filling = own.alive & (fill > 0)
-        flowing = own.alive & ~filling & (send > 0)
-        if not (filling.any() or flowing.any()):
+        sending = own.alive & ~filling & (send > 0)
+        if not (filling.any() or sending.any()):
             break
-        reading = flowing & (send > drain)
+        reading = filling | (sending & (send > drain))
         coming = shares * own.alive
         leaves = np.maximum(coming.sum() - coming, 0.0)
-        most = np.where(reading, alone, FASTEST)
-        np.minimum(
-            most, np.divide(cluster.network, leaves, out=most.copy(), where=leaves > 0), out=most
+        arriving = loads.arrived * coming
+        flows = ShuffleFlows(
+            loads.own * reading + (loads.sent * leaves - remote * arriving) * sending,
+            arriving,
+            reading,
+            sending,
+            loads.store,
         )
-        also = np.where(reading, disks.read, 0.0) if disks.apart else np.zeros_like(most)
-        rates = shuffle(np.where(flowing, most, 0.0), coming, cluster.network, disks.write, also)
-        total = float(rates.sum())
-        filled = np.where(filling, alone, 0.0)
-        if disks.apart:
-            filled *= np.clip(1 - disks.write * coming * total, 0.0, 1.0)
+        rates = shuffle(flows, credits.capacity)
+        load, _ = flows.usage(rates)
+        filled, carried = np.where(filling, rates, 0.0), np.where(sending, rates, 0.0)
         ends = np.concatenate(
             [
                 _transfer_seconds(fill, filled),
-                _transfer_seconds(np.where(reading, send - drain, send), rates),
+                _transfer_seconds(np.where(reading & sending, send - drain, send), carried),
             ]
         )
-        step = min(float(ends.min()), until)
+        step = min(float(ends.min()), until, credits.until_spent(load))
         now += step
+        credits.pass_time(load, step)
         fill -= filled * step
-        send -= rates * step
-        read += step * float(filled.sum() + rates[reading].sum())
-        sent += step * float((rates * leaves).sum())
-        written += step * total * float(coming.sum())
+        send -= carried * step
+        read += step * float(rates[reading].sum())
+        sent += step * float((carried * leaves).sum())
+        written += step * float(carried.sum()) * float(coming.sum())
         fill[fill <= little] = 0.0
         send[send <= little] = 0.0
         np.copyto(send, drain, where=np.abs(send - drain) <= little)
@@ -97,6 +138,7 @@ def pass_one(
 
 def pass_two(
     cluster: SimulatedCluster,
+    credits: Credits,
     sizes: Array,
     again: Array,
     first: Array,
@@ -109,11 +151,42 @@ def pass_two(
     partitioned once more, ``first`` is the partition that is read before anything is written.
     With ``copies``, each node replicates its output to the next one that is alive.
     """
-    disks, own = cluster.disks, _Failures(cluster.nodes, deaths)
-    own.until(0.0)
-    often = 1 + np.divide(again, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    busy = often * (disks.read + disks.write if disks.apart else disks.write)
-    wait = np.minimum(first, sizes) * (0.0 if disks.apart else 1.0) * disks.read
+    often = np.divide(again, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    two, third = cluster.pass_two, cluster.third_pass
+    loads = PassLoads(two.own + third.own * often, two.sent, two.arrived, two.store)
+    wait = np.minimum(first, sizes) * cluster.first_read
+    result = _write(cluster, loads, credits, sizes, wait, copies, deaths)
+    repeated = float((result.done * often).sum())
+    return PassResult(
+        result.seconds,
+        result.done,
+        result.complete,
+        result.alive,
+        result.read_bytes + repeated,
+        result.sent_bytes,
+        result.written_bytes + repeated,
+    )
+
+
+def copy_output(
+    cluster: SimulatedCluster, credits: Credits, sizes: Array, deaths: Mapping[int, float]
+) -> PassResult:
+    """Simulate copying finished output, ``sizes`` bytes of each node, to the next alive node."""
+    assert cluster.copying is not None
+    return _write(cluster, cluster.copying, credits, sizes, np.zeros_like(sizes), True, deaths)
+
+
+def _write(
+    cluster: SimulatedCluster,
+    loads: PassLoads,
+    credits: Credits,
+    sizes: Array,
+    wait: Array,
+    copies: bool,
+    deaths: Mapping[int, float],
+) -> PassResult:
+    """Each node reads and writes its own bytes; with ``copies`` the next one writes them, too."""
+    own = _Failures(cluster.nodes, deaths)
     left, little = sizes.copy(), DONE * float(sizes.max(initial=0.0))
     now = read = sent = written = 0.0
     while True:
@@ -122,21 +195,25 @@ def pass_two(
         if not moving.any():
             break
         writing = moving & (wait <= now)
-        to = _next_alive(own.alive)
-        most = np.minimum(cluster.sort, FASTEST)
         copied_now = copies and int(own.alive.sum()) > 1
-        if copied_now:
-            most = np.minimum(most, np.minimum(cluster.network, cluster.network[to]))
-        other = disks.write if copied_now else np.zeros_like(busy)
-        rates = replication_rates(np.where(writing, most, 0.0), busy, other, to)
+        flows = OutputFlows(
+            loads.own + loads.sent if copied_now else loads.own,
+            loads.arrived if copied_now else np.zeros_like(loads.arrived),
+            _next_alive(own.alive),
+            loads.store,
+        )
+        rates = output_rates(flows, credits.capacity, writing)
+        load = flows.usage(rates)
         waiting = moving & ~writing
-        starts = np.min(wait[waiting] - now, initial=np.inf)
-        step = min(float(_transfer_seconds(left, rates).min()), float(starts), until)
+        starts = float(np.min(wait[waiting] - now, initial=np.inf))
+        ends = float(_transfer_seconds(left, rates).min())
+        step = min(ends, starts, until, credits.until_spent(load))
         now += step
+        credits.pass_time(load, step)
         left -= rates * step
-        moved, twice = float(rates.sum()) * step, float((rates * often).sum()) * step
-        read += twice
-        written += twice + (moved if copied_now else 0.0)
+        moved = float(rates.sum()) * step
+        read += moved
+        written += moved * (2 if copied_now else 1)
         sent += moved if copied_now else 0.0
         left[left <= little] = 0.0
     return PassResult(now, sizes - left, left == 0, own.alive, read, sent, written)
@@ -147,7 +224,7 @@ def _transfer_seconds(amounts: Array, rates: Array) -> Array:
     return np.divide(amounts, rates, out=np.full_like(amounts, np.inf), where=rates > 0)
 
 
-def _next_alive(alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+def _next_alive(alive: Flags) -> npt.NDArray[np.int64]:
     """For each node the next one in the ring that is alive."""
     places = np.flatnonzero(alive)
     after = np.searchsorted(places, np.arange(len(alive)), side="right")

@@ -8,91 +8,161 @@ that use it, and continues with the others (Bertsekas and Gallager, Data Network
 In a shuffle a reader is one flow: it sends to all owners in fixed shares, and its buffers are
 bounded, so the slowest owner limits it. Every owner is used by every reader. So the first owner
 that is full fixes all readers, and a filling of N nodes costs N log N instead of N^3.
+
+Arrays of resources have the shape ``(resources, nodes)``: each node has one of each kind.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tonnage.simulate.cluster import Array
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 FULL = 1e-9  # A resource is full if its load is within this of its capacity
+FASTEST = 1e15  # The rate where nothing limits
 
 
-def shuffle(most: Array, shares: Array, network: Array, disk: Array, own: Array) -> Array:
-    """The rate of each reader, in bytes a second; all arrays have shape ``(nodes,)``.
+@dataclass(frozen=True)
+class ShuffleFlows:
+    """One flow a node: what each takes of its own node, and of all nodes that it sends to."""
 
-    ``most`` is each reader's rate if it were alone, ``shares`` are of all input that each receives,
-    ``network`` is the maximum incoming rate in bytes a second, ``disk`` and ``own`` are seconds of
-    a node's disk for a received byte and for one that it reads.
+    own: Array  # Of the flow's own node, for each byte
+    arriving: Array  # Of each node, for a byte that any flow sends
+    reads: Flags
+    sends: Flags
+    store: float = 0.0  # Of what all readers share, for a byte that any of them reads
+
+    def usage(self, rates: Array) -> tuple[Array, float]:
+        """The load of each node's resources, and of what all share."""
+        load = self.arriving * rates[self.sends].sum() + self.own * rates
+        return load, self.store * float(rates[self.reads].sum())
+
+
+def shuffle(flows: ShuffleFlows, capacity: Array) -> Array:
+    """The rate of each flow, in bytes a second; shape ``(nodes,)``.
+
+    ``capacity`` is of each node's resources; that of what all readers share is 1.
     """
-    if not np.any(most > 0):
-        return np.zeros_like(most)
-    into = shares / network
+    rates = np.zeros(capacity.shape[1])
+    moving = flows.reads | flows.sends
+    alone = np.where((flows.arriving == 0) & (flows.own > 0), capacity, np.inf)
+    own = np.divide(alone, flows.own, out=np.full_like(alone, np.inf), where=flows.own > 0)
+    most = np.minimum(own.min(axis=0, initial=FASTEST), FASTEST)
+    while moving.any():
+        level = _first_full(flows, capacity, rates, moving, most)
+        rates = np.where(moving, np.minimum(most, level), rates)
+        fixed = moving & ((most <= level) | _uses_full(flows, capacity, rates))
+        if not fixed.any():
+            break  # By rounding: a resource is full that the moving flows hardly use.
+        moving &= ~fixed
+    return rates
 
-    def usage(level: float) -> tuple[Array, Array]:
-        rates = np.minimum(most, level)
-        total = rates.sum()
-        return into * (total - rates), shares * disk * total + own * rates
+
+def _first_full(
+    flows: ShuffleFlows, capacity: Array, rates: Array, moving: Flags, most: Array
+) -> float:
+    """How far the moving flows can be raised together until a resource is full."""
+    limit = capacity * (1 + FULL)  # Those that are full already are not overfull by rounding.
+
+    def usage(level: float) -> tuple[Array, float]:
+        return flows.usage(np.where(moving, np.minimum(most, level), rates))
 
     def overfull(level: float) -> bool:
-        return max(float(each.max()) for each in usage(level)) > 1
+        load, store = usage(level)
+        return store > 1 + FULL or bool(np.any(load > limit))
 
-    steps = np.unique(most)
+    steps = np.unique(most[moving])
     if not overfull(float(steps[-1])):
-        return most.copy()
+        return float(steps[-1])
     low, high = -1, len(steps) - 1  # Between two of these, loads grow linearly.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if overfull(float(steps[middle])) else (middle, high)
     below, above = float(steps[low]) if low >= 0 else 0.0, float(steps[high])
-    began, ended = np.concatenate(usage(below)), np.concatenate(usage(above))
-    full = ended > 1
-    parts = (1 - began[full]) / (ended[full] - began[full])
-    level = below + float(np.clip(parts.min(), 0, 1)) * (above - below)
-    rates = np.minimum(most, level)
-    return _bounds_alone(rates, most, into, *usage(level), shares * disk, own)
+    (began, began_store), (ended, ended_store) = usage(below), usage(above)
+    full = ended > limit
+    parts = (capacity[full] - began[full]) / (ended[full] - began[full])
+    part = float(parts.min(initial=1.0))
+    if ended_store > 1 + FULL:
+        part = min(part, (1 - began_store) / (ended_store - began_store))
+    return below + min(max(part, 0.0), 1.0) * (above - below)
 
 
-def _bounds_alone(
-    rates: Array, most: Array, into: Array, network: Array, disk: Array, from_all: Array, own: Array
-) -> Array:
-    """Raise the rate of the one reader whose own incoming link is the only full resource.
-
-    A node's own input does not pass its link, so nothing fixes that flow yet.
-    """
-    full = np.flatnonzero(network > 1 - FULL)
-    if len(full) != 1 or disk.max() > 1 - FULL:
-        return rates
-    one = int(full[0])
-    others = np.arange(len(rates)) != one
-    weights = np.concatenate([into[others], from_all + np.where(others, 0.0, own)])
-    left = np.concatenate([1 - network[others], 1 - disk])
-    room = np.min(left[weights > 0] / weights[weights > 0], initial=most[one] - rates[one])
-    rates[one] += max(float(room), 0.0)
-    return rates
+def _uses_full(flows: ShuffleFlows, capacity: Array, rates: Array) -> Flags:
+    """The flows that use a full resource. What a node keeps may not use its own link."""
+    load, store = flows.usage(rates)
+    full = load >= capacity * (1 - FULL)
+    uses = np.any(full & (flows.own + flows.arriving * flows.sends > 0), axis=0)
+    arriving = np.flatnonzero(np.any(full & (flows.arriving > 0), axis=0))
+    if len(arriving):
+        others = np.ones(len(rates), dtype=bool)
+        if len(arriving) == 1:
+            others[arriving] = False
+        uses |= flows.sends & others
+    if store >= 1 - FULL:
+        uses |= flows.reads
+    return np.asarray(uses)
 
 
-def replication_rates(most: Array, own: Array, other: Array, to: npt.NDArray[np.int64]) -> Array:
-    """The rate at which each node writes output that node ``to[i]`` replicates.
+@dataclass(frozen=True)
+class OutputFlows:
+    """One flow a node, whose output another node may copy."""
 
-    ``most`` is each node's rate if it were alone, ``own`` and ``other`` are seconds of its disk for
-    a byte of its own and for one replicated to it. All resources that no neighbour fixes earlier
-    are filled at once, with the same result.
-    """
-    rates = np.zeros_like(most)
-    moving = most > 0
-    left = np.ones_like(most)
+    own: Array  # Of the flow's own node, for each byte
+    copied: Array  # Of each node, for a byte that it copies for another
+    to: npt.NDArray[np.int64]  # The node that copies each node's output
+    store: float = 0.0  # Of what all share, for a byte of any
+
+    def usage(self, rates: Array) -> Array:
+        """The load of each node's resources."""
+        arrived = np.bincount(self.to, rates, len(rates))
+        return np.asarray(self.own * rates + self.copied * arrived)
+
+
+def output_rates(flows: OutputFlows, capacity: Array, moving: Flags) -> Array:
+    """The rate at which each node writes its output. All resources that no neighbour fixes earlier
+    are filled at once, with the same result."""
+    copied = np.any(flows.copied > 0)
+    rates = np.zeros(len(moving))
+    if not copied:
+        most = _quotient(capacity, flows.own).min(axis=0, initial=FASTEST)
+        return _share_store(np.where(moving, most, 0.0), flows.store)
+    moving, left = moving.copy(), capacity.astype(float)
+    to = flows.to
     while moving.any():
-        weight = own * moving + np.bincount(to, other[to] * moving, len(most))
-        level = np.divide(left, weight, out=np.full_like(left, np.inf), where=weight > 0)
-        wanted = np.minimum(most, np.minimum(level, level[to]))
-        # A flow is fixed once its bottleneck limits no other flow there to a lower rate.
-        least = np.full_like(level, np.inf)
-        np.minimum.at(least, np.arange(len(most))[moving], wanted[moving])
+        there = np.zeros(len(moving))
+        np.add.at(there, to[moving], 1.0)
+        level = _quotient(left, flows.own * moving + flows.copied * there)
+        bounds = np.minimum(
+            np.where(flows.own > 0, level, np.inf).min(axis=0),
+            np.where(flows.copied > 0, level, np.inf).min(axis=0)[to],
+        )
+        wanted = np.minimum(bounds, FASTEST)
+        # A flow is fixed once no flow that shares a resource with it is limited to a lower rate.
+        least = np.full_like(wanted, np.inf)
+        np.minimum.at(least, np.arange(len(wanted))[moving], wanted[moving])
         np.minimum.at(least, to[moving], wanted[moving])
         fixed = moving & (wanted <= least * (1 + FULL)) & (wanted <= least[to] * (1 + FULL))
         rates[fixed] = wanted[fixed]
-        left -= own * rates * fixed + np.bincount(to, other[to] * rates * fixed, len(most))
-        left = np.maximum(left, 0.0)
+        arrived = np.bincount(to, rates * fixed, len(rates))
+        left = np.maximum(left - flows.own * (rates * fixed) - flows.copied * arrived, 0.0)
         moving &= ~fixed
-    return rates
+    return _share_store(rates, flows.store)
+
+
+def _share_store(rates: Array, store: float) -> Array:
+    """The rates, of which the largest are lowered until what all share is not overfull."""
+    if store * float(rates.sum()) <= 1:
+        return rates
+    ordered = np.sort(rates)
+    before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])
+    # If all from here on have the same rate.
+    levels = (1 / store - before) / np.arange(len(rates), 0, -1)
+    return np.asarray(np.minimum(rates, levels[np.argmax(levels <= ordered)]))
+
+
+def _quotient(amounts: Array, weights: Array) -> Array:
+    """Amounts by weights; infinite where nothing is used."""
+    return np.divide(amounts, weights, out=np.full_like(amounts, np.inf), where=weights > 0)

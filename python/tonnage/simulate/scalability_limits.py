@@ -20,8 +20,8 @@ from tonnage.cluster import time_limits
 from tonnage.plan.resources.engine_memory import MIN_BLOCK
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import Schedule
-from tonnage.simulate.cluster import Machine
-from tonnage.simulate.sort import input_splits, keys_per_partition, node_names
+from tonnage.simulate.division import Division
+from tonnage.simulate.two_pass import input_splits, node_names
 
 SIZES = (10, 30, 100, 300, 1_000, 3_000)
 LONG_BLOCK = 64 << 10
@@ -72,13 +72,14 @@ class ClusterLimits:
 def cluster_limits(
     nodes: int,
     data_bytes: int,
-    machine: Machine,
+    division: Division,
     network: float,
     bound_seconds: float,
     mtbf_seconds: float = MTBF_SECONDS,
     descriptors: int = DESCRIPTORS,
 ) -> ClusterLimits:
     """All limits of a cluster of this many nodes; ``network`` is bytes a second of each."""
+    machine = division.machine
     links = (nodes - 1) * machine.connections
     counted = [
         Limit("sockets", 2 * links, descriptors, "sockets", means="no round can start"),
@@ -97,14 +98,14 @@ def cluster_limits(
     ]
     share = -(-data_bytes // nodes)
     try:
-        plan = sizing.plan(share, machine.cores, nodes, machine.resources)
+        partitions = division.partitions(share, nodes)
+        slot = division.slot_bytes(share, nodes)
+        block = division.first_block_bytes(share, nodes)
     except core.UsageError as why:
         return ClusterLimits(nodes, data_bytes, bound_seconds, counted, str(why))
-    partitions = int(plan["partitions"]) * nodes
-    cpu, message_bytes = _driver_cost(nodes, data_bytes, machine, partitions)
-    keys = keys_per_partition(nodes, partitions, machine.layout.record_bytes)
+    cpu, message_bytes = _driver_cost(nodes, data_bytes, division, partitions)
+    keys = division.keys_per_partition(nodes, partitions)
     largest = largest_partition(keys, partitions) * data_bytes / partitions
-    block = int(plan["block_bytes"])
     return ClusterLimits(
         nodes,
         data_bytes,
@@ -115,11 +116,11 @@ def cluster_limits(
             Limit(
                 "largest partition",
                 largest,
-                float(plan["slot_bytes"]),
+                float(slot),
                 "bytes",
                 means="it is partitioned once more: read and written a third time",
             ),
-            Limit("sampled keys", keys, None, "a partition"),
+            *([Limit("sampled keys", keys, None, "a partition")] if math.isfinite(keys) else []),
             Limit(
                 "driver",
                 cpu + message_bytes * nodes / network,
@@ -149,24 +150,26 @@ def largest_partition(keys: float, partitions: int) -> float:
 
     Sizes follow Gamma(k) / k for k keys; the largest of P is about the quantile 1 - 1 / P.
     """
+    if math.isinf(keys):
+        return 1.0
     share = np.array([1 - 1 / max(partitions, 2)])
     return float(gamma_quantiles(keys, share)[0]) / keys
 
 
 def _driver_cost(
-    nodes: int, data_bytes: int, machine: Machine, partitions: int
+    nodes: int, data_bytes: int, division: Division, partitions: int
 ) -> tuple[float, float]:
     """CPU seconds of a first round's schedule and messages; bytes of one message."""
-    record, key = machine.layout.record_bytes, machine.layout.key_bytes
+    layout = division.machine.layout
+    record, key = layout.record_bytes, layout.key_bytes
     called = node_names(nodes)
     splits = input_splits(called, data_bytes, record)
-    workers = dict.fromkeys(called, machine.cores)
     began = time.process_time()
     schedule = Schedule(splits, partitions, dict.fromkeys(called, 1.0))
     each = schedule.next_round()
     if each is None:
         return time.process_time() - began, 0.0
-    sizing.block_bytes(each, schedule, workers, machine.resources)
+    division.block_bytes(each, schedule)
     sizing.space_needed(each, schedule)
     deciding = time.process_time() - began
     # As `run.two_pass.driver` sends it to each node: where all partitions begin, and their owners.

@@ -1,26 +1,46 @@
-"""Simulate a sort with slow and failing nodes, and tabulate the limits of other cluster sizes."""
+"""Simulate a job with slow and failing nodes, and tabulate the limits of other cluster sizes."""
 
 import dataclasses
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tonnage.base import core
-from tonnage.base.records.durability import Durability
-from tonnage.model.profiles.repository import OfferCapacity, ProfileIndex
-from tonnage.plan.demand import AdvertisedResource
+from tonnage.base.records.job import Job
+from tonnage.base.records.plan import Candidate
+from tonnage.plan.demand import LayoutDemand
 from tonnage.simulate import scalability_limits
 from tonnage.simulate.cluster import (
-    Machine,
+    LINK_OUT,
+    Buckets,
     SimulatedCluster,
     bound_seconds,
     draw_cluster,
-    sort_demand,
 )
-from tonnage.simulate.sort import SimulatedSort, SortRequest, draw_deaths, simulate
+from tonnage.simulate.division import Division, Machine, division_of
+from tonnage.simulate.two_pass import JobRequest, SimulatedJob, draw_deaths, simulate
+
+
+@dataclass(frozen=True)
+class PlannedSeconds:
+    """What a plan says of the same cluster, with every resource at its median."""
+
+    start: float  # Until all machines run
+    passes: tuple[tuple[str, float], ...]  # The phases of the job, by name
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> "PlannedSeconds":
+        """What a plan says of a candidate with two passes."""
+        run = sum(phase.seconds for phase in candidate.job_phases)
+        start = sum(phase.seconds for phase in candidate.phases) - run
+        return cls(start, tuple((phase.name, phase.seconds) for phase in candidate.job_phases))
+
+    @property
+    def run(self) -> float:
+        """Without the start."""
+        return sum(seconds for _, seconds in self.passes)
 
 
 @dataclass(frozen=True)
@@ -28,10 +48,12 @@ class Scenario:
     nodes: int
     data_bytes: int
     machine: Machine
-    capacity: OfferCapacity
-    shares: OfferCapacity  # The shares of advertised figures that measured offers reached
-    figures: Mapping[AdvertisedResource, float]
-    durability: Durability = "none"
+    job: Job
+    demand: LayoutDemand
+    """The job's demands on these machines, and their capacities."""
+    buckets: Buckets
+    """The advertised rates of a machine."""
+    planned: PlannedSeconds | None = None
     input_copies: int = 1
     lose: int = 0
     slow: tuple[int, float] | None = None  # The number of slow nodes, and the factor of their rates
@@ -41,10 +63,12 @@ class Scenario:
     descriptors: int = scalability_limits.DESCRIPTORS
     per_node: bool = False  # Whether the data grows with the cluster
 
+    @property
+    def division(self) -> Division:
+        return division_of(self.job, self.machine)
+
     def cluster(self, nodes: int) -> SimulatedCluster:
-        known = ProfileIndex(names=(), offers={}, shares=self.shares)
-        shape = sort_demand(self.capacity, known, self.figures, self.durability)
-        cluster = draw_cluster(shape, nodes, self.figures, self.seed)
+        cluster = draw_cluster(self.job, self.demand, self.buckets, nodes, self.seed)
         return (
             cluster.with_slow_nodes(*self.slow, self.seed)
             if self.slow and nodes == self.nodes
@@ -55,13 +79,14 @@ class Scenario:
 @dataclass(frozen=True)
 class ScenarioResult:
     bound_seconds: float
-    undisturbed: SimulatedSort
-    disturbed: SimulatedSort | None  # With failing nodes
+    undisturbed: SimulatedJob
+    disturbed: SimulatedJob | None  # With failing nodes
     deaths: dict[int, float]
     here: scalability_limits.ClusterLimits
     rows: list[scalability_limits.ClusterLimits]  # Those of other sizes
     warning: str | None  # If the network is larger than any measured one
     took_seconds: float  # Time of the simulation itself
+    planned: PlannedSeconds | None = None  # By the plan that was simulated
 
     @property
     def first_limit(self) -> tuple[int, list[str]] | None:
@@ -85,23 +110,24 @@ def run_scenario(scenario: Scenario) -> ScenarioResult:
             f"must be fewer than the cluster's {scenario.nodes} nodes", setting="lose"
         )
     here = scenario.cluster(scenario.nodes)
-    request = SortRequest(
+    everywhere = scenario.machine.from_objects
+    request = JobRequest.of(
+        scenario.job,
         scenario.data_bytes,
-        scenario.durability,
-        scenario.input_copies,
+        input_copies=None if everywhere else scenario.input_copies,
         even=scenario.even,
         seed=scenario.seed,
     )
-    undisturbed = simulate(here, scenario.machine, request)
+    undisturbed = simulate(here, scenario.division, request)
     deaths = draw_deaths(scenario.nodes, scenario.lose, undisturbed.seconds, scenario.seed)
     disturbed = None
     if deaths:
         request = dataclasses.replace(request, deaths=deaths)
-        disturbed = simulate(here, scenario.machine, request)
+        disturbed = simulate(here, scenario.division, request)
     took = time.perf_counter() - began
-    curve = scenario.capacity.curve or scenario.shares.curve
+    curve = scenario.demand.curve
     return ScenarioResult(
-        bound_seconds=bound_seconds(here, scenario.data_bytes, scenario.durability),
+        bound_seconds=bound_seconds(here, scenario.data_bytes),
         undisturbed=undisturbed,
         disturbed=disturbed,
         deaths=deaths,
@@ -109,6 +135,7 @@ def run_scenario(scenario: Scenario) -> ScenarioResult:
         rows=[_limits(scenario, nodes) for nodes in scalability_limits.SIZES],
         warning=curve.warning(scenario.nodes) if curve else None,
         took_seconds=took,
+        planned=scenario.planned,
     )
 
 
@@ -117,13 +144,21 @@ def _limits(scenario: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
     if scenario.per_node:
         data = data * nodes // scenario.nodes
     cluster = scenario.cluster(nodes)
-    network = float(np.median(cluster.network))
     return scalability_limits.cluster_limits(
         nodes,
         data,
-        scenario.machine,
-        network,
-        bound_seconds(cluster, data, scenario.durability),
+        scenario.division,
+        link_bytes_per_second(scenario, cluster),
+        bound_seconds(cluster, data),
         scenario.mtbf_seconds,
         scenario.descriptors,
     )
+
+
+def link_bytes_per_second(scenario: Scenario, cluster: SimulatedCluster) -> float:
+    """The median rate of a node's link; infinite if the network does not limit."""
+    if LINK_OUT not in cluster.resources:
+        return np.inf
+    seconds = float(np.median(cluster.pass_one.sent[cluster.row(LINK_OUT)]))
+    shuffled = float(scenario.job.settings.get("map_share", 1.0))
+    return shuffled / seconds if seconds else np.inf

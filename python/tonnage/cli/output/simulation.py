@@ -1,4 +1,4 @@
-"""A simulated sort on the terminal: its steps, the cost of losses, and what breaks first."""
+"""A simulated job on the terminal: its steps, the cost of losses, and what breaks first."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from tonnage.base import formatting
 
 if TYPE_CHECKING:
     from tonnage.simulate.scalability_limits import ClusterLimits, Limit
-    from tonnage.simulate.scenario import ScenarioResult
-    from tonnage.simulate.sort import SimulatedSort
+    from tonnage.simulate.scenario import PlannedSeconds, ScenarioResult
+    from tonnage.simulate.two_pass import SimulatedJob
 
 
 def simulation_lines(result: ScenarioResult) -> list[str]:
     sort = result.undisturbed
     over = formatting.percent(sort.seconds / result.bound_seconds - 1)
+    keys = "partitions by hash, of equal size"
+    if sort.keys_per_partition is not None:
+        keys = f"{formatting.significant(sort.keys_per_partition)} sampled keys per partition"
     lines = [
         f"{sort.nodes} nodes, {formatting.size(sort.bytes_in)}: "
         f"{formatting.seconds(sort.seconds)}, {over} above the lower bound "
         f"({formatting.seconds(result.bound_seconds)}, set by the slowest node)",
+        *_planned_lines(result.planned, sort),
         f"{formatting.count(sort.splits)} splits, {formatting.count(sort.partitions)} partitions, "
-        f"blocks of {formatting.memory(sort.block_bytes)}, "
-        f"{formatting.significant(sort.keys_per_partition)} sampled keys per partition",
+        f"blocks of {formatting.memory(sort.block_bytes)}, {keys}",
         *_steps(sort),
     ]
     if sort.repartitioned_bytes:
@@ -57,7 +60,26 @@ def simulation_lines(result: ScenarioResult) -> list[str]:
     return lines
 
 
-def _steps(sort: SimulatedSort) -> Iterator[str]:
+def _planned_lines(planned: PlannedSeconds | None, job: SimulatedJob) -> Iterator[str]:
+    if planned is None:
+        yield "From when all nodes run; their start is not included."
+        return
+    phases = formatting.listing(
+        [f"{name} {formatting.seconds(seconds)}" for name, seconds in planned.passes]
+    )
+    yield (
+        f"Planned: {formatting.seconds(planned.run)} ({phases}); simulated "
+        f"{_difference(job.seconds / planned.run - 1)}"
+    )
+    if planned.start:
+        yield (
+            f"With the start of the machines, {formatting.seconds(planned.start)} as planned: "
+            f"{formatting.seconds(planned.start + job.seconds)}; planned "
+            f"{formatting.seconds(planned.start + planned.run)}"
+        )
+
+
+def _steps(sort: SimulatedJob) -> Iterator[str]:
     for step in sort.steps:
         lost = f"; {formatting.listing(step.lost)} lost" if step.lost else ""
         what = f"{formatting.count(step.partitions)} partitions"
@@ -66,7 +88,7 @@ def _steps(sort: SimulatedSort) -> Iterator[str]:
         yield f"  {formatting.phase(step.name)}: {formatting.seconds(step.seconds)}, {what}{lost}"
 
 
-def _loss_lines(result: ScenarioResult, sort: SimulatedSort) -> list[str]:
+def _loss_lines(result: ScenarioResult, sort: SimulatedJob) -> list[str]:
     undisturbed = result.undisturbed
     died = [formatting.seconds(at) for at in sorted(result.deaths.values())]
     more = sort.carried_bytes - undisturbed.carried_bytes
@@ -108,3 +130,8 @@ def _amount(limit: Limit, value: float) -> str:
     if limit.unit == "share":
         return formatting.percent(value)
     return f"{formatting.significant(value)} {limit.unit}"
+
+
+def _difference(share: float) -> str:
+    sign = "+" if share > 0 else ""
+    return f"{sign}{formatting.percent(share)}"

@@ -1,24 +1,25 @@
-"""Simulate a sort: query the real schedule for the next step, and report the simulated result.
+"""Simulate a job of two passes: query the real schedule for the next step, and report the
+simulated result.
 
-Splits, partitions, owners, blocks and assignments are those of a real sort (`run.two_pass.sizing`,
-`run.two_pass.schedule`). The sizes of partitions follow from the sample: with k sampled keys for
-each, they are distributed as Gamma(k) (the spacings of uniform order statistics: David and
-Nagaraja, Order Statistics, section 6.4). The partition of an input byte depends on its position
-only. So data that is read again after a loss goes to the same partition, and all sizes add up to
-the byte.
+Splits, partitions, owners, blocks and assignments are those of a real job (`division`,
+`run.two_pass.schedule`). The partition of an input byte depends on its position only. So data that
+is read again after a loss goes to the same partition, and all sizes add up to the byte. Sizes are
+bytes of input: a MapReduce's map output is in proportion to them.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tonnage.base import core
 from tonnage.base.records.durability import Durability
+from tonnage.base.records.job import Job
 from tonnage.run.two_pass import sizing
 from tonnage.run.two_pass.schedule import (
     Finished,
@@ -31,21 +32,31 @@ from tonnage.run.two_pass.schedule import (
     Total,
 )
 from tonnage.simulate import events
-from tonnage.simulate.cluster import Array, Machine, SimulatedCluster, SimulationError
+from tonnage.simulate.cluster import SimulatedCluster, SimulationError
+from tonnage.simulate.division import Division
+from tonnage.simulate.flow import Array
 
-CHUNK_BYTES, CHUNK_RECORDS = 16 << 10, 256  # Maximum size of a sampled chunk, as in the core
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class SortRequest:
+class JobRequest:
     data_bytes: int
     durability: Durability = "none"
-    input_copies: int = 1  # The number of nodes that have each part of the input
+    map_share: float = 1.0  # Bytes that are shuffled, for each byte of input
+    reduce_share: float = 1.0  # Bytes of output, for each that is shuffled
+    input_copies: int | None = 1
+    """The number of nodes that have each part of the input; ``None``: all, as in object storage."""
     deaths: Mapping[int, float] = field(default_factory=dict)
     """Failures by node, in seconds from the start."""
     even: bool = False  # Whether all partitions are equal, as with a perfect sample
     seed: int = 0
+
+    @classmethod
+    def of(cls, job: Job, data_bytes: int, **more: Any) -> "JobRequest":
+        """A request for a job of two passes."""
+        made, out = (float(job.settings.get(f"{name}_share", 1.0)) for name in ("map", "reduce"))
+        return cls(data_bytes, job.durability, map_share=made, reduce_share=out, **more)
 
 
 @dataclass(frozen=True)
@@ -62,15 +73,15 @@ class SimulatedStep:
 
 
 @dataclass(frozen=True)
-class SimulatedSort:
+class SimulatedJob:
     nodes: int
-    seconds: float
+    seconds: float  # From when all nodes run
     steps: list[SimulatedStep]
     lost: list[str]  # Nodes that failed before the end, in the order of detection
     splits: int
     partitions: int
     block_bytes: int  # In the first round
-    keys_per_partition: float
+    keys_per_partition: float | None  # ``None``: partitions are by hash, and equal
     repartitioned_bytes: int
     bytes_in: int  # Of the input, as readers reported
     bytes_out: int  # Of all finished partitions
@@ -84,9 +95,9 @@ class SimulatedSort:
         return sum(each.read_bytes + each.sent_bytes + each.written_bytes for each in self.steps)
 
 
-def simulate(cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> SimulatedSort:
-    """Simulate a sort; a `SimulationError` if too much is lost."""
-    return _Simulation(cluster, machine, request).run()
+def simulate(cluster: SimulatedCluster, division: Division, request: JobRequest) -> SimulatedJob:
+    """Simulate a job; a `SimulationError` if too much is lost."""
+    return _Simulation(cluster, division, request).run()
 
 
 def node_names(nodes: int) -> list[str]:
@@ -95,18 +106,21 @@ def node_names(nodes: int) -> list[str]:
 
 
 def input_splits(
-    nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int = 1
+    nodes: Sequence[str], data_bytes: int, record_bytes: int, copies: int | None = 1
 ) -> list[Split]:
-    """The splits of a file on each node, with copies on the next nodes."""
-    if not 1 <= copies <= len(nodes):
+    """The splits of a file on each node, with copies on the next nodes; ``None``: on all."""
+    if copies is not None and not 1 <= copies <= len(nodes):
         raise core.UsageError(
             f"must be from 1 to {len(nodes)} (the number of nodes)", setting="input_copies"
         )
     each, left = divmod(data_bytes // record_bytes, len(nodes))
     sizes = [(each + (number < left)) * record_bytes for number in range(len(nodes))]
     length = sizing.stride(sum(sizes), len(nodes), record_bytes)
+    everybody = tuple(sorted(nodes))
     holders = [
-        tuple(sorted(nodes[(number + more) % len(nodes)] for more in range(copies)))
+        everybody
+        if copies is None
+        else tuple(sorted(nodes[(number + more) % len(nodes)] for more in range(copies)))
         for number in range(len(nodes))
     ]
     return [
@@ -114,13 +128,6 @@ def input_splits(
         for number, size in enumerate(sizes)
         for offset in range(0, size, length)
     ]
-
-
-def keys_per_partition(nodes: int, partitions: int, record_bytes: int) -> float:
-    """The number of sampled keys for each partition, by the driver's arithmetic."""
-    chunks = nodes * max(-(-sizing.chunks(partitions) // nodes), 1)
-    chunk = max(min(CHUNK_BYTES, CHUNK_RECORDS * record_bytes) // record_bytes, 1)
-    return chunks * chunk / partitions
 
 
 def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dict[int, float]:
@@ -131,37 +138,30 @@ def draw_deaths(nodes: int, count: int, within_seconds: float, seed: int) -> dic
 
 
 class _Simulation:
-    def __init__(self, cluster: SimulatedCluster, machine: Machine, request: SortRequest) -> None:
-        self._cluster, self._machine, self._request = cluster, machine, request
-        self._cpu = self._now = 0.0
+    def __init__(self, cluster: SimulatedCluster, division: Division, request: JobRequest) -> None:
+        self._cluster, self._division, self._request = cluster, division, request
+        self._credits = events.Credits(cluster)
+        self._cpu, self._now = 0.0, cluster.outside_seconds
         self._names = node_names(cluster.nodes)
         self._number = {name: number for number, name in enumerate(self._names)}
-        self._workers = dict.fromkeys(self._names, machine.cores)
-        splits = input_splits(
-            self._names, request.data_bytes, machine.layout.record_bytes, request.input_copies
-        )
-        desired = self._driver(
-            lambda: sizing.partitions(splits, self._workers, self._machine.resources)
-        )
-        keys = keys_per_partition(cluster.nodes, desired, machine.layout.record_bytes)
-        partitions = min(desired, int(keys * desired))
-        self._keys = keys_per_partition(cluster.nodes, partitions, machine.layout.record_bytes)
+        record_bytes = division.machine.layout.record_bytes
+        splits = input_splits(self._names, request.data_bytes, record_bytes, request.input_copies)
+        share = -(-request.data_bytes // cluster.nodes)
+        partitions = self._driver(lambda: division.partitions(share, cluster.nodes))
+        self._keys = division.keys_per_partition(cluster.nodes, partitions)
         self._ends = self._partition_ends(partitions)
         self._begins = np.cumsum([0, *(split.bytes for split in splits)])
         self._schedule = self._driver(
             lambda: Schedule(splits, partitions, dict.fromkeys(self._names, 1.0))
         )
-        share = -(-request.data_bytes // cluster.nodes)
-        self._slot = sizing.plan(share, machine.cores, cluster.nodes, self._machine.resources)[
-            "slot_bytes"
-        ]
+        self._slot = division.slot_bytes(share, cluster.nodes)
         self._steps: list[SimulatedStep] = []
         self._lost: list[str] = []
         self._blocks = self._repartitioned = 0
         self._deaths = dict(request.deaths)
         self._copy_at: dict[int, str] = {}
 
-    def run(self) -> SimulatedSort:
+    def run(self) -> SimulatedJob:
         schedule = self._schedule
         try:
             while True:
@@ -170,9 +170,10 @@ class _Simulation:
                 if not (left := self._driver(schedule.to_sort)):
                     break
                 self._pass_two(left)
+                self._copy_output()
         except (InputLost, NoNodeLeft) as why:
-            raise SimulationError(f"the sort fails after {self._now:.0f} s: {why}") from why
-        return SimulatedSort(
+            raise SimulationError(f"the job fails after {self._now:.0f} s: {why}") from why
+        return SimulatedJob(
             nodes=self._cluster.nodes,
             seconds=self._now,
             steps=self._steps,
@@ -180,7 +181,7 @@ class _Simulation:
             splits=len(schedule.splits),
             partitions=schedule.partitions,
             block_bytes=self._blocks,
-            keys_per_partition=self._keys,
+            keys_per_partition=self._keys if math.isfinite(self._keys) else None,
             repartitioned_bytes=self._repartitioned,
             bytes_in=schedule.read.bytes,
             bytes_out=schedule.written.bytes,
@@ -196,7 +197,7 @@ class _Simulation:
 
     def _partition_ends(self, partitions: int) -> Array:
         sizes = np.ones(partitions)
-        if not self._request.even:
+        if not self._request.even and math.isfinite(self._keys):
             generator = np.random.default_rng([self._request.seed, *b"partitions"])
             sizes = generator.gamma(self._keys, size=partitions)
         ends = np.cumsum(sizes)
@@ -208,9 +209,7 @@ class _Simulation:
         schedule = self._schedule
         if self._lose_dead():
             return  # Failures are detected before a round starts.
-        blocks = self._driver(
-            lambda: sizing.block_bytes(each, schedule, self._workers, self._machine.resources)
-        )
+        blocks = self._driver(lambda: self._division.block_bytes(each, schedule))
         self._driver(lambda: sizing.space_needed(each, schedule))
         self._blocks = self._blocks or blocks
         reads, shares = np.zeros(self._cluster.nodes), np.zeros(self._cluster.nodes)
@@ -220,9 +219,10 @@ class _Simulation:
         owners = np.array([self._number[each.owners[place]] for place in places.tolist()], int)
         sizes = self._ends - np.concatenate([[0.0], self._ends[:-1]])
         np.add.at(shares, owners, sizes[places])
-        open_bytes = self._machine.cores * len(each.owners) * blocks
+        open_bytes = self._division.open_bytes(len(each.owners), blocks)
         held = np.full(self._cluster.nodes, open_bytes / 2)
-        result = events.pass_one(self._cluster, reads, shares, held, self._deaths_from_now())
+        deaths = self._deaths_from_now()
+        result = events.pass_one(self._cluster, self._credits, reads, shares, held, deaths)
         taken = [number for node in each.nodes if result.alive[number := self._number[node]]]
         lost = tuple(node for node in each.reads if not result.complete[self._number[node]])
         complete = [one for node in each.reads if node not in lost for one in each.reads[node]]
@@ -267,8 +267,11 @@ class _Simulation:
             sizes[number] = sum(received)
             again[number] = sum(size for size in received if size > self._slot)
             first[number] = sum(received) / len(received)
-        copies = self._request.durability == "replicated"
-        ended = events.pass_two(self._cluster, sizes, again, first, copies, self._deaths_from_now())
+        replicated = self._request.durability == "replicated"
+        copies = replicated and self._cluster.copying is None
+        ended = events.pass_two(
+            self._cluster, self._credits, sizes, again, first, copies, self._deaths_from_now()
+        )
         self._repartitioned += int(again.sum())
         living = [name for name, alive in zip(self._names, ended.alive, strict=True) if alive]
         for node, places in left.items():
@@ -284,6 +287,24 @@ class _Simulation:
         self._end("pass_two", ended, 0, sum(map(len, left.values())))
         self._lose_dead()
 
+    def _copy_output(self) -> None:
+        """Copy what has no copy yet, where copies are not made as the output is written."""
+        schedule = self._schedule
+        if self._cluster.copying is None or self._lose_dead():
+            return
+        sizes = np.zeros(self._cluster.nodes)
+        lacking = [place for place in schedule.finished if place not in self._copy_at]
+        for place in lacking:
+            sizes[self._number[schedule.owner[place]]] += schedule.received[place]
+        ended = events.copy_output(self._cluster, self._credits, sizes, self._deaths_from_now())
+        living = [name for name, alive in zip(self._names, ended.alive, strict=True) if alive]
+        for place in lacking:
+            node = schedule.owner[place]
+            if ended.complete[self._number[node]]:
+                self._copy_at[place] = next((name for name in living if name > node), living[0])
+        self._end("copy", ended, 0, len(lacking))
+        self._lose_dead()
+
     # Losses.
 
     def _deaths_from_now(self) -> dict[int, float]:
@@ -297,20 +318,30 @@ class _Simulation:
             for node, alive in zip(self._names, ended.alive, strict=True)
             if not alive and node in self._schedule.keepers
         ]
+        # What a phase takes however many nodes there are, it takes once.
+        first = all(step.name != name for step in self._steps)
+        fixed = dict(zip(("pass_one", "pass_two"), self._cluster.fixed_seconds, strict=True))
+        seconds = ended.seconds + (fixed.get(name, 0.0) if first else 0.0)
+        out = self._request.map_share * self._request.reduce_share
+        read_share, written_share = {
+            "pass_one": (1.0, self._request.map_share),
+            "pass_two": (self._request.map_share, out),
+        }.get(name, (out, out))
+        sent_share = self._request.map_share if name == "pass_one" else out
         self._steps.append(
             SimulatedStep(
                 name=name,
-                seconds=ended.seconds,
+                seconds=seconds,
                 nodes=len(self._schedule.keepers),
                 splits=splits,
                 partitions=partitions,
                 lost=died,
-                read_bytes=ended.read_bytes,
-                sent_bytes=ended.sent_bytes,
-                written_bytes=ended.written_bytes,
+                read_bytes=ended.read_bytes * read_share,
+                sent_bytes=ended.sent_bytes * sent_share,
+                written_bytes=ended.written_bytes * written_share,
             )
         )
-        self._now += ended.seconds
+        self._now += seconds
 
     def _lose_dead(self) -> bool:
         """Report nodes that have failed by now as lost; return whether there are new ones."""
