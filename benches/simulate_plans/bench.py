@@ -1,0 +1,99 @@
+"""Planned time against simulated time, of the clusters that a plan chooses.
+
+    .venv/bin/python benches/simulate_plans/bench.py
+
+The claim: for sorts and MapReduces on the providers' machines, with input and output on local
+disks, volumes and objects, the chosen plan is simulated to the end, and its time without the start
+is within 15 % of the plan's. Nothing is fitted: the simulation takes demands and capacities from
+the plan, and its own are the schedule, what waits for what, bursts as they are used up, the sizes
+of sampled partitions, and what does not fit in memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tonnage.base.records.location import LOCATIONS, Location
+from tonnage.catalog import Catalog, newest_catalogs
+from tonnage.cli.options.planning import load_profiles
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
+from tonnage.plan.planner import PlanRequest, find_choice, plan
+from tonnage.plan.resources.startup import published_startup
+from tonnage.plan.search import Limits
+from tonnage.simulate.cluster import SimulationError, draw_cluster
+from tonnage.simulate.planned import planned_scenario
+from tonnage.simulate.two_pass import JobRequest, simulate
+
+TB, CLAIM = 10**12, 0.15
+SIZES = (TB, 20 * TB, 100 * TB)
+DEADLINES = (math.inf, 7_200.0)
+JOBS = {"sort": sort_job, "mapreduce": mapreduce_job}
+Cell = tuple[str, str, int, Location, float]
+
+
+def cells() -> Iterator[Cell]:
+    for job, size, where, deadline in itertools.product(JOBS, SIZES, LOCATIONS, DEADLINES):
+        yield "aws", job, size, where, deadline
+    for provider, job in itertools.product(("gcp", "azure"), JOBS):
+        yield provider, job, 20 * TB, "objects", 7_200.0
+
+
+def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
+    """Plan a cell, and simulate what the plan chooses."""
+    _, name, size, where, deadline = cell
+    known = load_profiles(None, [catalog])
+    request = PlanRequest(
+        job=JOBS[name](read_from=where, written_to=where),
+        size=size,
+        limits=Limits(deadline_seconds=deadline),
+        startup=published_startup(),
+        memory=True,
+    )
+    made = plan(request, [catalog], known)
+    if not made.candidates:
+        return {"chosen": None}
+    candidate = made.candidates[0]
+    chosen = {"chosen": f"{candidate.nodes} x {candidate.offer} ({candidate.layout})"}
+    try:
+        scenario = planned_scenario(made, candidate, find_choice(made, candidate, [catalog], known))
+    except SimulationError as why:
+        return chosen | {"refused": str(why)}
+    cluster = draw_cluster(scenario.job, scenario.demand, scenario.buckets, scenario.nodes, seed)
+    everywhere = None if where == "objects" else 1
+    asked = JobRequest.of(scenario.job, size, input_copies=everywhere, seed=seed)
+    found = simulate(cluster, scenario.division, asked)
+    assert scenario.planned is not None
+    return chosen | {
+        "planned": [round(seconds, 1) for _, seconds in scenario.planned.passes],
+        "simulated": [round(step.seconds, 1) for step in found.steps],
+        "bottlenecks": [phase.bottleneck for phase in candidate.job_phases],
+        "difference": found.seconds / scenario.planned.run - 1,
+        "third_pass_bytes": found.repartitioned_bytes,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    seed = parser.parse_args().seed
+    catalogs = {each.provider: each for each in newest_catalogs()}
+    worst = 0.0
+    for cell in cells():
+        provider, job, size, where, deadline = cell
+        found = compare(catalogs[provider], cell, seed)
+        asked = {"provider": provider, "job": job, "bytes": size, "where": where}
+        limit = deadline if math.isfinite(deadline) else None
+        print(json.dumps(asked | {"deadline_seconds": limit} | found), flush=True)
+        worst = max(worst, abs(found.get("difference", 0.0 if "difference" in found else 1.0)))
+    print(f"at most {100 * worst:.1f} % apart: {'holds' if worst <= CLAIM else 'MISSED'}")
+    return int(worst > CLAIM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
