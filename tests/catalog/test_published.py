@@ -193,3 +193,21 @@ def test_the_share_that_disks_reach_follows_from_its_sources() -> None:
     for way in ("local read", "local write"):
         law = profile.shares.distributions[way]
         assert law.modes[0].median == pytest.approx(sum(shares) / 2, abs=0.001)
+
+
+def test_azures_temporary_nvme_disks_are_counted_once() -> None:
+    offers = {each.type: each for each in load_catalog("azure-us-east-2025").offers}
+    (disks,) = offers["D96pds_v6"].disks or ()
+    assert (disks.kind, disks.count, disks.total_bytes) == ("nvme", 6, 5280 * 10**9)
+    assert disks.read_bytes_per_second == 1_800_000 * 4096
+    # Its table lists both: a temporary disk, and NVMe disks.
+    temporary, nvme = offers["Standard_L16s_v3"].disks or ()
+    assert (temporary.kind, temporary.total_bytes) == ("temporary", 160 << 30)
+    assert (nvme.kind, nvme.count, nvme.total_bytes) == ("nvme", 2, 3576 << 30)
+
+
+def test_azures_operations_are_no_rate() -> None:
+    offers = {each.type: each for each in load_catalog("azure-us-east-2025").offers}
+    assert offers["Standard_DC1ds_v3"].local_read_bytes_per_second is None
+    assert offers["Standard_D2ads_v5"].disks is not None
+    assert offers["Standard_D2ads_v5"].disks[0].read_bytes_per_second == 131e6

@@ -1,7 +1,8 @@
 """Azure: its zeros of throughput, and figures that no machine can have, mean unknown.
 
-Its tables have no network rates. The published ones are what to expect, not what is promised, so
-they are peaks.
+A temporary disk of a machine whose published local disks are NVMe is those disks, unless the table
+lists NVMe disks, too; the published size counts. Its tables have no network rates. The published
+ones are what to expect, not what is promised, so they are peaks.
 """
 
 import re
@@ -12,7 +13,7 @@ from tonnage.catalog.providers.schema import GB, MB, Schema, on_demand_price, si
 from tonnage.catalog.published.machine_types import machine_type
 
 MAX_BYTES_PER_SECOND = 12 * GB
-"""Some rows give operations for MB/s, some kB/s; no real machine exceeds this."""
+"""Some rows give kB/s for MB/s; no real machine exceeds this. Others repeat the operations."""
 
 
 def _offer(row: CsvRow, _: str | None) -> Offer:
@@ -23,6 +24,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
     nvme = row.integer("nvme_total_gib", GIB)
     accelerated = row.flag("accelerated_networking")
     published = machine_type("azure", name)
+    is_nvme = nvme is None and published is not None and published.disk_kind == "nvme"
     return Offer(
         provider="azure",
         region=row.required("region"),
@@ -34,7 +36,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         disks=(
             *(
                 ()
-                if temporary == 0
+                if temporary == 0 or is_nvme
                 else (
                     Disks(
                         kind="temporary",
@@ -68,7 +70,8 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
 
 def _rate(row: CsvRow, column: str) -> float | None:
     found = row.number(column, MB)
-    return found if found and found <= MAX_BYTES_PER_SECOND else None
+    repeats_operations = row.number(column) == row.number("cached_iops")
+    return found if found and found <= MAX_BYTES_PER_SECOND and not repeats_operations else None
 
 
 SCHEMA = Schema(

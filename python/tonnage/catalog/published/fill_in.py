@@ -77,7 +77,12 @@ def _with_published_disks(
     for each in disks:
         if each.total_bytes is None and each.kind == "nvme":
             found += published if known.disk_kind == "nvme" else ()
-        elif each.count is None and each.total_bytes and len(disks) == 1 and known.disk_count:
+        elif (
+            each.count is None
+            and each.total_bytes
+            and known.disk_count
+            and (len(disks) == 1 or each.kind == known.disk_kind)
+        ):
             one = each.total_bytes // known.disk_count
             found.append(replace(each, count=known.disk_count, bytes_each=one))
         else:
