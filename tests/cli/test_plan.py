@@ -67,10 +67,10 @@ def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
 
 
 def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
-    arguments = ("--network", "infinite", "--survey", "--budget", "1USD", "--json")
+    arguments = ("--network", "infinite", "--survey", "--budget", "0.5USD", "--json")
     found = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True).stdout)
     rows = found["survey"]
-    assert rows and sum(row["usd_to_measure"] for row in rows) <= 1
+    assert rows and sum(row["usd_to_measure"] for row in rows) <= 0.5
     measured = {each["offer"] for each in found["candidates"]}
     assert not measured & {row["offer"] for row in rows}
     prices = [row["usd_to_measure"] for row in rows]
@@ -80,12 +80,13 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
         "survey"
     ]
     left = [row for row in every if row not in rows]
-    # What is left out has a worse chance for a dollar, or the rest of the budget is less than it.
-    rest = 1 - sum(prices)
-    worst = min(row["chance"] / row["usd_to_measure"] for row in rows)
-    assert left
+    # What is left out has a smaller share for a dollar, or costs more than the rest of the budget.
+    rest = 0.5 - sum(prices)
+    assert left and all(0 <= row["share_of_known"] <= 1 for row in every)
+    worst = min(row["share_of_known"] / row["usd_to_measure"] for row in rows)
     for row in left:
-        assert row["chance"] / row["usd_to_measure"] <= worst or row["usd_to_measure"] > rest
+        share = row["share_of_known"] / row["usd_to_measure"]
+        assert share <= worst or row["usd_to_measure"] > rest
 
 
 def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -21,7 +21,12 @@ from tonnage.cluster.ray_adapter import Machine
 from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.outlier_nodes import FAULTY, measured_rates, screen, why_too_few
-from tonnage.plan.drop_nodes import MeasuredNode, NotEstimable, gain, resources_off_node
+from tonnage.plan.recommendations.drop_nodes import (
+    MeasuredNode,
+    NotEstimable,
+    gain,
+    resources_off_node,
+)
 
 BRIEF = replace(SETTINGS, brief=True)
 HEALTHY = {f"n{number}": 100.0 + 0.2 * number for number in range(6)}

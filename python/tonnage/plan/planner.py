@@ -29,8 +29,8 @@ from tonnage.plan.layouts import (
     layout_options,
 )
 from tonnage.plan.monte_carlo import CONFIDENCE, INTERVAL_RULE, sample_outcome
-from tonnage.plan.next_measurements import next_measurements
 from tonnage.plan.pareto import pareto_front
+from tonnage.plan.recommendations.next_measurements import next_measurements
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.resources.startup import Startup
 from tonnage.plan.search import Limits, SearchResult, node_numbers, search_all
@@ -168,7 +168,9 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
         candidates=best,
         pareto=pareto_front(options.groups, results, size, samples, limits),
         excluded=_excluded(options, results, limits, best),
-        survey=next_measurements(options, size, samples, limits, best[0] if best else None, known),
+        survey=next_measurements(
+            job, catalogs, options, size, samples, limits, best[0] if best else None, known
+        ),
         sure=_cheapest_sure(request, options.groups, results, samples),
         nearest=None if best else _nearest(request, options),
         notes=plan_notes(request, catalogs, options.groups) + list(known.notes),

@@ -98,12 +98,12 @@ PYTHON_ONLY = {
     "tonnage.plan.backtest.published_sorts": "the page predicts no past runs",
     "tonnage.plan.calibration": "its results are in the demands that the page gets",
     "tonnage.plan.demand": "the page gets the demands",
-    "tonnage.plan.drop_nodes": "the page plans no existing cluster",
+    "tonnage.plan.recommendations.drop_nodes": "the page plans no existing cluster",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
     "tonnage.plan.resources.object_store": "its demands and limits are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
-    "tonnage.plan.next_measurements": "the page suggests no measurements",
+    "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }
 NO_ARITHMETIC = {"formatting", "plan_request", "chart", "view", "main"}
 

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar, Literal
 
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
@@ -106,9 +106,10 @@ class MeasurementProposal(Struct, frozen=True, kw_only=True):
     nodes: PositiveCount
     resource: str
     least_bytes_per_second: Amount  # Of each node, to beat the best candidate
-    chance: Share  # That it has that rate, as measured offers did; see `rule`
+    share_of_known: Share | None = None  # That have that rate, see `rule`; ``None``: none known
     rule: str
     usd_to_measure: Amount  # Two nodes for ten minutes
+    chance: Share | UnsetType = UNSET  # In plans of earlier versions
 
 
 class Plan(Record, frozen=True, kw_only=True):

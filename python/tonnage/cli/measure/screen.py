@@ -139,7 +139,7 @@ def why_too_small(machines: Sequence[Machine], options: ClusterOptions) -> str |
 
 
 def _job(job: str | None, data: int | None, catalog: list[str] | None) -> ScreenedJob | None:
-    from tonnage.plan.drop_nodes import resources_off_node
+    from tonnage.plan.recommendations.drop_nodes import resources_off_node
 
     if job is None:
         refuse_without("--job", {"--data": data, "--catalog": catalog})

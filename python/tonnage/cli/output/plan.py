@@ -25,7 +25,7 @@ from tonnage.cli.output.candidates import (
     usd_range,
 )
 from tonnage.plan.calibration import describe
-from tonnage.plan.next_measurements import within_budget
+from tonnage.plan.recommendations.next_measurements import within_budget
 
 MAX_NODES = 10_000
 """No larger cluster is planned."""
@@ -66,8 +66,8 @@ def print_plan(plan: Plan, every: bool) -> None:
         first = plan.survey[0]
         lines.append(
             f"{formatting.several(len(plan.survey), 'unmeasured offer')} could turn out better, "
-            f"most likely {first.offer} ({usd(first.usd_to_measure)} to measure). To list them: "
-            "tonnage plan ... --survey --budget 50USD"
+            f"like {first.offer} ({usd(first.usd_to_measure)} to measure). To list them: tonnage "
+            "plan ... --survey --budget 50USD"
         )
     print("\n".join(lines))
 
@@ -135,14 +135,14 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    right = ("nodes", "required", "chance", "to measure")
+    right = ("nodes", "required", "as fast", "to measure")
     cells = [
         [
             row["offer"],
             row["layout"],
             str(row["nodes"]),
             formatting.rate(least) if (least := row["least_bytes_per_second"]) else "any",
-            formatting.percent(row["chance"]),
+            "?" if row["share_of_known"] is None else formatting.percent(row["share_of_known"]),
             usd(row["usd_to_measure"]),
         ]
         for row in rows
@@ -153,7 +153,7 @@ def print_survey(plan: Plan, budget: float | None, as_json: bool) -> None:
         f"Cost of {formatting.several(len(rows), 'screening')} (two nodes, ten minutes each): "
         f"{usd(total)}."
     )
-    print(f"The chance: {rows[0]['rule']}.")
+    print(f"As fast: {rows[0]['rule']}; ? if no such disks are known.")
     profiles = "".join(f"--profile {name} " for name in plan.profiles)
     print(
         "On each node, run tonnage measure disk --dir DIR... --output results/NODE, then plan "

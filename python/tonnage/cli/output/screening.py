@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tonnage.base.records.job import Job
     from tonnage.catalog import Catalog
     from tonnage.model.outlier_nodes import ScreeningResult, Suspect
-    from tonnage.plan.drop_nodes import Forecast, Gain
+    from tonnage.plan.recommendations.drop_nodes import Forecast, Gain
 
 QUANTITIES = {SEND: "sending", RECEIVE: "receiving"}
 
@@ -87,7 +87,7 @@ def _gain(
 ) -> Details:
     """What the job would gain without the suspects; a ``gain`` of None is unknown."""
     from tonnage.model.outlier_nodes import measured_rates
-    from tonnage.plan.drop_nodes import MeasuredNode, NotEstimable, gain
+    from tonnage.plan.recommendations.drop_nodes import MeasuredNode, NotEstimable, gain
 
     rows = {row.node: row for row in disks.nodes}
     offers = {

@@ -1,0 +1,1 @@
+"""What to do besides renting the best candidate: measure an offer, leave out a slow node."""
