@@ -27,6 +27,7 @@ from tonnage.catalog import (
     find_offer,
     load_catalog,
     newest_catalogs,
+    previous_catalog,
     unknown_figures,
 )
 from tonnage.catalog.load import SNAPSHOTS
@@ -530,14 +531,27 @@ def test_a_catalog_differs_from_a_later_one() -> None:
     large = next(each for each in found.cheaper if each.type == "m3.large")
     assert (large.before_usd_per_hour, large.after_usd_per_hour) == (0.140, 0.133)
     assert large.by_share == pytest.approx(-0.05)
-    (micro,) = (each for each in found.changed if each.type == "cr1.8xlarge")
-    assert "local disks" in micro.known_in_one and micro.others == ()
+    (one,) = (each for each in found.changed if each.name == "cr1.8xlarge")
+    disks = next(each for each in one.figures if each.figure == "local disks")
+    assert (disks.before, disks.after, disks.by_share) == (240 * 10**9, None, None)
+    assert found.new_volumes == tuple(
+        f"volume {name}" for name in ("gp3", "io1", "io2", "sc1", "st1")
+    )
+    gp2, objects = found.changed_storage
+    assert (gp2.name, objects.name) == ("volume gp2", "object storage")
+    assert {each.figure: (each.before, each.after) for each in gp2.figures} == {
+        "most operations": (3000, 16_000),
+        "most throughput": (128 << 20, 250 << 20),
+        "largest size": (1 << 40, 16 << 40),
+    }
+    assert all(each.before is None for each in objects.figures)
 
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
     for catalog in map(load_catalog, catalog_names()):
         same = compare_catalogs(catalog, catalog)
         assert not any((same.new, same.gone, same.costlier, same.cheaper, same.changed))
+        assert not any((same.new_volumes, same.gone_volumes, same.changed_storage))
 
 
 def test_changes_have_names() -> None:
@@ -547,9 +561,42 @@ def test_changes_have_names() -> None:
         for each in before.offers
     )
     (found,) = compare_catalogs(before, replace(before, offers=changed)).changed
-    assert found.others == ("vCPUs",) and found.known_in_one == ("on-demand price",)
+    figures = {each.figure: (each.before, each.after) for each in found.figures}
+    assert found.name == "i4i.4xlarge" and figures == {
+        "on-demand price": (1.373, None),
+        "vCPUs": (16.0, 99.0),
+    }
+    kinds = tuple(
+        replace(each, usd_per_gib_month=0.1) if each.name == "gp3" else each
+        for each in before.volume_kinds
+    )
+    difference = compare_catalogs(before, replace(before, volume_kinds=kinds))
+    (volume,) = difference.changed_storage
+    assert volume.name == "volume gp3" and volume.figures[0].by_share == pytest.approx(0.25)
+    assert difference.changed == ()
     with pytest.raises(CatalogError, match="of the same provider"):
         compare_catalogs(before, load_catalog(GCP))
+
+
+def test_a_difference_goes_forward_only_within_a_region_and_with_time() -> None:
+    before, after = load_catalog(AWS_2014), load_catalog(AWS)
+    assert compare_catalogs(before, after).is_forward
+    assert compare_catalogs(after, after).is_forward
+    assert not compare_catalogs(after, before).is_forward
+    assert not compare_catalogs(before, replace(after, region="eu-west-1")).is_forward
+
+
+def test_the_catalog_before_is_of_the_same_provider_and_region() -> None:
+    newest = load_catalog(AWS)
+    assert previous_catalog(newest) == load_catalog(AWS_2014)
+    for name in (AWS_2014, AZURE, GCP):
+        assert previous_catalog(load_catalog(name)) is None
+    refreshed = replace(newest, name="mine", date="2026-12-01")
+    assert previous_catalog(refreshed) == newest
+    assert previous_catalog(replace(refreshed, region="eu-west-1")) is None
+    # The same content under another name is the same catalog; other content is not.
+    assert previous_catalog(replace(newest, name="copy")) == load_catalog(AWS_2014)
+    assert previous_catalog(replace(newest, offers=newest.offers[1:])) == newest
 
 
 # The command.
@@ -592,11 +639,44 @@ def test_show_prints_all_figures_and_unknown_ones(tonnage: Tonnage) -> None:
 
 def test_diff_prints_price_changes(tonnage: Tonnage) -> None:
     shown = output_of(tonnage, "diff", AWS_2014, AWS)
-    assert "cheaper         m3.large    $0.14 -> $0.133 per hour (−5.0 %)" in shown
-    assert shown.splitlines()[-1].startswith(f"From {AWS_2014} to {AWS}: 1,369 new, 4 gone")
+    first, second, *lines, last = shown.splitlines()
+    assert first == f"From {AWS_2014} (2014-12-07, us-east-1, 37 offers)"
+    assert second == f"to   {AWS} (2026-07-06, us-east-1, 1,402 offers)"
+    assert "cheaper         m3.large    $0.14 -> $0.133 per hour (−5.0 %)" in lines
+    assert (
+        "                and 2 more (see --all)" in lines and "gone            hs1.8xlarge" in lines
+    )
+    assert any(line.startswith("new             1,369 types of 163 families") for line in lines)
+    assert last.startswith("1,369 new, 4 gone, 0 more expensive, 12 cheaper, 30 with other changes")
+    every = output_of(tonnage, "diff", AWS_2014, AWS, "--all")
+    assert "new             i4i.4xlarge\n" in every and "more (see --all)" not in every
+    assert "cr1.8xlarge: local disks 240 GB -> ?, peak network 1,250 MB/s -> ?" in every
     same = json.loads(output_of(tonnage, "diff", AWS, AWS, "--json"))
     keys = ["before", "after", "new", "gone", "dearer", "cheaper", "changed"]
-    assert [*same] == keys and same["changed"] == []
+    assert [*same][:7] == keys and same["changed"] == [] and same["before"]["date"] == "2026-07-06"
+
+
+def test_diff_says_which_way_it_goes(tonnage: Tonnage) -> None:
+    back = output_of(tonnage, "diff", AWS, AWS_2014)
+    assert f"{AWS} is the later one" in back and "more expensive  t2.small" in back
+    assert f"only in {AWS_2014}  hi1.4xlarge" in back
+    assert "\nnew " not in back and "\ngone " not in back
+
+
+def test_diff_compares_with_the_catalog_before(tonnage: Tonnage, tmp_path: Path) -> None:
+    rows = (SNAPSHOTS / f"{AWS}.csv").read_text().splitlines()
+    first, second = rows[1].split(",")[0], rows[2].split(",")[0]
+    (tmp_path / "aws-us-east-1-2027.csv").write_text("\n".join([rows[0], *rows[2:]]) + "\n")
+    own = output_of(tonnage, "diff", str(tmp_path / "aws-us-east-1-2027.csv"))
+    assert own.startswith(f"From {AWS} (") and f"gone            {first}\n" in own
+    assert second not in own and "0 new, 1 gone, 0 more expensive, 0 cheaper, 0 with" in own
+    newest = output_of(tonnage, "diff")
+    assert newest.startswith(f"From {AWS_2014} (")
+    assert f"{AZURE}: no earlier catalog of its provider and region is included." in newest
+    document = json.loads(output_of(tonnage, "diff", "--json"))
+    assert document["without_earlier"] == [AZURE, GCP]
+    (found,) = document["differences"]
+    assert (found["before"]["name"], found["after"]["name"]) == (AWS_2014, AWS)
 
 
 def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
@@ -628,6 +708,8 @@ def test_show_prints_bursts_and_credits(tonnage: Tonnage) -> None:
         (["ls", "--sort", "size"], "--sort size is not valid; use one of price, type"),
         (["ls", "aws-2014"], "unknown catalog aws-2014"),
         (["diff", AWS, GCP], "compare catalogs of the same provider"),
+        (["diff", GCP], "no earlier catalog of its provider and region is included; specify"),
+        (["diff", AWS_2014, AWS, GCP], f"{GCP}: a third catalog; specify at most two"),
         (["refresh", "gcp"], "gcp: this catalog cannot be refreshed; use aws"),
         (
             ["refresh", "aws", "--region", "nowhere"],

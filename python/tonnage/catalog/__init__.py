@@ -7,7 +7,7 @@ AWS; only it has effects.
 """
 
 from tonnage.catalog.csv_rows import CatalogError
-from tonnage.catalog.difference import Difference, compare_catalogs
+from tonnage.catalog.difference import Change, Difference, FigureChange, compare_catalogs
 from tonnage.catalog.filter import OfferFilter, filter_offers
 from tonnage.catalog.load import (
     catalog_names,
@@ -15,6 +15,7 @@ from tonnage.catalog.load import (
     find_offer,
     load_catalog,
     newest_catalogs,
+    previous_catalog,
 )
 from tonnage.catalog.offer import (
     OFFER_KINDS,
@@ -44,8 +45,10 @@ __all__ = [
     "Burst",
     "Catalog",
     "CatalogError",
+    "Change",
     "Difference",
     "Disks",
+    "FigureChange",
     "Grant",
     "Network",
     "NetworkBurst",
@@ -67,5 +70,6 @@ __all__ = [
     "find_offer",
     "load_catalog",
     "newest_catalogs",
+    "previous_catalog",
     "unknown_figures",
 ]

@@ -62,6 +62,21 @@ def newest_catalogs() -> list[Catalog]:
     return list(found.values())
 
 
+def previous_catalog(catalog: Catalog) -> Catalog | None:
+    """The last shipped catalog of this provider and region whose prices are not of later dates.
+
+    One with the same content is this one, whatever its name.
+    """
+    earlier = [
+        each
+        for each in map(load_catalog, catalog_names())
+        if (each.provider, each.region) == (catalog.provider, catalog.region)
+        and (each.date or "") <= (catalog.date or "")
+        and replace(each, name=catalog.name) != catalog
+    ]
+    return max(earlier, key=lambda each: each.date or "", default=None)
+
+
 def find_offer(catalogs: Iterable[Catalog], name: str) -> tuple[Catalog, Offer]:
     """The offer called ``TYPE`` or ``PROVIDER/TYPE``, and the first catalog that has it.
 

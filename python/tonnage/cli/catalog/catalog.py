@@ -9,19 +9,28 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
-from tonnage.cli.options.types import Argument, Json, Option, Size, number, parse_size, parse_usd
+from tonnage.cli.options.types import (
+    Argument,
+    Json,
+    Option,
+    Size,
+    Switch,
+    number,
+    parse_size,
+    parse_usd,
+)
 from tonnage.cli.options.validate import refuse_suffix, refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
 
 if TYPE_CHECKING:
-    from tonnage.catalog import Offer
+    from tonnage.catalog import Catalog, Difference, Offer
 
 REFRESHABLE = ("aws",)
 FIRST_AFTER_SECONDS, EVERY_SECONDS = 1.0, 5.0
@@ -153,22 +162,78 @@ def show(
 
 
 def diff(
-    before: Annotated[str, Argument("BEFORE", "A catalog's name, or a CSV file.")],
-    after: Annotated[str, Argument("AFTER", "Another catalog of the same provider.")],
+    names: Annotated[
+        list[str] | None,
+        Argument(
+            "[BEFORE] [CATALOG]",
+            "Catalogs of one provider: names, or CSV files. Default of BEFORE: the last included "
+            "catalog of the same provider and region that is not later. Default of CATALOG: each "
+            "provider's newest.",
+        ),
+    ] = None,
+    every: Annotated[bool, Switch("--all", "Print each type and each figure.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two catalogs: types that are new, gone, cheaper, more expensive or changed.
+    """Compare catalogs: types that are new or gone, prices, and figures that changed.
+
+    A catalog is compared with the one before it, if there is one, or with the one that you name.
+    Catalogs need not be complete, so a new type may have existed before.
 
     Examples:
-        tonnage catalog diff aws-us-east-1-2014 aws-us-east-1-2026
+        tonnage catalog diff
+        tonnage catalog diff aws-us-east-1-2026-12-01.csv
+        tonnage catalog diff aws-us-east-1-2014 aws-us-east-1-2026 --all
     """
     from tonnage.catalog import CatalogError, compare_catalogs, load_catalog
     from tonnage.cli.output.offers import difference_lines
 
+    given = names or []
+    if len(given) > 2:
+        raise core.UsageError(f"{given[2]}: a third catalog; specify at most two")
+    if not given:
+        _diff_newest(every, as_json)
+        return
     with usage_errors(CatalogError):
-        found = compare_catalogs(load_catalog(before), load_catalog(after))
-    values = {_DIFFERENCE_KEYS.get(key, key): each for key, each in asdict(found).items()}
-    print_result(values, difference_lines(found), as_json)
+        after = load_catalog(given[-1])
+        before = load_catalog(given[0]) if len(given) > 1 else _earlier(after)
+        found = compare_catalogs(before, after)
+    print_result(_difference_values(found), difference_lines(found, every), as_json)
+
+
+def _diff_newest(every: bool, as_json: bool) -> None:
+    """Compares each provider's newest catalog with the one before it."""
+    from tonnage.catalog import compare_catalogs, newest_catalogs, previous_catalog
+    from tonnage.cli.output.offers import difference_lines
+
+    differences, lines, first = [], [], []
+    for after in newest_catalogs():
+        before = previous_catalog(after)
+        if before is None:
+            first.append(after.name)
+        else:
+            differences.append(compare_catalogs(before, after))
+            lines += [*difference_lines(differences[-1], every), ""]
+    lines += [
+        f"{name}: no earlier catalog of its provider and region is included." for name in first
+    ]
+    values = {"differences": list(map(_difference_values, differences)), "without_earlier": first}
+    print_result(values, lines, as_json)
+
+
+def _earlier(after: Catalog) -> Catalog:
+    from tonnage.catalog import previous_catalog
+
+    before = previous_catalog(after)
+    if before is None:
+        raise core.UsageError(
+            f"{after.name}: no earlier catalog of its provider and region is included; specify one "
+            f"to compare with: tonnage catalog diff BEFORE {after.name}"
+        )
+    return before
+
+
+def _difference_values(found: Difference) -> dict[str, Any]:
+    return {_DIFFERENCE_KEYS.get(key, key): each for key, each in asdict(found).items()}
 
 
 def refresh(

@@ -5,25 +5,35 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from tonnage import catalog as offered
 from tonnage.base import formatting
 from tonnage.catalog import (
     Burst,
     Catalog,
+    Change,
     Difference,
     Disks,
+    FigureChange,
     Offer,
     OfferFilter,
     VolumeKind,
     VolumeLink,
 )
+from tonnage.catalog.difference import Side
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.catalog.published.rows import key_of
 
 UNKNOWN = "?"
 """Printed for an unknown figure."""
 DOUBTFUL = "!"
 """Printed after a price with a caution."""
+KIND = 14
+"""Width of the kinds of changes: more expensive, cheaper, changed, new, gone."""
+MOST_CHANGES, MOST_FAMILIES = 10, 5
+"""How many changes of a kind, and families of new types, are printed if not all are."""
 LABEL = 23
 """Width of the labels of an offer's lines."""
 
@@ -107,29 +117,115 @@ def print_offers(
     print(summary)
 
 
-def difference_lines(found: Difference) -> Iterator[str]:
-    longest = max((len(each.type) for each in (*found.costlier, *found.cheaper)), default=0)
-    for each in (*found.costlier, *found.cheaper):
-        change, sign = ("more expensive", "+") if each.by_share > 0 else ("cheaper", "")
-        was, now = formatting.usd(each.before_usd_per_hour), formatting.usd(each.after_usd_per_hour)
-        yield (
-            f"{change:<14}  {each.type:<{longest}}  {was} -> {now} per hour "
-            f"({sign}{formatting.percent(each.by_share)})"
-        )
-    others = [each for each in found.changed if each.others]
-    yield from (f"changed  {each.type}  {formatting.listing(each.others)}" for each in others)
-    yield from (f"new  {name}" for name in found.new)
-    yield from (f"gone  {name}" for name in found.gone)
-    half = sum(bool(each.known_in_one) for each in found.changed)
+def difference_lines(found: Difference, every: bool) -> Iterator[str]:
+    """What differs, and a summary; without ``every`` only the largest changes of each kind."""
+    before, after = found.before, found.after
+    yield f"From {_side(before)}"
+    yield f"to   {_side(after)}"
+    if before.region != after.region:
+        yield "Their regions differ: types are not new or gone, and prices are not of another time."
+    elif not found.is_forward:
+        yield f"{before.name} is the later one: what is new here is gone there."
+    prices = sorted((*found.costlier, *found.cheaper), key=lambda each: -abs(each.by_share))
+    longest = max((len(each.type) for each in prices), default=0)
+    yield from _first(
+        (
+            f"{'more expensive' if each.by_share > 0 else 'cheaper':<{KIND}}  "
+            f"{each.type:<{longest}}  {formatting.usd(each.before_usd_per_hour)} -> "
+            f"{formatting.usd(each.after_usd_per_hour)} per hour ({_change(each.by_share)})"
+            for each in prices
+        ),
+        every,
+    )
+    yield from _changed_lines(found.changed, every)
+    words = ("new", "gone")
+    if not found.is_forward:
+        words = (f"only in {after.name}", f"only in {before.name}")
+    for word, types in zip(words, (found.new, found.gone), strict=True):
+        yield from _type_lines(word, types, after.provider, every)
+    yield from (f"{words[0]:<{KIND}}  {name}" for name in found.new_volumes)
+    yield from (f"{words[1]:<{KIND}}  {name}" for name in found.gone_volumes)
+    yield from _changed_lines(found.changed_storage, every)
+    others = sum(any(map(_is_known, each.figures)) for each in found.changed)
+    half = sum(not all(map(_is_known, each.figures)) for each in found.changed)
+    storage = len(found.new_volumes) + len(found.gone_volumes) + len(found.changed_storage)
     yield (
-        f"From {found.before} to {found.after}: {formatting.count(len(found.new))} new, "
-        f"{formatting.count(len(found.gone))} gone, "
-        f"{formatting.count(len(found.costlier))} more expensive, "
-        f"{formatting.count(len(found.cheaper))} cheaper, "
-        f"{formatting.count(len(others))} with other changes. "
+        f"{formatting.count(len(found.new))} {words[0]}, {formatting.count(len(found.gone))} "
+        f"{words[1]}, {formatting.count(len(found.costlier))} more expensive, "
+        f"{formatting.count(len(found.cheaper))} cheaper, {formatting.count(others)} with other "
+        f"changes; {formatting.several(storage, 'change')} of storage. "
         f"{formatting.several(half, 'type')} {'has' if half == 1 else 'have'} a figure that is "
         "known in only one of the catalogs."
     )
+
+
+def _side(side: Side) -> str:
+    date = side.date or "of an unknown date"
+    region = side.region or "an unknown region"
+    return f"{side.name} ({date}, {region}, {formatting.several(side.offers, 'offer')})"
+
+
+def _first(lines: Iterable[str], every: bool) -> Iterator[str]:
+    some = list(lines)
+    most = len(some) if every else MOST_CHANGES
+    yield from some[:most]
+    if len(some) > most:
+        yield f"{'':<{KIND}}  and {formatting.count(len(some) - most)} more (see --all)"
+
+
+def _changed_lines(changes: Iterable[Change], every: bool) -> Iterator[str]:
+    """The figures that changed; those that only one catalog knows only with ``every``."""
+    shown = (
+        (each.name, [figure for figure in each.figures if every or _is_known(figure)])
+        for each in changes
+    )
+    yield from _first(
+        (
+            f"{'changed':<{KIND}}  {name}: {', '.join(map(_figure_text, figures))}"
+            for name, figures in shown
+            if figures
+        ),
+        every,
+    )
+
+
+def _is_known(figure: FigureChange) -> bool:
+    return figure.before is not None and figure.after is not None
+
+
+def _figure_text(change: FigureChange) -> str:
+    before, after = (_value_text(change, value) for value in (change.before, change.after))
+    by = "" if change.by_share is None else f" ({_change(change.by_share)})"
+    return f"{change.figure} {before} -> {after}{by}"
+
+
+def _value_text(change: FigureChange, value: float | str | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or UNKNOWN
+    if change.unit == "usd":
+        return formatting.usd(value)
+    if change.unit == "bytes":
+        return formatting.memory(value) if change.figure == "memory" else formatting.size(value)
+    if change.unit == "bytes per second":
+        return formatting.rate(value)
+    return _operations(value) if change.unit == "per second" else f"{value:g}"
+
+
+def _type_lines(word: str, types: Sequence[str], provider: str, every: bool) -> Iterator[str]:
+    """Each type, or the largest families if there are many."""
+    if every or len(types) <= MOST_CHANGES:
+        yield from (f"{word:<{KIND}}  {name}" for name in types)
+        return
+    families = Counter(family_of(*key_of(provider, name)) for name in types)
+    largest = ", ".join(f"{name} ({count})" for name, count in families.most_common(MOST_FAMILIES))
+    yield (
+        f"{word:<{KIND}}  {formatting.several(len(types), 'type')} of "
+        f"{formatting.count(len(families))} families (see --all), most of {largest}"
+    )
+
+
+def _change(share: float) -> str:
+    return f"{'+' if share > 0 else ''}{formatting.percent(share)}"
 
 
 def _line(offer: Offer) -> list[str]:
