@@ -11,9 +11,9 @@ from tonnage.catalog import OFFER_KINDS, Offer, find_offer, load_catalog, newest
 from tonnage.catalog.offer import OfferKind
 from tonnage.catalog.published.core_speeds import family_of
 from tonnage.catalog.published.rows import key_of
-from tonnage.cli.output.candidates import best_of_families
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
+from tonnage.plan.candidates import best_of_families
 from tonnage.plan.planner import PlanRequest, options_for, plan
 from tonnage.plan.search import Limits
 
@@ -86,7 +86,7 @@ def test_special_kinds_are_left_out_and_say_how_to_include_them() -> None:
 
 def test_a_table_shows_the_best_of_each_family_under_its_number() -> None:
     candidates = planned(frozenset()).candidates
-    shown = best_of_families([*enumerate(candidates, start=1)])
+    shown = best_of_families(candidates, len(candidates) - 1)
     assert shown[0] == (1, candidates[0])
     assert all(candidates[number - 1] is each for number, each in shown)
     families = [

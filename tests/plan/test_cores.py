@@ -7,7 +7,7 @@ import pytest
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
 from tonnage.base.records.durability import Durability
-from tonnage.base.records.plan import Candidate, Explanation
+from tonnage.base.records.plan import NO_CORES, Candidate, Explanation
 from tonnage.catalog import find_offer, newest_catalogs
 from tonnage.model.jobs.core_throughput import (
     CORE_SECONDS_PER_GB,
@@ -17,7 +17,7 @@ from tonnage.model.jobs.core_throughput import (
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
-from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.machines import reference_cores
 from tonnage.plan.search import Limits
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from support.data.copies import replace
 from support.data.offers import BURSTING, STEADY, STORE, catalog, distribution, offer, profile
 from tonnage.base.records.job import Demand, Job, JobPhase, RequestDemand, SpaceDemand
-from tonnage.base.records.plan import Plan
+from tonnage.base.records.plan import NO_CORES, Plan
 from tonnage.catalog import Catalog, Grant, Price, Spot
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.explain import explain
-from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.block_volumes import BlockVolumes
 from tonnage.plan.resources.machines import Purchase
 from tonnage.plan.search import Limits

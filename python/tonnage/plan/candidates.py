@@ -16,6 +16,8 @@ from tonnage.base.records.plan import (
     Range,
     SpaceFit,
 )
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.catalog.published.rows import key_of
 from tonnage.plan.calibration import cite
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array
@@ -195,3 +197,19 @@ def rank_key(each: Candidate, limits: Limits) -> tuple[float, float, int, str, s
     if limits.objective == "cost":
         return first, each.nodes, 0, each.offer, each.layout
     return first, second, each.nodes, each.offer, each.layout
+
+
+def best_of_families(candidates: Sequence[Candidate], most: int) -> list[tuple[int, Candidate]]:
+    """The candidates of a short table, with their ranks from 1.
+
+    The first of each family of machine types, so that the table shows several ideas; all if they
+    are at most ``most``.
+    """
+    numbered = [*enumerate(candidates, start=1)]
+    if len(numbered) <= most:
+        return numbered
+    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
+    for number, each in numbered:
+        family = family_of(*key_of(each.provider, each.offer))
+        found.setdefault((each.provider, family, each.placement), (number, each))
+    return [*found.values()][:most]

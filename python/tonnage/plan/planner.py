@@ -15,7 +15,7 @@ import numpy as np
 
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
-from tonnage.base.records.plan import Candidate, ExcludedOffer, Plan
+from tonnage.base.records.plan import NO_CORES, Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog, OfferKind
 from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices, with_own_prices
 from tonnage.model.profiles.repository import ProfileIndex
@@ -40,7 +40,6 @@ ROUNDING = 1e-5
 """Relative error of a search, which is in single precision."""
 FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""
-NO_CORES = "this job's CPU time is unknown and not included"
 DISKS_NOT_MEASURED = "its local disks were not measured"
 MAX_CANDIDATES = 20_000
 """The most that are computed when all numbers of nodes are requested."""

@@ -1,11 +1,13 @@
 """The candidates of a plan on the terminal: nothing of them is cut, however narrow it is."""
 
+import pytest
 from msgspec import structs
 
 from support.data.runs import plan_of
-from tonnage.base.records.plan import Range
+from tonnage.base.records.plan import NO_CORES, Range
 from tonnage.catalog import newest_catalogs
-from tonnage.cli.output.candidates import COLUMNS, candidate_lines
+from tonnage.cli.output.candidates import COLUMNS, MEETS, candidate_lines
+from tonnage.cli.output.plan import print_plan
 from tonnage.plan.layouts import VOLUME_COUNTS
 
 (CANDIDATE,) = plan_of().candidates
@@ -34,3 +36,18 @@ def test_dollars_have_cents_where_they_matter() -> None:
     cost = Range(low=1.25, median=2.5, high=3.75)
     _, second = candidate_lines([(1, structs.replace(CANDIDATE, cost_usd=cost))])
     assert "$2.50 [$1.25..$3.75]" in second
+
+
+@pytest.mark.parametrize("notes", [[], [NO_CORES]])
+def test_a_probability_stands_where_every_demand_is_known(
+    capsys: pytest.CaptureFixture[str], notes: list[str]
+) -> None:
+    plan = plan_of()
+    in_time = structs.replace(CANDIDATE, deadline_probability=1.0)
+    settings = plan.settings | {"deadline_seconds": 3600.0}
+    print_plan(
+        structs.replace(plan, candidates=[in_time], sure=in_time, settings=settings, notes=notes),
+        every=False,
+    )
+    printed = capsys.readouterr().out
+    assert (MEETS in printed) == ("95 % probability" in printed) == (not notes)

@@ -29,6 +29,8 @@ class CostLine(Struct, frozen=True, kw_only=True):
 
 START_UP = "start-up"
 """The phase before a job's own: until all machines run."""
+NO_CORES = "this job's CPU time is unknown and not included"
+"""The note of a plan without a demand on cores."""
 
 
 class PlannedPhase(Struct, frozen=True, kw_only=True):
@@ -130,6 +132,11 @@ class Plan(Record, frozen=True, kw_only=True):
     sure: Candidate | None = None  # The cheapest that meets the deadline with 95 %
     nearest: Candidate | None = None  # Where none meets the constraints
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def demands_known(self) -> bool:
+        """Whether every demand is counted; otherwise no probability is to be shown."""
+        return NO_CORES not in self.notes
 
     def __post_init__(self) -> None:
         check_known_keys(self.settings, PlanSettings, "settings")

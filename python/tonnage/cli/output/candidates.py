@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
 from tonnage.base.records.plan import Candidate, CostLine, Range
-from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,15 +31,6 @@ def print_candidates(numbered: Sequence[tuple[int, Candidate]]) -> None:
         return
     for line in candidate_lines(numbered):
         console.print(escape(line), highlight=False, soft_wrap=True)
-
-
-def best_of_families(numbered: Sequence[tuple[int, Candidate]]) -> list[tuple[int, Candidate]]:
-    """The first candidate of each family of machine types, so that a table shows several ideas."""
-    found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
-    for number, each in numbered:
-        family = family_of(*key_of(each.provider, each.offer))
-        found.setdefault((each.provider, family, each.placement), (number, each))
-    return [*found.values()]
 
 
 def candidate_lines(numbered: Sequence[tuple[int, Candidate]]) -> Iterator[str]:

@@ -7,6 +7,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from tonnage.base import formatting
 from tonnage.base.records.plan import (
     ExplainedTerm,
@@ -16,7 +18,6 @@ from tonnage.base.records.plan import (
 )
 from tonnage.cli.output.candidates import (
     aligned_table,
-    best_of_families,
     candidate_text,
     cost_lines,
     print_candidates,
@@ -25,6 +26,7 @@ from tonnage.cli.output.candidates import (
     usd_range,
 )
 from tonnage.plan.calibration import describe
+from tonnage.plan.candidates import best_of_families
 from tonnage.plan.recommendations.next_measurements import within_budget
 
 MAX_NODES = 10_000
@@ -37,9 +39,9 @@ MANY = 3
 
 
 def print_plan(plan: Plan, every: bool) -> None:
-    numbered = [*enumerate(plan.candidates, start=1)]
-    fits = every or len(numbered) <= BEST
-    shown = numbered if fits else best_of_families(numbered)[:BEST]
+    shown = best_of_families(plan.candidates, len(plan.candidates) if every else BEST)
+    if not plan.demands_known:
+        shown = [(rank, structs.replace(each, deadline_probability=None)) for rank, each in shown]
     for note in plan.notes:
         print(formatting.sentence(note))
     print_candidates(shown)
@@ -48,12 +50,12 @@ def print_plan(plan: Plan, every: bool) -> None:
     lines.append(f"Bottlenecks of {best.offer}: {_bottlenecks(best.phases)}.")
     lines.append(f"{best.offer}: {formatting.sentence(describe(best.calibrated))}")
     lines += [f"{best.offer}: {formatting.sentence(note)}" for note in best.notes]
-    if plan.sure:
+    if plan.sure and plan.demands_known:
         lines.append(
             f"To meet the deadline with 95 % probability: {candidate_text(plan.sure)}, "
             f"{usd(plan.sure.cost_usd.median)}."
         )
-    elif plan.settings["deadline_seconds"] is not None:
+    elif plan.settings["deadline_seconds"] is not None and plan.demands_known:
         lines.append(
             "No candidate meets the deadline with 95 % probability; use a longer --deadline."
         )

@@ -16,6 +16,7 @@ from typing import Any
 from tonnage.base import formatting
 from tonnage.base.records.base import to_builtins
 from tonnage.base.records.job import Job
+from tonnage.base.records.plan import NO_CORES
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog, Grant, Offer, VolumeKind, disk_rate_source
 from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices
@@ -27,7 +28,7 @@ from tonnage.plan.demand import DemandPart, DemandTerm, LayoutDemand, PhaseDeman
 from tonnage.plan.explain import cite_price
 from tonnage.plan.layouts import VOLUME_COUNTS, LayoutOptions, OfferGroup
 from tonnage.plan.monte_carlo import INTERVAL_RULE
-from tonnage.plan.planner import DISKS_NOT_MEASURED, NO_CORES, PlanRequest, options_for, plan_notes
+from tonnage.plan.planner import DISKS_NOT_MEASURED, PlanRequest, options_for, plan_notes
 from tonnage.plan.resources.engine_memory import (
     divides_once_more,
     has_memory_limit,
