@@ -20,7 +20,7 @@ function paretoFront(groups, found, size, samples, limits) {
   for (const each of [least("cheapest"), least("fastest"), ...order]) {
     if (each.done) continue;
     each.done = true;
-    const more = pointsOf(each, size, samples, limits).filter((point) => !beaten(points, point));
+    const more = pointsOf(each, size, samples, limits, points);
     if (!more.length) continue;
     points = undominated([...points, ...more]);
     for (const other of all) other.done ||= dominated(points, other);
@@ -39,19 +39,36 @@ function cheapestOf(group) {
   return new Set([...found.values()].map(({ at }) => at));
 }
 
-/** Seconds and dollars for every number of nodes that keeps the limits. */
-function pointsOf({ group, at, machine }, size, samples, limits) {
-  const begin = Math.max(group.minNodes[at], limits.minNodes);
-  const nodes = Float64Array.from({ length: Math.max(limits.maxNodes - begin + 1, 0) }, (_, place) => begin + place);
-  const givens = gatherTerms(group.demand, group.volumes, size, nodes, samples.medianCapacity, Float64Array);
-  const spent = jobWork(allocate(group.demand, nodes.length, Float64Array), group.demand, givens, nodes, machine.buckets);
-  const volumeUsd = nodes.map((each) => (group.volumes ? group.volumes.usdPerHour(each) : 0));
+/** The points of a machine, for every number of nodes that keeps the limits, that the front does not beat. */
+function pointsOf({ group, at, machine }, size, samples, limits, front) {
+  const { nodes, givens, room, volumeUsd } = frontTable(group, size, samples, limits);
+  const spent = jobWork(room, group.demand, givens, nodes, machine.buckets);
   const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside, group.catalog.billing);
-  const points = Array.from(nodes, (count, place) => ({
-    seconds: spent[place] / count, cost: cost[place], nodes: count, group, at, machine,
-    offer: machine.type, layout: group.layout, placement: machine.placement,
-  }));
-  return points.filter((point) => point.seconds <= limits.deadline && point.cost <= limits.budget);
+  const points = [];
+  for (let place = Math.max(group.minNodes[at] - nodes[0], 0); place < nodes.length; place += 1) {
+    const point = { seconds: spent[place] / nodes[place], cost: cost[place] };
+    if (point.seconds > limits.deadline || point.cost > limits.budget || beaten(front, point)) continue;
+    points.push({
+      ...point, nodes: nodes[place], group, at, machine,
+      offer: machine.type, layout: group.layout, placement: machine.placement,
+    });
+  }
+  return points;
+}
+
+/** The part of a group that all its machines share, in double precision; computed once a plan. */
+function frontTable(group, size, samples, limits) {
+  if (!group.frontTable) {
+    const begin = Math.max(Math.min(...group.minNodes), limits.minNodes);
+    const nodes = Float64Array.from({ length: limits.maxNodes - begin + 1 }, (_, place) => begin + place);
+    group.frontTable = {
+      nodes,
+      givens: gatherTerms(group.demand, group.volumes, size, nodes, samples.medianCapacity, Float64Array),
+      room: allocate(group.demand, nodes.length, Float64Array),
+      volumeUsd: nodes.map((each) => (group.volumes ? group.volumes.usdPerHour(each) : 0)),
+    };
+  }
+  return group.frontTable;
 }
 
 /** The points that no other is as fast and as cheap as, by time. */
