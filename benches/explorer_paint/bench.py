@@ -26,7 +26,7 @@ MAX_SECONDS = 1.0
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 ASKED = """() => {
   const begun = performance.now();
-  tonnage.ask({data: "50TB", deadline: "2h"});
+  tonnage.plan({data: "50TB", deadline: "2h"});
   return performance.now() - begun;
 }"""
 

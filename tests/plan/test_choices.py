@@ -10,7 +10,6 @@ from tonnage.base.records.plan import Plan
 from tonnage.catalog import OFFER_KINDS, Offer, find_offer, load_catalog, newest_catalogs
 from tonnage.catalog.offer import OfferKind
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.candidates import best_of_families
@@ -90,8 +89,7 @@ def test_a_table_shows_the_best_of_each_family_under_its_number() -> None:
     assert shown[0] == (1, candidates[0])
     assert all(candidates[number - 1] is each for number, each in shown)
     families = [
-        (each.provider, family_of(*key_of(each.provider, each.offer)), each.placement)
-        for _, each in shown
+        (each.provider, family_of(each.provider, each.offer), each.placement) for _, each in shown
     ]
     assert len(families) == len({*families}) < len(candidates)
     assert [number for number, _ in shown] == sorted(number for number, _ in shown)

@@ -17,7 +17,6 @@ from tonnage.base.records.plan import (
     SpaceFit,
 )
 from tonnage.catalog.published.core_speeds import family_of
-from tonnage.catalog.published.rows import key_of
 from tonnage.plan.calibration import cite
 from tonnage.plan.capacity_samples import CapacitySamples
 from tonnage.plan.cost_model import Array
@@ -210,6 +209,6 @@ def best_of_families(candidates: Sequence[Candidate], most: int) -> list[tuple[i
         return numbered
     found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
     for number, each in numbered:
-        family = family_of(*key_of(each.provider, each.offer))
+        family = family_of(each.provider, each.offer)
         found.setdefault((each.provider, family, each.placement), (number, each))
     return [*found.values()][:most]

@@ -23,9 +23,19 @@ from support.browser.plan_pages import (
 )
 from support.cli.command import Tonnage
 from support.data.copies import replace
-from support.data.offers import BURSTING, SIZED, STEADY, catalog, distribution, offer, profile
+from support.data.offers import (
+    BURSTING,
+    FAMILIES,
+    SIZED,
+    STEADY,
+    catalog,
+    distribution,
+    offer,
+    profile,
+)
 from support.data.runs import pass_one, pass_two, record
-from tonnage.base.records.plan import Plan
+from tonnage.base import formatting
+from tonnage.base.records.plan import NO_CORES, Plan
 from tonnage.base.records.profile import Mode
 from tonnage.catalog import Spot, load_catalog, newest_catalogs
 from tonnage.model.jobs.mapreduce import sort_job
@@ -328,7 +338,7 @@ def test_each_number_says_where_it_comes_from(browser: Browser, some: PlanPage) 
         second = page.inner.locator("#table th button").nth(1)
         name = second.inner_text()
         second.click()
-        assert f"× {name}," in page.inner.locator("#arithmetic").inner_text()
+        assert f"{name}," in page.inner.locator("#arithmetic").inner_text()
 
 
 def test_a_measurement_is_cited_with_its_command(browser: Browser, tmp_path: Path) -> None:
@@ -351,6 +361,154 @@ def test_the_front_is_walked_by_keys(browser: Browser, some: PlanPage) -> None:
         assert f"× {front[0]['offer']}," in told.inner_text()
         plot.press("End")
         assert f"× {front[-1]['offer']}," in told.inner_text()
+
+
+PHONE = 390
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory: pytest.TempPathFactory) -> PlanPage:
+    """A page over eight families of AWS and one of Google."""
+    google = replace(offer("n9-standard-1", disk_rates=(1e8, 1e8)), provider="gcp")
+    two = [
+        catalog(FAMILIES),
+        replace(catalog([google]), name="made-up-too", provider="gcp"),
+    ]
+    measured = profile(
+        {},
+        shares=[
+            distribution("local read", 0.9, 0.1, 4),
+            distribution("local write", 0.9, 0.1, 4),
+            distribution("network", 0.9, 0.1, 4),
+        ],
+    )
+    return write_page(tmp_path_factory.mktemp("families"), two, index_profiles([measured]))
+
+
+def in_words(candidate: dict[str, Any]) -> str:
+    """A candidate, or a point of the front, as the page names it."""
+    return f"{candidate['nodes']:,} × {candidate['offer']}"
+
+
+def rows_of(page: Page) -> list[str]:
+    """The offers in the table of candidates."""
+    return page.inner.locator("#table th button").all_inner_texts()
+
+
+def test_a_table_shows_the_best_of_each_family_and_folds_the_rest(
+    browser: Browser, families: PlanPage
+) -> None:
+    with open_page(browser, families.page, hash="#data=3TB") as page:
+        found = page_plan(page, {"data": "3TB"})
+        count = found["candidates"]
+        assert rows_of(page) == [in_words(each) for each in found["shown"]]
+        assert len(rows_of(page)) <= 20 < count
+        said = page.inner.locator("#rows")
+        assert said.inner_text().startswith(f"The best of each family, {len(found['shown'])} of ")
+        page.inner.locator("#fold").click()
+        rows = page.inner.locator("#table tbody tr")
+        rows.nth(count - 1).wait_for(timeout=60_000)
+        assert rows.count() == count
+        page.inner.locator("#fold").click()
+        assert rows.count() == len(found["shown"])
+
+
+def test_a_search_finds_offers_families_and_providers(browser: Browser, families: PlanPage) -> None:
+    with open_page(browser, families.page, hash="#data=3TB") as page:
+        search, said = page.inner.locator("#search"), page.inner.locator("#rows")
+        search.fill("AWS b.")
+        assert rows_of(page) and all(" × b." in row for row in rows_of(page))
+        search.fill("gcp")
+        assert rows_of(page) and all(" × n9-standard-1" in row for row in rows_of(page))
+        search.fill("nothing of this name")
+        assert said.inner_text().startswith("None of ") and rows_of(page) == []
+        search.fill("")
+        assert said.inner_text().startswith("The best of each family")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "better"),
+    [("data", "much", "4TB"), ("deadline", "soon", "3d"), ("budget", "-", "900")],
+)
+def test_nothing_stale_is_left_while_a_field_cannot_be_read(
+    browser: Browser, families: PlanPage, name: str, text: str, better: str
+) -> None:
+    with open_page(browser, families.page, hash="#data=3TB&deadline=2d") as page:
+        assert page.inner.locator(".command code").count() == 1
+        page.inner.locator(f"#{name}").fill(text)
+        page.inner.locator(f"#wrong-{name}").get_by_text(text).wait_for(timeout=60_000)
+        main = page.inner.locator("main").inner_text()
+        assert "There is no plan until the marked fields can be read." in main
+        assert "$" not in main and "×" not in main and "tonnage plan sort" not in main
+        page.inner.set_viewport_size({"width": WIDE - 1, "height": 900})  # Nor on a redrawing.
+        assert not page.inner.locator("svg").first.is_visible()
+        page.inner.locator(f"#{name}").fill(better)
+        planned_for(page, better)
+        assert page.inner.locator("#table tbody tr").count() > 0
+
+
+def test_a_point_of_the_chart_names_its_offer_and_is_selected(
+    browser: Browser, families: PlanPage
+) -> None:
+    with open_page(browser, families.page, hash="#data=20TB") as page:
+        plot, told = page.inner.locator("#front .plot"), page.inner.locator("#front .told")
+        found = page_plan(page, {"data": "20TB"})
+        arithmetic = page.inner.locator("#arithmetic > p").first
+        plot.press("Home")
+        plot.press("Enter")
+        fastest = found["pareto"][0]
+        name = in_words(fastest)
+        assert arithmetic.inner_text().startswith(f"{name},")
+        assert page.inner.locator("tr.marked th button").inner_text() == name
+        # The arrow keys go through the families' best, too.
+        plot.press("ArrowDown")
+        plot.press("ArrowDown")
+        second = found["shown"][1]
+        assert f": {in_words(second)}," in told.inner_text()
+        box = page.inner.locator("#front .cursor").bounding_box()
+        assert box
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        plot.press("Home")
+        page.inner.mouse.move(*middle)
+        label = page.inner.locator("#front .name")
+        assert label.text_content() == in_words(second)
+        page.inner.mouse.move(0, 0)
+        assert label.text_content() == name
+        page.inner.mouse.click(*middle)
+        assert arithmetic.inner_text().startswith(f"{in_words(second)},")
+
+
+def test_a_phone_shows_time_and_both_ends_of_the_cost(browser: Browser, families: PlanPage) -> None:
+    with open_page(browser, families.page, PHONE, hash="#data=3TB&deadline=2d") as page:
+        assert page.inner.locator("#table thead th").all_inner_texts()[:3] == [
+            *("offer", "time", "cost")
+        ]
+        ends = page.inner.locator("#table tbody td:nth-child(3)").evaluate_all(
+            "all => all.map((each) => each.getBoundingClientRect().right)"
+        )
+        edge = page.inner.locator("#table .scroll").evaluate("e => e.getBoundingClientRect().right")
+        assert len(ends) > 1 and max(ends) <= edge <= PHONE
+        assert all(
+            " – " in text
+            for text in page.inner.locator("#table td:nth-child(3) small").all_inner_texts()
+        )
+
+
+def test_what_is_not_counted_stands_above_and_no_probability(
+    browser: Browser, tmp_path: Path
+) -> None:
+    measured = profile(
+        {"m": [distribution("local both", 8e8, 0.2, 6), distribution("network", 7e8)]}
+    )
+    there = write_page(tmp_path, [catalog([offer("m")])], index_profiles([measured]))
+    with open_page(browser, there.page, hash="#data=3TB&deadline=2d") as page:
+        told = page.inner.locator("#told")
+        assert formatting.sentence(NO_CORES) in told.inner_text()
+        assert "deadline" not in told.locator(".tiles").inner_text()
+        assert "meets deadline" not in page.inner.locator("#table").inner_text()
+        note = told.get_by_text(NO_CORES[6:]).bounding_box()
+        table = page.inner.locator("#table").bounding_box()
+        assert note and table and note["y"] < table["y"]
 
 
 def test_a_page_has_a_page_s_name(tonnage: Tonnage, tmp_path: Path) -> None:

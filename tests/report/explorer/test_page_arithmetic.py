@@ -34,6 +34,7 @@ from support.browser.plan_pages import (
 from support.data.copies import replace
 from support.data.offers import (
     BURSTING,
+    FAMILIES,
     SIZED,
     STEADY,
     STORE,
@@ -359,6 +360,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
                 *("link_source", "local_bytes", "memory_bytes"),
                 *("source", "disks_source", "cores_source", "most_bytes", "caution"),
                 *("network_source", "network_caution", "possible_burst", "divides_once_more"),
+                "family",
             },
         ),
         (VolumeKind, kinds[0], set()),
@@ -606,6 +608,7 @@ def worlds() -> Any:
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
     yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
+    yield {"local": sort_job()}, [catalog(FAMILIES)], known
 
 
 BY_THE_HOUR = Billing(

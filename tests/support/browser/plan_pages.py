@@ -20,12 +20,13 @@ from tonnage.catalog import Catalog
 from tonnage.cli.options.types import parse_duration, parse_size
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex
+from tonnage.plan.candidates import best_of_families
 from tonnage.plan.planner import PlanRequest
 from tonnage.plan.search import Limits
 from tonnage.report.explorer import PageData, page_data, write_explorer
 
-SHOWN = 10
-"""Candidates that the page shows."""
+SHOWN = 20
+"""Candidates in the page's table."""
 WIDE, NARROW = 1280, 360
 JOBS: dict[str, Job] = {
     "local": sort_job(),
@@ -110,7 +111,10 @@ def assert_same_plan(found: dict[str, Any], made: Plan) -> None:
     """Check that the page's plan is the planner's: the same candidates, to the cent."""
     assert found["wrong"] == {}
     assert found["candidates"] == len(made.candidates)
-    for mine, its in zip(found["shown"], made.candidates[:SHOWN], strict=True):
+    for mine, (rank, its) in zip(
+        found["shown"], best_of_families(made.candidates, SHOWN), strict=True
+    ):
+        assert mine["rank"] == rank
         assert_same_candidate(mine, its)
     assert (found["nearest"] is None) == (made.nearest is None)
     if made.nearest:
@@ -124,6 +128,7 @@ def assert_same_plan(found: dict[str, Any], made: Plan) -> None:
     ):
         assert [each[name] for each in found["pareto"]] == pytest.approx(figures, rel=1e-9)
     assert found["notes"] == made.notes
+    assert found["demandsKnown"] == made.demands_known
 
 
 def assert_same_candidate(mine: dict[str, Any], its: Candidate) -> None:

@@ -202,3 +202,11 @@ def profile(
         ],
         shares=list(shares),
     )
+
+
+FAMILIES = [
+    offer(f"{family}.{size}x", size * (0.1 + 0.01 * place), disk_rates=(size * 2e8, size * 1e8))
+    for place, family in enumerate("abcdefgh")
+    for size in (1, 2, 4)
+]
+"""More candidates than a table shows."""

@@ -34,7 +34,8 @@ def core_speed(provider: str, kind: str) -> CoreSpeed | None:
 
 
 def family_of(provider: str, kind: str) -> str:
-    """Of m7i.large m7i, of n2-standard-8 n2, of d8ds_v5 dds_v5."""
+    """Of m7i.large m7i, of n2-standard-8 n2, of Standard_D8ds_v5 dds_v5."""
+    provider, kind = key_of(provider, kind)
     if provider == "azure":
         return re.sub(r"\d+(-\d+)?", "", kind, count=1)
     return re.split(r"[.-]", kind, maxsplit=1)[0]

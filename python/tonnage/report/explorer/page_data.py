@@ -20,6 +20,7 @@ from tonnage.base.records.plan import NO_CORES
 from tonnage.base.records.profile import CapacityDistribution
 from tonnage.catalog import Catalog, Grant, Offer, VolumeKind, disk_rate_source
 from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices
+from tonnage.catalog.published.core_speeds import family_of
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.model.token_bucket import TokenBucket
@@ -345,6 +346,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     return {
         "catalog": tables.catalogs[one.catalog.name],
         "type": offer.type,
+        "family": family_of(offer.provider, offer.type),
         "placement": one.placement,
         "link_usd": one.link_usd_per_hour,
         "address_usd": one.address_usd_per_hour,

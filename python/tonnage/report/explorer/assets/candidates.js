@@ -173,3 +173,14 @@ function ranked(some, limits) {
   const others = pairs.slice(close.length).map(([, candidate]) => candidate);
   return [...close.sort((one, other) => one.nodes - other.nodes), ...others];
 }
+
+/** The candidates of a short table: the first of each family of machine types; all if they are few. */
+function bestOfFamilies(candidates, most) {
+  if (candidates.length <= most) return candidates;
+  const found = new Map();
+  for (const each of candidates) {
+    const family = `${each.provider} ${each.choice.machine.family} ${each.placement}`;
+    if (!found.has(family)) found.set(family, each);
+  }
+  return [...found.values()].slice(0, most);
+}

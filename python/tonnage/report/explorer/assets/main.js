@@ -27,7 +27,7 @@ function planFields(fields) {
     nearest: found.nearest && plain(found.nearest),
     pareto: found.pareto.map(({ offer, layout, nodes, seconds, cost }) => ({ offer, layout, nodes, seconds, cost })),
     excluded: found.excluded,
-    notes: found.notes,
+    notes: found.notes, demandsKnown: found.demandsKnown,
     command: commandOf({ ...DEFAULTS, ...fields }),
   };
 }
@@ -35,7 +35,9 @@ function planFields(fields) {
 function start() {
   const form = byId("question");
   const inputs = Object.keys(DEFAULTS).map((name) => form.elements[name]);
-  let fields = fromHash(location.hash), last = null, chosen = 0, timer = 0;
+  let fields = fromHash(location.hash), last = null, timer = 0;
+  // Of the table: the candidate whose arithmetic is shown, the text of the search, whether all rows are.
+  const view = { chosen: null, query: "", unfolded: false };
 
   const showForm = () => {
     for (const input of inputs) input.value = fields[input.name];
@@ -53,16 +55,26 @@ function start() {
       slider.setAttribute("aria-valuetext", fields[name] || "none");
     }
   };
-  const choose = (at) => {
-    chosen = at;
-    showTable(last, chosen, choose);
-    byId("table").querySelectorAll("th button")[at].focus();
-    showSources(last, chosen);
+  /** Show the arithmetic of a candidate, or of a point of the front. */
+  const choose = (point) => {
+    const { request, samples, limits } = last;
+    const candidate = point.choice ? point : candidateOf(point, request.size, samples);
+    view.chosen = candidate.secondsInterval ? candidate : withIntervals(candidate, request, limits.deadline);
+    showChosen();
   };
+  const chooseRow = (candidate) => {
+    choose(candidate);
+    byId("table").querySelector("[aria-pressed=true]").focus();
+  };
+  const showRows = () => last && showTable(last, view, chooseRow);
   const drawChart = () => {
-    const best = last?.shown[0];
-    byId("front").hidden = !best || last.pareto.length < 2;
-    if (best) drawFront(byId("front").querySelector("figure"), last.pareto, best, last.request.deadline);
+    byId("front").hidden = !view.chosen;
+    if (view.chosen) drawScatter(byId("front").querySelector("figure"), last, view.chosen, choose);
+  };
+  const showChosen = () => {
+    showRows();
+    showSources(last, view.chosen);
+    drawChart();
   };
   const update = () => {
     const { wrong, answer: found } = planned(fields);
@@ -71,25 +83,24 @@ function start() {
       form.elements[name].toggleAttribute("aria-invalid", false);
       if (wrong[name]) form.elements[name].setAttribute("aria-invalid", "true");
     }
-    byId("answer").classList.remove("planning");
+    document.body.classList.remove("planning");
     document.documentElement.dataset.planned = toHash(fields);
+    last = found;
+    view.chosen = found && (found.shown[0] || null);
     if (!found) {
-      byId("answer-heading").textContent = "Some of the input is invalid";
+      showUnreadable();
       return;
     }
-    [last, chosen] = [found, 0];
     showAnswer(found, change);
     showDetails(found, fields);
-    showTable(found, chosen, choose);
-    showSources(found, chosen);
     showExcluded(found);
-    drawChart();
+    showChosen();
   };
-  // A moment later, so that a dragged slider stays responsive.
+  // A moment later, so that a dragged slider stays responsive; at once where there is nothing to plan.
   const soon = () => {
-    byId("answer").classList.add("planning");
+    document.body.classList.add("planning");
     clearTimeout(timer);
-    timer = setTimeout(update, 120);
+    if (Object.keys(requestOf(fields).wrong).length) update(); else timer = setTimeout(update, 120);
   };
   const change = (changes) => {
     fields = { ...fields, ...changes };
@@ -112,6 +123,14 @@ function start() {
     fields = fromHash(location.hash);
     showForm();
     soon();
+  });
+  byId("search").addEventListener("input", ({ target }) => {
+    view.query = target.value;
+    showRows();
+  });
+  byId("fold").addEventListener("click", () => {
+    view.unfolded = !view.unfolded;
+    showRows();
   });
   document.querySelector("[data-skip]").addEventListener("click", (event) => {
     event.preventDefault();  // The hash is the request's.

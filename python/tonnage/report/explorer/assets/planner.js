@@ -1,7 +1,7 @@
 // Counterpart of tonnage/plan/planner.py: candidates best first, the Pareto front, excluded offers with
 // reasons, and the nearest candidate where nothing keeps the limits.
 
-const SHOWN = 10;
+const SHOWN = 20;
 const FAR_BEYOND_RUN = 10;
 
 /** Plan a request.
@@ -18,15 +18,17 @@ function plan(request) {
   const samples = samplesOf(limits.minNodes, limits.maxNodes);
   const results = searchAll(groups, request.size, samples, limits);
   const candidates = ranked(
-    bestPerLayout(groups, results).map((choice) => candidateOf(choice, request.size, samples)), limits);
-  const shown = candidates.slice(0, SHOWN).map((each) => withIntervals(each, request, limits.deadline));
+    bestPerLayout(groups, results).map((choice) => candidateOf(choice, request.size, samples)), limits)
+    .map((each, at) => ({ ...each, rank: at + 1 }));
+  const shown = bestOfFamilies(candidates, SHOWN).map((each) => withIntervals(each, request, limits.deadline));
+  const notes = planNotes(request, groups);
   const nearest = candidates.length ? null : nearestOf(request, groups, limits);
   return {
     request, groups, samples, limits,
     candidates, shown, nearest,
     pareto: paretoFront(groups, results, request.size, samples, limits),
     excluded: excluded(request, groups, results, limits, candidates),
-    notes: planNotes(request, groups),
+    notes, demandsKnown: !notes.includes(pageData.no_cores),
   };
 }
 

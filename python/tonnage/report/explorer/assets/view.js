@@ -32,21 +32,24 @@ function limitsOf(phases) {
     : [line(`${row[0].name} to ${row[row.length - 1].name}`, row)])).join("; ");
 }
 
-/** The best candidate: a heading and its key figures. */
-function showAnswer({ shown: [best], nearest, request }, ask) {
+const notesList = (notes) => element("ul", { class: "findings" }, ...notes.map((note) => element("li", {}, note)));
+
+/** The best candidate: a heading, what is not counted, and its key figures. */
+function showAnswer({ shown: [best], nearest, request, notes, demandsKnown }, ask) {
   const heading = element("h2", { id: "answer-heading" });
   if (!best) {
-    byId("told").replaceChildren(heading, ...showMissed(nearest, request, ask));
+    byId("told").replaceChildren(heading, ...showMissed(nearest, request, ask), notesList(notes.map(formatting.sentence)));
     heading.textContent = nearest ? "No offer meets these limits" : "No offer can be planned";
     return;
   }
   const phase = longest(best);
   heading.textContent = `${formatting.named(best)}: ${formatting.duration(best.seconds)}, ${formatting.usd(best.cost)}`;
-  const inTime = best.inTime === null ? null
+  const inTime = best.inTime === null || !demandsKnown ? ""
     : tile("Meets the deadline", formatting.percent(best.inTime), "of the sampled clusters");
   byId("told").replaceChildren(
     heading,
     element("p", {}, `${formatting.layout(best)}, of ${best.provider}; evidence: ${best.evidence}. ${formatting.sentence(best.choice.group.demand.calibration_text)}`),
+    notesList(notes.map(formatting.sentence)),
     element("dl", { class: "tiles" },
       tile("Time", formatting.duration(best.seconds), range(best.secondsInterval, formatting.duration)),
       tile("Cost", formatting.usd(best.cost), range(best.costInterval, formatting.usd)),
@@ -73,8 +76,17 @@ function showMissed(nearest, request, ask) {
   return [element("p", { class: "notice" }, said), hint];
 }
 
-/** The command that gives the same plan, and the caveats. */
-function showDetails({ shown: [best], notes }, fields) {
+/** The form cannot be read: its errors stand at its fields, and nothing of the plan before is left. */
+function showUnreadable() {
+  byId("told").replaceChildren(
+    element("h2", { id: "answer-heading" }, "Some of the input is invalid"),
+    element("p", { class: "notice" }, "There is no plan until the marked fields can be read."));
+  byId("details").replaceChildren();
+  for (const id of ["front", "others", "sources", "excluded"]) byId(id).hidden = true;
+}
+
+/** The command that gives the same plan, and the caveats of the best candidate. */
+function showDetails({ shown: [best] }, fields) {
   const command = commandOf(fields);
   const code = element("pre", { tabindex: "0", role: "region", "aria-label": "The command that gives this plan" }, element("code", {}, command));
   const copy = element("button", {
@@ -89,46 +101,86 @@ function showDetails({ shown: [best], notes }, fields) {
       }
     },
   }, "Copy");
-  const all = [
-    ...(best ? best.notes.map((note) => `${best.offer}: ${formatting.sentence(note)}`) : []),
-    ...notes.map(formatting.sentence),
-  ];
-  byId("details").replaceChildren(
-    element("div", { class: "command" }, code, copy),
-    element("ul", { class: "findings" }, ...all.map((note) => element("li", {}, note))));
+  const caveats = best ? best.notes.map((note) => `${best.offer}: ${formatting.sentence(note)}`) : [];
+  byId("details").replaceChildren(element("div", { class: "command" }, code, copy), notesList(caveats));
 }
 
-/** The best candidates; clicking one shows its arithmetic. */
-function showTable({ candidates, shown }, chosen, choose) {
+/** Rows that are added to a long table at once, so that the page stays responsive. */
+const ROWS_AT_ONCE = 100;
+const MEETS = "meets deadline";
+/** The dollars from which the ends of an interval have no cents, as the columns of a phone are narrow. */
+const CENTS_UP_TO = 1000;
+
+/** The best candidate of each family or, of all candidates, those that have every word of the search. */
+function showTable(found, { chosen, query, unfolded }, choose) {
+  const { candidates, shown, request, demandsKnown } = found;
   byId("others").hidden = !shown.length;
-  const inTime = shown.some((each) => each.inTime !== null);
-  const columns = ["offer", "layout", "nodes", "time", "cost", "bottleneck", "evidence", ...(inTime ? ["meets the deadline"] : [])];
-  const numeric = new Set(["nodes", "time", "cost", "meets the deadline"]);
-  const cell = (column, ...said) => element("td", { class: numeric.has(column) ? "number" : null }, ...said);
-  const both = (middle, between) => [middle, element("br"), element("small", {}, `${between[0]} – ${between[1]}`)];
-  const rows = shown.map((each, at) => element("tr", { class: at === chosen ? "marked" : null },
-    element("th", { scope: "row" }, element("button", {
-      type: "button", "aria-pressed": String(at === chosen), onclick: () => choose(at),
-      "aria-label": `${each.offer}: show the source of its numbers`,
-    }, each.offer)),
-    cell("layout", formatting.layout(each)),
-    cell("nodes", formatting.count(each.nodes)),
-    cell("time", ...both(formatting.duration(each.seconds), each.secondsInterval.map(formatting.duration))),
-    cell("cost", ...both(formatting.usd(each.cost), each.costInterval.map(formatting.usd))),
-    cell("bottleneck", longest(each).bottleneck),
-    cell("evidence", each.evidence),
-    inTime ? cell("meets the deadline", formatting.percent(each.inTime)) : null));
-  const caption = `The first ${formatting.count(shown.length)} of ${formatting.several(candidates.length, "candidate")}`;
-  byId("table").replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  if (!shown.length) return;
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const textOf = ({ offer, provider, layout, choice }) => `${offer} ${choice.machine.family} ${provider} ${layout}`.toLowerCase();
+  const matching = words.length ? candidates.filter((each) => words.every((word) => textOf(each).includes(word))) : candidates;
+  const short = words.length ? matching.slice(0, SHOWN) : shown;
+  const rows = unfolded ? matching : short;
+
+  byId("rows").textContent = rowsInWords(words.length > 0, rows.length, matching.length, candidates.length);
+  const fold = byId("fold");
+  fold.hidden = matching.length <= short.length;
+  fold.setAttribute("aria-expanded", String(unfolded));
+  fold.textContent = unfolded ? "Show fewer" : `Show all ${formatting.count(matching.length)}`;
+
+  const inTime = demandsKnown && shown[0].inTime !== null;
+  const columns = ["offer", "time", "cost", "layout", "bottleneck", "evidence", ...(inTime ? [MEETS] : [])];
+  const numeric = new Set(["time", "cost", MEETS]);
+  const body = element("tbody");
+  const row = (candidate) => tableRow(
+    candidate.secondsInterval ? candidate : withIntervals(candidate, request, found.limits.deadline),
+    isSame(candidate, chosen), inTime, choose);
+  const add = (from) => {
+    body.append(...rows.slice(from, from + ROWS_AT_ONCE).map(row));
+    if (from + ROWS_AT_ONCE < rows.length) setTimeout(() => body.isConnected && add(from + ROWS_AT_ONCE));
+  };
+  add(0);
+  if (!words.length && !rows.some((each) => isSame(each, chosen))) body.prepend(row(chosen));
+  byId("table").hidden = !body.childElementCount;
+  byId("table").replaceChildren(element("div", { class: "scroll candidates", tabindex: "0", role: "region", "aria-label": "Candidates" },
     element("table", {},
-      element("caption", {}, element("span", {}, caption)),
+      element("caption", { class: "unseen" }, "Candidates"),
       element("thead", {}, element("tr", {}, ...columns.map((column) => element("th", { scope: "col", class: numeric.has(column) ? "number" : null }, column)))),
-      element("tbody", {}, ...rows))));
+      body)));
+}
+
+function rowsInWords(isSearch, shown, matching, count) {
+  const all = formatting.several(count, "candidate");
+  if (isSearch) {
+    const first = shown < matching ? `; the first ${formatting.count(shown)} are shown` : "";
+    return matching ? `${formatting.count(matching)} of ${all}, best first${first}.` : `None of ${all} matches.`;
+  }
+  return shown < count ? `The best of each family, ${formatting.count(shown)} of ${all}, with their ranks.` : `${all}, best first.`;
+}
+
+const isSame = (one, other) => one.choice.group === other.choice.group && one.choice.at === other.choice.at && one.nodes === other.nodes;
+
+/** A row of the table: time and cost right after the offer, so that a narrow screen shows them. */
+function tableRow(candidate, isChosen, inTime, choose) {
+  const cell = (said) => element("td", {}, said);
+  const number = (middle, ends) => element("td", { class: "number" }, middle, ...(ends ? [element("br"), element("small", {}, ends.join(" – "))] : []));
+  const { offer, provider, rank, choice } = candidate;
+  const end = (usd) => (candidate.costInterval[1] < CENTS_UP_TO ? formatting.usd(usd) : `$${formatting.count(usd)}`);
+  return element("tr", { class: isChosen ? "marked" : null },
+    element("th", { scope: "row" },
+      element("button", {
+        type: "button", "aria-pressed": String(isChosen), onclick: () => choose(candidate),
+        "aria-label": `${formatting.named(candidate)}: show the source of its numbers`,
+      }, `${formatting.count(candidate.nodes)} × `, ...offer.split(/(?<=[-_])/).flatMap((part) => [part, element("wbr")])),
+      element("br"), element("small", {}, `${rank ? `rank ${formatting.count(rank)}` : "of the front"}, ${provider} ${choice.machine.family}`)),
+    number(formatting.duration(candidate.seconds), candidate.secondsInterval.map(formatting.duration)),
+    number(formatting.usd(candidate.cost), candidate.costInterval.map(end)),
+    cell(formatting.layout(candidate)), cell(longest(candidate).bottleneck), cell(candidate.evidence),
+    inTime ? number(formatting.percent(candidate.inTime)) : null);
 }
 
 /** The arithmetic of a candidate, and the source of each number. */
-function showSources({ shown, request, samples }, chosen) {
-  const candidate = shown[chosen];
+function showSources({ request, samples }, candidate) {
   byId("sources").hidden = !candidate;
   if (!candidate) return;
   const terms = explain(candidate, request.size, samples);
