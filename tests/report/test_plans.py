@@ -11,8 +11,8 @@ from support.browser.chromium import Browser
 from support.cli.command import Tonnage
 from support.data.copies import replace
 from support.stores.disk import ROOT
-from tonnage.base.records.plan import NamedPlan, Plan, Plans
-from tonnage.report.plans import SHOWN, best_in_words, render, write_plans
+from tonnage.base.records.plan import NO_CORES, NamedPlan, Plan, Plans
+from tonnage.report.plans import MEETS, ROWS, SHOWN, best_in_words, render, write_plans
 
 WIDE, NARROW = 1280, 390
 KEPT = ROOT / "tests" / "support" / "recorded" / "artifacts" / "plan-1.json"
@@ -24,8 +24,8 @@ def plan() -> Plan:
     return Plan.read(KEPT)
 
 
-def of_types(count: int, times: float) -> Plan:
-    """A plan of as many types, each more expensive than the one before."""
+def of_types(count: int, times: float, sizes: int = 1) -> Plan:
+    """A plan of as many types, each more expensive than the one before; some sizes a family."""
     first = plan().candidates[0]
     candidates = []
     for number in range(1, count + 1):
@@ -35,7 +35,8 @@ def of_types(count: int, times: float) -> Plan:
             median=times * number,
             high=times * number * 1.2,
         )
-        candidates.append(replace(first, offer=f"type-{number}", cost_usd=cost))
+        family, size = divmod(number - 1, sizes)
+        candidates.append(replace(first, offer=f"t{family + 1}.{size + 1}x", cost_usd=cost))
     return replace(plan(), candidates=candidates)
 
 
@@ -57,9 +58,9 @@ def test_the_page_has_a_bar_for_each_type_and_plan(
         assert page.inner.evaluate("document.documentElement.scrollWidth") <= width
         assert page.problems == [] and page.serious == []
     assert bars == 3 + SHOWN
-    assert "near, 5 x type-3 (local): $3.00 ($2.70 – $3.60)" in said
-    assert "far, 5 x type-1 (local): $2.00 ($1.80 – $2.40)" in said
-    assert f"type-{SHOWN + 1}" not in said
+    assert "near, 5 x t3.1x (local): $3.00 ($2.70 – $3.60)" in said
+    assert "far, 5 x t1.1x (local): $2.00 ($1.80 – $2.40)" in said
+    assert f"t{SHOWN + 1}." not in said
     assert "2 more machine types in the tables below." in render(plans)
 
 
@@ -69,7 +70,55 @@ def test_a_type_has_its_best_candidate_only() -> None:
     twice = replace(one, candidates=[*one.candidates, costlier])
     page = render(Plans(plans=[NamedPlan(name="one", plan=twice)]))
     (said,) = (line for line in page.splitlines() if 'id="chart-seconds"' in line)
-    assert "one, 5 x type-1" in said and "one, 77 x" not in said
+    assert "one, 5 x t1.1x" in said and "one, 77 x" not in said
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [pytest.param(WIDE, marks=pytest.mark.slow), NARROW])
+def test_a_table_has_the_best_of_each_family_and_a_search_all(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    families, sizes = ROWS + 3, 3
+    many = replace(of_types(families * sizes, 400.0, sizes), notes=["what nobody counts", NO_CORES])
+    plans = Plans(plans=[NamedPlan(name="many", plan=many)])
+    with browser.open(write_plans(plans, tmp_path / "plans.html"), width, 900) as page:
+        page.inner.wait_for_selector("html[data-drawn]", state="attached")
+        best, fold = page.inner.locator("#plan-0 > .candidates"), page.inner.locator("#plan-0-all")
+        rows, every = best.locator("tbody tr"), fold.locator("tbody tr:not([hidden])")
+        texts = rows.locator("th").all_inner_texts()
+        assert [text.split("\n")[0] for text in texts] == [
+            f"5 x t{family}.1x" for family in range(1, ROWS + 1)
+        ]
+        assert texts[1].endswith(f"rank {sizes + 1}, aws t2")
+        assert not fold.locator("table").is_visible()
+        # What is not counted stands above, and time and cost are in sight.
+        note = page.inner.get_by_text("What nobody counts.").bounding_box()
+        table, cost = best.bounding_box(), rows.last.locator("td").nth(1).bounding_box()
+        assert note and table and cost and note["y"] < table["y"]
+        assert cost["x"] + cost["width"] <= width
+        assert "Meets deadline" not in page.inner.locator("#plan-0").inner_text()
+
+        page.inner.locator("#plan-0-search").fill("AWS t9")
+        assert every.count() == sizes and every.first.is_visible() and not best.is_visible()
+        assert page.inner.get_by_role("status").inner_text() == f"3 of {families * sizes}"
+        assert page.problems == [] and page.serious == []
+        page.inner.locator("#plan-0-search").fill("")
+        assert best.is_visible() and not fold.locator("table").is_visible()
+
+        dot = page.inner.locator("#chart-front .scatterlayer .trace").first.locator(".point").first
+        dot.dispatch_event("mousemove")
+        box = dot.bounding_box()
+        assert box
+        page.inner.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        assert page.inner.locator("#plan-0-search").input_value() == "t1.1x"
+
+
+def test_a_probability_has_a_column_where_every_demand_is_known() -> None:
+    settings = plan().settings | {"deadline_seconds": 3600.0}
+    known = replace(plan(), settings=settings, notes=[])
+    for one, shown in ((known, True), (replace(known, notes=[NO_CORES]), False)):
+        page = render(Plans(plans=[NamedPlan(name="one", plan=one)]))
+        assert (MEETS in page) == shown
 
 
 def test_names_are_text_and_a_plan_without_a_candidate_says_so() -> None:

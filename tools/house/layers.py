@@ -31,6 +31,7 @@ LAYERS: dict[str, set[str]] = {
         *("catalog", "plan"),
     },
     "report": {"base.formatting", "base.records"},
+    "report.plans": {"base.formatting", "base.records", "catalog", "plan", "report"},
     "report.explorer": {
         *("base.formatting", "base.records", "base.stats", "catalog", "model", "plan", "report"),
     },

@@ -12,6 +12,9 @@ from tonnage.base.records import Record, write_atomically
 from tonnage.report.charts import Chart
 from tonnage.report.html_elements import Child, Html, escape, join, tag
 
+SCRIPTS = ("page", "search")
+"""In their order: a search listens to the charts that the page has drawn."""
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -78,7 +81,7 @@ def render_page(
         sections=join(part.section for part in parts),
         charts=_embedded({chart.name: chart.data() for chart in charts}),
         plotly=get_plotlyjs(),
-        script=asset(__package__, "page.js"),
+        script="\n".join(asset(__package__, f"{name}.js") for name in SCRIPTS),
     )
 
 

@@ -1,42 +1,54 @@
-"""Render plans: cost and time by machine type, the Pareto front, and the candidates.
+"""Render plans: cost and time by machine type, as points with the Pareto front, and as tables.
 
 Several plans appear side by side, like figure 9 of Themis on EC2: a sort's cost with an infinite, a
 scaling and a measured network.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tonnage.base import formatting
-from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range
+from tonnage.base.records.plan import Candidate, NamedPlan, Plan, Plans, Range, Tradeoff
+from tonnage.catalog.published.core_speeds import family_of
+from tonnage.plan.candidates import best_of_families
 from tonnage.report.charts import (
-    PLAIN,
     Chart,
     Trace,
     bars,
     error_bars,
     grouped_bars_layout,
     layout,
+    log_axis,
     scatter,
     titled,
 )
 from tonnage.report.environment import settings_table
-from tonnage.report.html_elements import Html, section, table, tag
+from tonnage.report.html_elements import Child, Html, join, section, table, tag
 from tonnage.report.page import PageSection, page_header, render_page, write_page
 
 SHOWN = 12
-"""Machine types in the charts; the tables have all."""
+"""Machine types in the bar charts, the best of their families; the tables have all."""
+ROWS = 20
+"""Rows of the table of the best candidates."""
+CENTS_UP_TO = 1_000
+"""The dollars from which the ends of an interval have no cents, as a phone's columns are narrow."""
 TYPE_HEIGHT, PLAN_HEIGHT = 16, 13
 COLOURS = ("--work-three", "--read", "--work-two", "--work-one", "--write", "--steal")
 MAX_PLANS = len(COLOURS)
 """The number of distinguishable colours."""
-COLUMNS = (
-    *("Machine type", "Nodes", "Time", "Cost"),
-    *("Bottleneck", "Evidence", "Calibrated by", "Storage"),
-)
-FRONT = "Pareto front of median cost and time"
+COLUMNS = ("Offer", "Time", "Cost", "Layout", "Bottleneck", "Evidence", "Calibrated by", "Storage")
+MEETS = "Meets deadline"
+POINTS = "Median cost and time of the candidates, and the Pareto front"
+
+TIMES = [
+    *(1, 2, 5, 10, 20, 60, 120, 300, 600, 1_200, 1_800, 2_700),
+    *(hours * 3_600 for hours in (1, 1.5, 2, 3, 4, 6, 8, 12, 24, 48, 96, 168, 336, 720)),
+]
+"""Seconds at which the axis of time has marks."""
 
 Figure = Literal["cost_usd", "seconds"]
+ON_HOVER = "%{customdata[0]}<extra>%{fullData.name}</extra>"
 TITLES: dict[Figure, str] = {"cost_usd": "Cost, USD", "seconds": "Time, s"}
 
 
@@ -47,16 +59,16 @@ def write_plans(plans: Plans, path: Path) -> Path:
 
 def render(plans: Plans) -> str:
     charts = [_bars(figure, plans) for figure in TITLES]
-    front = _front(plans)
+    points = _points(plans)
     types = section("types", "Cost and time by machine type", *map(Chart.figure, charts))
     parts = [
         PageSection("types", "Machine types", types),
-        PageSection("front", "Front", section("front", "Faster or cheaper", front.figure())),
+        PageSection("front", "Front", section("front", "Faster or cheaper", points.figure())),
     ]
     for place, each in enumerate(plans.plans):
         key = f"plan-{place}"
         parts.append(PageSection(key, each.name, _plan(key, each)))
-    return render_page(title(plans), _header(plans), parts, [*charts, front])
+    return render_page(title(plans), _header(plans), parts, [*charts, points])
 
 
 def title(plans: Plans) -> str:
@@ -74,14 +86,10 @@ def best_in_words(plan: Plan) -> str:
     """The plan's best candidate in words."""
     if not plan.candidates:
         return "no candidate meets the limits"
-    best = plan.candidates[0]
-    return (
-        f"{best.nodes} x {name_of(best)}, {formatting.duration(best.seconds.median)}, "
-        f"{formatting.cents(best.cost_usd.median)}"
-    )
+    return _point_text(plan.candidates[0])
 
 
-def name_of(candidate: Candidate) -> str:
+def name_of(candidate: Candidate | Tradeoff) -> str:
     """A machine type and its storage layout."""
     placed = ", placement group" if candidate.placement else ""
     return f"{candidate.offer} ({candidate.layout}{placed})"
@@ -95,7 +103,7 @@ def _header(plans: Plans) -> Html:
 
 
 def _bars(figure: Figure, plans: Plans) -> Chart:
-    """A group for each machine type, best first, with a bar for each plan."""
+    """A group for the best machine type of each family, with a bar for each plan."""
     best: list[dict[str, Candidate]] = []
     for each in plans.plans:
         first: dict[str, Candidate] = {}
@@ -107,7 +115,7 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
         for name, candidate in first.items():
             value = _range(candidate, figure).median
             least[name] = min(value, least.get(name, value))
-    shown = sorted(least, key=least.__getitem__)[:SHOWN]
+    shown = _first_of_families(sorted(least, key=least.__getitem__), best)[:SHOWN]
     grouped = grouped_bars_layout(shown)
     grouped["margin"] |= {"l": 20, "b": 40}
     grouped["yaxis"] |= {"automargin": True}
@@ -138,6 +146,17 @@ def _bars(figure: Figure, plans: Plans) -> Chart:
     )
 
 
+def _first_of_families(names: Sequence[str], best: Sequence[dict[str, Candidate]]) -> list[str]:
+    """The first name of each family of machine types, in whichever plan it is."""
+    by_name = {name: each for first in best for name, each in first.items()}
+    found: dict[tuple[str, str, bool], str] = {}
+    for name in names:
+        each = by_name[name]
+        family = family_of(each.provider, each.offer)
+        found.setdefault((each.provider, family, each.placement), name)
+    return [*found.values()]
+
+
 def _trace(
     plan: str, names: list[str], first: dict[str, Candidate], figure: Figure, colour: str
 ) -> Trace:
@@ -153,39 +172,69 @@ def _trace(
     )
 
 
-def _front(plans: Plans) -> Chart:
-    """Each plan's front as a line on logarithmic axes."""
+def _points(plans: Plans) -> Chart:
+    """Each plan's candidates as points and its front as a line, on logarithmic axes."""
     traces: list[Trace] = []
     said = []
+    has_search = any(len(each.plan.candidates) > ROWS for each in plans.plans)
     for place, each in enumerate(plans.plans):
         points = sorted(each.plan.pareto, key=lambda point: point.seconds)
+        candidates = each.plan.candidates
+        traces.append(
+            scatter(
+                [one.seconds.median for one in candidates],
+                [one.cost_usd.median for one in candidates],
+                each.name,
+                ON_HOVER,
+                marker={"size": 4, "color": COLOURS[place], "opacity": 0.4},
+                customdata=[(_point_text(one), one.offer) for one in candidates],
+                meta=f"plan-{place}-search",
+            )
+        )
         traces.append(
             scatter(
                 [point.seconds for point in points],
                 [point.cost_usd for point in points],
                 each.name,
-                "%{customdata}: %{x:,.4~r} s, $%{y:,.2f}<extra>%{fullData.name}</extra>",
+                ON_HOVER,
                 line={"color": COLOURS[place], "width": 1.5},
                 marker={"size": 6, "color": COLOURS[place]},
-                customdata=[f"{point.nodes} x {point.offer}" for point in points],
+                customdata=[(_point_text(point), point.offer) for point in points],
+                meta=f"plan-{place}-search",
             )
         )
         ends = dict.fromkeys([*points[:1], *points[-1:]])
-        said += [
-            f"{each.name}: {point.nodes} x {point.offer} {formatting.duration(point.seconds)}, "
-            f"{formatting.cents(point.cost_usd)}"
-            for point in ends
-        ]
-    axis = {"type": "log", "fixedrange": True, **PLAIN}
+        said += [f"{each.name}: {_point_text(point)}" for point in ends]
     return Chart(
         name="chart-front",
-        title=FRONT,
-        description=f"{FRONT}. From the fastest to the cheapest: {'; '.join(said)}.",
-        height=300,
+        title=POINTS,
+        description=f"{POINTS}. From the fastest to the cheapest: {'; '.join(said)}.",
+        height=340,
         traces=traces,
-        layout=layout(axis | {"title": titled("s")}, axis | {"title": titled("USD")}, l=64),
+        layout=layout(_time_axis(), log_axis(_costs(plans) or [1.0], "USD"), l=64),
         legend=_legend(plans),
+        note="A click on a point searches for its machine type." if has_search else None,
     )
+
+
+def _point_text(point: Candidate | Tradeoff) -> str:
+    seconds, usd = point.seconds, point.cost_usd
+    seconds = seconds.median if isinstance(seconds, Range) else seconds
+    usd = usd.median if isinstance(usd, Range) else usd
+    rent = f"{point.nodes} x {name_of(point)}"
+    return f"{rent}, {formatting.duration(seconds)}, {formatting.cents(usd)}"
+
+
+def _time_axis() -> dict[str, Any]:
+    """A logarithmic axis for seconds, with marks as people say times."""
+    return log_axis([1.0]) | {
+        "tickvals": TIMES,
+        "ticktext": [formatting.duration(each) for each in TIMES],
+    }
+
+
+def _costs(plans: Plans) -> list[float]:
+    return [each.cost_usd.median for named in plans.plans for each in named.plan.candidates]
 
 
 def _legend(plans: Plans) -> list[tuple[str, str]]:
@@ -197,8 +246,11 @@ def _legend(plans: Plans) -> list[tuple[str, str]]:
 
 def _plan(key: str, named: NamedPlan) -> Html:
     plan = named.plan
-    rows = [_row(each) for each in plan.candidates]
-    notes = [tag("p", formatting.sentence(note), class_="note") for note in plan.notes]
+    caveats = [
+        f"{each.offer}: {formatting.sentence(note)}"
+        for each in plan.candidates[:1]
+        for note in each.notes
+    ]
     asked = {
         "data": formatting.size(plan.bytes),
         "catalogs": formatting.listing(plan.catalogs),
@@ -208,31 +260,78 @@ def _plan(key: str, named: NamedPlan) -> Html:
     }
     whys = [[each.offer, each.why] for each in plan.excluded]
     excluded = table("Excluded offers", ("Offer", "Why"), whys)
-    more = tag("details", tag("summary", f"{len(plan.excluded)} excluded offers"), excluded)
+    count = formatting.several(len(plan.excluded), "excluded offer")
+    more = tag("details", tag("summary", count), excluded)
     return section(
         key,
         named.name,
         tag("p", f"{best_in_words(plan)}."),
-        table(f"Candidates, best first. {formatting.sentence(plan.interval_rule)}", COLUMNS, rows),
-        *notes,
+        _list([*map(formatting.sentence, plan.notes), *caveats]),
+        *_candidates(key, plan),
         settings_table("Request", asked),
         more if plan.excluded else None,
     )
 
 
-def _row(each: Candidate) -> list[str]:
+def _list(notes: Sequence[str]) -> Html | None:
+    items = [tag("li", note) for note in notes]
+    return tag("ul", *items, class_="findings") if items else None
+
+
+def _candidates(key: str, plan: Plan) -> list[Html]:
+    """The best of each family, and folded with a search if there are more, all."""
+    count = formatting.several(len(plan.candidates), "candidate")
+    best = best_of_families(plan.candidates, ROWS)
+    rule = formatting.sentence(plan.interval_rule)
+    if len(best) == len(plan.candidates):
+        return [_candidate_table(f"All {count}, best first. {rule}", plan, best)]
+    caption = f"The best of each family, {len(best)} of {count}, under their ranks. {rule}"
+    every = _candidate_table(f"All {count}, best first", plan, [*enumerate(plan.candidates, 1)])
+    search = tag(
+        "p",
+        tag("label", "Search by offer, family or provider", for_=f"{key}-search"),
+        tag("input", type="search", id=f"{key}-search", data_search=f"{key}-all"),
+        tag("span", role="status"),
+        class_="search",
+        hidden=True,
+    )
+    fold = tag("details", tag("summary", f"All {count}"), every, id=f"{key}-all")
+    return [search, _candidate_table(caption, plan, best), fold]
+
+
+def _candidate_table(caption: str, plan: Plan, ranked: Sequence[tuple[int, Candidate]]) -> Html:
+    in_time = plan.demands_known and plan.settings["deadline_seconds"] is not None
+    columns = (*COLUMNS, MEETS) if in_time else COLUMNS
+    rows = [_row(rank, each, in_time) for rank, each in ranked]
+    return tag(
+        "div",
+        table(caption, columns, rows, numeric=("Time", "Cost", MEETS)),
+        class_="candidates",
+    )
+
+
+def _row(rank: int, each: Candidate, in_time: bool) -> list[Child]:
     longest = max(each.phases, key=lambda phase: phase.seconds, default=None)
-    return [
-        name_of(each),
-        formatting.count(each.nodes),
-        _range_text(each.seconds, "seconds"),
-        _range_text(each.cost_usd, "cost_usd"),
+    runs = formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing"
+    needed, available = each.capacity.needed_bytes, each.capacity.have_bytes
+    rent = f"{formatting.count(each.nodes)} x {each.offer}"
+    family = family_of(each.provider, each.offer)
+    placed = ", placement group" if each.placement else ""
+    row: list[Child] = [
+        _two_lines(rent, f"rank {formatting.count(rank)}, {each.provider} {family}"),
+        _two_lines(*_middle_and_ends(each.seconds, "seconds")),
+        _two_lines(*_middle_and_ends(each.cost_usd, "cost_usd")),
+        f"{each.layout}{placed}",
         longest.bottleneck if longest else "nothing",
         each.evidence,
-        formatting.several(len(each.calibrated.runs), "run") if each.calibrated else "nothing",
-        f"{formatting.size(each.capacity.needed_bytes)} of "
-        f"{formatting.size(each.capacity.have_bytes)}",
+        runs,
+        f"{formatting.size(needed)} of {formatting.size(available)}",
     ]
+    return [*row, formatting.percent(each.deadline_probability or 0.0)] if in_time else row
+
+
+def _two_lines(first: str, second: str) -> Html:
+    return join([first, tag("br"), tag("small", second)])
 
 
 def _range(candidate: Candidate, figure: Figure) -> Range:
@@ -240,5 +339,15 @@ def _range(candidate: Candidate, figure: Figure) -> Range:
 
 
 def _range_text(of: Range, figure: Figure) -> str:
+    middle, ends = _middle_and_ends(of, figure)
+    return f"{middle} ({ends})"
+
+
+def _middle_and_ends(of: Range, figure: Figure) -> tuple[str, str]:
     said = formatting.cents if figure == "cost_usd" else formatting.duration
-    return f"{said(of.median)} ({said(of.low)} – {said(of.high)})"
+    end = _whole_usd if figure == "cost_usd" and of.high >= CENTS_UP_TO else said
+    return said(of.median), f"{end(of.low)} – {end(of.high)}"
+
+
+def _whole_usd(usd: float) -> str:
+    return f"${usd:,.0f}"
