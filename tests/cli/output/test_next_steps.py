@@ -13,7 +13,14 @@ import pytest
 from support.cli.command import Tonnage
 from support.data.copies import replace
 from support.data.measurements import ENVIRONMENT, measurement
-from tonnage.cli.output.next_steps import from_study, program
+from support.data.offers import distribution, profile
+from support.lab.configs import described
+from support.stores.disk import ROOT
+from tonnage.base.records.cluster_study import ClusterStudy
+from tonnage.cli.output.next_steps import from_cluster_study, from_study, program
+from tonnage.provision.lab.catalog import write as write_catalog
+
+RECORDED = ROOT / "tests" / "support" / "recorded"
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -39,6 +46,23 @@ def test_what_is_suggested_makes_a_plan(tmp_path: Path, tonnage: Tonnage, told: 
         profiles = ("--profile", "themis-2014", "--profile", str(tmp_path / "mine.json"))
         planned = tonnage.run(*arguments, *profiles, "--json", check=True)
         assert json.loads(planned.stdout)["profiles"] == ["themis-2014", "mine"]
+
+
+def test_a_study_of_a_small_lab_leads_to_a_plan_that_fits(tmp_path: Path, tonnage: Tonnage) -> None:
+    """Not to 20 TB on disks of 320 MiB."""
+    lab = str(write_catalog(tmp_path, described()))
+    measured = profile(
+        {"fast": [distribution("local both", 5e7), distribution("network", 4e7)]}, provider="lab"
+    )
+    measured.write(tmp_path / "calibrated.json")
+    done = ClusterStudy.read(RECORDED / "artifacts" / "fleet-study-1.json")
+    first, page = from_cluster_study(done, tmp_path, "calibrated.json", [lab])
+    _, *arguments = shlex.split(first.partition(": ")[2])
+    plan = json.loads(tonnage.run(*arguments, "--json", check=True).stdout)
+    assert plan["candidates"] and plan["bytes"] == 10 * done.settings["sorted_bytes"]
+    _, *arguments = shlex.split(page.partition(": ")[2])
+    tonnage.run(*arguments, check=True)
+    assert (tmp_path / "explore.html").exists()
 
 
 def test_it_is_named_as_a_shell_finds_it(

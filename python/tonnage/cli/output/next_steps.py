@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tonnage.base import core
+from tonnage.base.records.cluster_study import ClusterStudy
 from tonnage.cli.options.planning import BUILT_IN, load_catalogs, load_profiles
 
 NAME = "tonnage"
@@ -40,12 +41,19 @@ def from_study(out: Path) -> Iterator[str]:
     )
 
 
-def from_cluster_study(out: Path, calibrated: str, catalogs: list[str]) -> Iterator[str]:
+def from_cluster_study(
+    done: ClusterStudy, out: Path, calibrated: str, catalogs: list[str]
+) -> Iterator[str]:
+    from tonnage.plan.planner import FAR_BEYOND_RUN
+
     profile = str(out / calibrated)
     given = [part for name in catalogs for part in ("--catalog", name)]
     if is_known([profile], catalogs):
         given += ["--profile", profile]
-        yield f"Next, plan for your own data: {shlex.join([program(), *PLAN, *given])}"
+        # As much as the study's sorts say something about, and where their data was.
+        size = str(FAR_BEYOND_RUN * done.settings["sorted_bytes"])
+        plan = [program(), "plan", "sort", "--data", size, "--from", "local", *given]
+        yield f"Next, plan for your own data: {shlex.join(plan)}"
         page = [program(), "explore", *given, "--output", str(out / "explore.html")]
         yield f"Or plan on an interactive page: {shlex.join(page)}"
 

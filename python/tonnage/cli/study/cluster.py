@@ -95,7 +95,7 @@ def _lines(done: ClusterStudy, where: Path, catalogs: list[str]) -> Iterator[str
 
     yield from study_lines(done)
     if done.report:
-        yield from from_cluster_study(where, CALIBRATED, catalogs)
+        yield from from_cluster_study(done, where, CALIBRATED, catalogs)
     else:
         left = ", ".join(STEPS[len(done.steps) :])
         yield (
