@@ -54,13 +54,13 @@ function showAnswer({ shown: [best], nearest, request, notes, demandsKnown }, as
       tile("Time", formatting.duration(best.seconds), range(best.secondsInterval, formatting.duration)),
       tile("Cost", formatting.usd(best.cost), range(best.costInterval, formatting.usd)),
       tile("Bottleneck", phase.bottleneck, limitsOf(best.phases)),
-      tile("Price of a node", `${formatting.usd(best.usdPerHour)} an hour`, `including its volumes; ${formatting.several(best.nodes, "node")}`),
+      tile("Price of a node", formatting.usd(best.usdPerHour), `an hour, including its volumes; ${formatting.several(best.nodes, "node")}`),
       inTime));
 }
 
 /** Why nothing keeps the limits, and what can be done. */
 function showMissed(nearest, request, ask) {
-  if (!nearest) return [element("p", { class: "notice" }, "The figures that this job needs are incomplete for every offer. The reasons are below.")];
+  if (!nearest) return [element("p", { class: "notice" }, "No number of nodes of any offer can do this job. The reasons are below.")];
   const limits = [request.deadline < Infinity ? `the deadline of ${formatting.duration(request.deadline)}` : null,
     request.budget < Infinity ? `the budget of ${formatting.usd(request.budget)}` : null].filter(Boolean);
   const most = `at most ${formatting.several(request.maxNodes, "node")}`;
