@@ -123,8 +123,8 @@ def layout_options(
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
     ``startup``: how long machines take to start; ``memory``: whether too little costs a third pass;
-    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each has one,
-    which is paid for.
+    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each has
+    one, which is paid for.
     """
     options = LayoutOptions([], [], [])
     number = 0
