@@ -162,7 +162,8 @@ def third_records_hourly() -> float:
     """r3.4xlarge with its link to eight volumes of 135 GiB; the study's own month has 720 h."""
     offer = find_offer([catalog()], "r3.4xlarge")[1]
     (kind,) = [each for each in catalog().volume_kinds if each.name == "gp2"]
-    volumes = BlockVolumes(kind, 8, 330 * 8 * 135 * 2**30, catalog().billing.hours_per_month)
+    # 132 GiB and the file system's 2 %.
+    volumes = BlockVolumes(kind, 8, 330 * 8 * 132 * 2**30, catalog().billing.hours_per_month)
     extra = offer.volume_link.extra
     assert offer.on_demand is not None and extra is not None
     attached = float(volumes.usd_per_hour(np.array([330.0]))[0])

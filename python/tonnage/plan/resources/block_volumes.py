@@ -16,6 +16,8 @@ from tonnage.model.token_bucket import TokenBucket
 
 Floats = npt.NDArray[np.float64]
 GIB = 1 << 30
+FILE_SYSTEM_ROOM = 1.02
+"""Volumes are larger than what they store: a file system needs 1 to 2 % for itself."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class BlockVolumes:
 
     def gib_each(self, nodes: Floats) -> Floats:
         """The size of a volume in whole GiB, as billed."""
-        return np.maximum(np.ceil(self.stored_bytes / (nodes * self.count) / GIB), self._min_gib)
+        stored = FILE_SYSTEM_ROOM * self.stored_bytes / (nodes * self.count)
+        return np.maximum(np.ceil(stored / GIB), self._min_gib)
 
     def gib_of_one(self, nodes: int) -> int:
         """The same for one cluster size."""
@@ -75,7 +78,8 @@ class BlockVolumes:
         """With fewer nodes a volume would exceed the kind's largest size."""
         if self.kind.most_bytes is None:
             return 1
-        return max(math.ceil(self.stored_bytes / (self.count * self.kind.most_bytes)), 1)
+        stored = FILE_SYSTEM_ROOM * self.stored_bytes
+        return max(math.ceil(stored / (self.count * self.kind.most_bytes)), 1)
 
 
 def is_usable(kind: VolumeKind) -> bool:

@@ -2,6 +2,7 @@
 // by the number of nodes.
 
 const GIB = 2 ** 30;
+const FILE_SYSTEM_ROOM = 1.02;
 
 class BlockVolumes {
   constructor(kind, count, storedBytes, hoursPerMonth) {
@@ -11,7 +12,8 @@ class BlockVolumes {
 
   /** The size of a volume in whole GiB, as it is billed. */
   gibEach(nodes) {
-    return Math.max(Math.ceil(this.storedBytes / (nodes * this.count) / GIB), this.leastGib);
+    const stored = FILE_SYSTEM_ROOM * this.storedBytes / (nodes * this.count);
+    return Math.max(Math.ceil(stored / GIB), this.leastGib);
   }
 
   usdPerHour(nodes) {
@@ -21,7 +23,7 @@ class BlockVolumes {
   /** With fewer nodes a volume would exceed the kind's largest size. */
   get minNodes() {
     if (this.kind.most === null) return 1;
-    return Math.max(Math.ceil(this.storedBytes / (this.count * this.kind.most)), 1);
+    return Math.max(Math.ceil(FILE_SYSTEM_ROOM * this.storedBytes / (this.count * this.kind.most)), 1);
   }
 
   /** Baseline, burst and credit of a node's volumes together, by number of nodes. */
