@@ -11,7 +11,7 @@ import typer
 from cli.conftest import Call
 from support.cli.command import Tonnage
 from support.cli.documented_commands import refusal, shown
-from tonnage.cli.commands import COMMANDS, SECTIONS, Family, app
+from tonnage.cli.commands import COMMANDS, SECTIONS, Entry, Family, app
 from tonnage.cli.options.parser import examples, flags_of
 
 COLUMNS = 80
@@ -19,6 +19,11 @@ PATHS = [
     (name, *inner)
     for name, entry in COMMANDS.items()
     for inner in ([(each,) for each in entry.commands] if isinstance(entry, Family) else [()])
+] + [
+    (name, question)
+    for name, entry in COMMANDS.items()
+    if isinstance(entry, Entry)
+    for question in entry.questions
 ]
 FAMILIES = [name for name, entry in COMMANDS.items() if isinstance(entry, Family)]
 SEVERAL_FORMS = {
@@ -32,6 +37,8 @@ SEVERAL_FORMS = {
 
 def command_of(path: tuple[str, ...]) -> Any:
     command: Any = typer.main.get_command(app)
+    if path[1:] and path[1] in command.questions(path[0]):
+        return command.get_command(None, " ".join(path))
     for name in path:
         command = command.get_command(None, name)
     return command

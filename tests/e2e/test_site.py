@@ -51,7 +51,8 @@ def test_every_command_and_public_name_is_in_the_reference(built: Path) -> None:
         page = (reference / f"tonnage-{name}.html").read_text()
         inner = entry.commands if isinstance(entry, Family) else ()
         below = [f"{name} {each}" for each in inner]
-        for command in below or [name]:
+        below += [name, *(f"{name} {each}" for each in getattr(entry, "questions", ()))]
+        for command in below:
             heading = f"tonnage-{command.replace(' ', '-')}"
             assert f'id="{heading}"' in page, command
         assert "<code>--" in page or name == "completion"  # the only one without options

@@ -30,7 +30,11 @@ def pages() -> Iterator[tuple[str, str]]:
     names = _names(root)
     yield "README.md", _index(root, names)
     for name in names:
-        yield f"tonnage-{name}.md", "\n".join(_family(root.get_command(_context(root), name), name))
+        lines = [*_family(root.get_command(_context(root), name), name)]
+        for question in root.questions(name):
+            whole = f"{name} {question}"
+            lines += _family(root.get_command(_context(root), whole), whole, 2)
+        yield f"tonnage-{name}.md", "\n".join(lines)
     for module in MODULES:
         yield f"api-{module}.md", "\n".join(_module(importlib.import_module(module)))
 

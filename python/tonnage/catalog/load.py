@@ -18,6 +18,7 @@ from tonnage.catalog.providers import aws, aws_2014, azure, gcp, lab
 from tonnage.catalog.providers.schema import Schema
 from tonnage.catalog.providers.volumes import (
     OBJECT_COLUMNS,
+    PROVISIONING_COLUMNS,
     VOLUME_COLUMNS,
     object_store,
     volume_kind,
@@ -131,7 +132,7 @@ def _read(path: Path) -> Catalog:
     offers = tuple(fill_in(schema.offer(row, region)) for row in _once(schema.key, rows))
     if not offers:
         raise CatalogError(f"{path}: the file has a header but no offers")
-    volumes = read_companion(path, "volumes", VOLUME_COLUMNS)
+    volumes = read_companion(path, "volumes", VOLUME_COLUMNS, PROVISIONING_COLUMNS)
     dates = [offer.on_demand.date for offer in offers if offer.on_demand]
     date = max(filter(None, dates), default=None)
     return Catalog(
@@ -185,11 +186,13 @@ def _object_store(rows: list[CsvRow], provider: str) -> ObjectStore | None:
     return replace(object_store(rows[0]), limits=store_limits(provider)) if rows else None
 
 
-def read_companion(path: Path, part: str, columns: tuple[str, ...]) -> list[CsvRow]:
+def read_companion(
+    path: Path, part: str, columns: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> list[CsvRow]:
     """The rows of a companion table; none if it does not exist."""
     other = path.with_suffix(f".{part}.csv")
     if not other.exists():
         return []
     header, rows = read_rows(other)
-    refuse_columns(other, header, columns)
+    refuse_columns(other, header, columns, optional)
     return rows

@@ -59,7 +59,8 @@ class Spot:
 class Disks:
     """Identical local disks: ``nvme``, ``ssd``, ``hdd``, or ``temporary`` of an unknown kind.
 
-    Some sources state only the total size. Rates are those of all of them, each way alone.
+    Some sources state only the total size. Rates are those of all of them, each way alone; iops are
+    operations of 4 KiB a second. They are ``measured`` by others, or documented by the provider.
     """
 
     kind: str | None
@@ -69,6 +70,10 @@ class Disks:
     read_bytes_per_second: float | None = None
     write_bytes_per_second: float | None = None
     rate_source: str | None = None
+    read_iops: float | None = None
+    write_iops: float | None = None
+    iops_source: str | None = None
+    measured: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +234,9 @@ class Grant:
 class VolumeKind:
     """Network-attached volumes; prices are per GiB, as providers bill them.
 
-    ``largest_operation_bytes`` bounds the throughput of the operations.
+    ``largest_operation_bytes`` bounds the throughput of the operations. For more than what is
+    included, a volume may have at most ``most_iops_per_gib``, and ``most_bytes_per_operation``: so
+    many bytes a second for each operation a second.
     """
 
     name: str
@@ -243,6 +250,8 @@ class VolumeKind:
     date: str | None
     price_source: str
     limit_source: str
+    most_iops_per_gib: float | None = None
+    most_bytes_per_operation: float | None = None
 
     def bytes_per_second(self, size_bytes: float) -> float | None:
         """The baseline bytes per second without buying more; ``None`` is unknown."""

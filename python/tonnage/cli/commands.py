@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
@@ -44,6 +45,8 @@ class Entry(NamedTuple):
     module: str
     function: str
     summary: str
+    questions: Mapping[str, "Entry"] = MappingProxyType({})
+    """Commands of their own, with their own options, by the first argument."""
 
 
 class Family(NamedTuple):
@@ -137,6 +140,7 @@ SECTIONS: dict[str, dict[str, Family | Entry]] = {
             "plan.plan",
             "plan",
             "Find the cheapest machines for a job, with an optional deadline.",
+            {"ops": Entry("plan.ops", "plan_ops", "Find storage for a rate of random operations.")},
         ),
         "explore": Entry("plan.explore", "explore", "Write an interactive planning page."),
         "backtest": Entry(
@@ -193,15 +197,27 @@ class _Group(TyperGroup):
         return [name for entries in self.sections.values() for name in entries]
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        if name not in self.places:
+        own, _, question = name.partition(" ")
+        if own not in self.places:
             return super().get_command(ctx, name)
-        place = self.places[name]
+        place = self.places[own]
+        place = place.questions[question] if question else place
         module = importlib.import_module(f"tonnage.cli.{place.module}")
         alone = typer.Typer(rich_markup_mode=None, add_completion=False)
         alone.command(name, cls=Command, short_help=place.summary)(
             flattened(getattr(module, place.function))
         )
         return typer.main.get_command(alone)
+
+    def questions(self, name: str) -> list[str]:
+        """What a command answers with other options: names that follow its own."""
+        return [*self.places[name].questions] if name in self.places else []
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[1:] and args[1] in self.questions(args[0]):
+            name = f"{args[0]} {args[1]}"
+            return name, self.get_command(ctx, name), args[2:]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         width = max(map(len, self.list_commands(ctx)))

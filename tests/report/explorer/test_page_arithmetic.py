@@ -100,6 +100,10 @@ PYTHON_ONLY = {
     "tonnage.plan.calibration": "its results are in the demands that the page gets",
     "tonnage.plan.demand": "the page gets the demands",
     "tonnage.plan.recommendations.drop_nodes": "the page plans no existing cluster",
+    "tonnage.plan.operations.local_disks": "the page plans jobs, not operations",
+    "tonnage.plan.operations.planner": "the page plans jobs, not operations",
+    "tonnage.plan.operations.question": "the page plans jobs, not operations",
+    "tonnage.plan.operations.volumes": "the page plans jobs, not operations",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
     "tonnage.plan.resources.object_store": "its demands and limits are in the tables",
@@ -176,6 +180,8 @@ FIELDS: dict[type, dict[str, str]] = {
         "date": "- no arithmetic",
         "price_source": "price_source",
         "limit_source": "limit_source",
+        "most_iops_per_gib": "- plans buy no rates",
+        "most_bytes_per_operation": "- plans buy no rates",
     },
     Grant: {
         name: name

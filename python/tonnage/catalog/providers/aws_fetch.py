@@ -19,7 +19,7 @@ from tonnage.base.records import write_atomically
 from tonnage.catalog.aws_errors import TRIES, aws_errors_as, client_config
 from tonnage.catalog.providers import aws, aws_price_list
 from tonnage.catalog.providers.aws_price_list import OnProgress
-from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
+from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, PROVISIONING_COLUMNS, VOLUME_COLUMNS
 
 SPOT_DAYS = 7  # How far back the range of spot prices goes
 PRICING_REGION = "us-east-1"  # Few regions serve the price list; each has that of all regions
@@ -105,7 +105,8 @@ def refresh_aws(
     if not rows:
         raise RefreshError(f"AWS lists no instance types in {region}; check the region name")
     # Offers last: without them the other tables are not read.
-    write_rows(path.with_suffix(".volumes.csv"), volumes, VOLUME_COLUMNS)
+    columns = (*VOLUME_COLUMNS, *PROVISIONING_COLUMNS)
+    write_rows(path.with_suffix(".volumes.csv"), volumes, columns)
     write_rows(path.with_suffix(".objects.csv"), [stored], OBJECT_COLUMNS)
     write_rows(path, rows)
     return RefreshSummary(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tonnage.catalog.load import SNAPSHOTS, newest_catalogs, read_companion
-from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, VOLUME_COLUMNS
+from tonnage.catalog.providers.volumes import OBJECT_COLUMNS, PROVISIONING_COLUMNS, VOLUME_COLUMNS
 
 OnProgress = Callable[[str, int], None]
 """Called with the name of a download and the number of items so far."""
@@ -79,7 +79,8 @@ def volumes(
     found = _figures(pricing, "AmazonEC2", region, VOLUMES, VOLUME, VOLUME_FIGURES, on_progress)
     shipped = next(each.name for each in newest_catalogs() if each.provider == "aws")
     rows = []
-    for row in read_companion(SNAPSHOTS / f"{shipped}.csv", "volumes", VOLUME_COLUMNS):
+    path = SNAPSHOTS / f"{shipped}.csv"
+    for row in read_companion(path, "volumes", VOLUME_COLUMNS, PROVISIONING_COLUMNS):
         name = row.required("volume_type")
         prices = {column: found.get((name, column)) for column, _ in VOLUME_FIGURES.values()}
         rows.append(

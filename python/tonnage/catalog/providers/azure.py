@@ -1,8 +1,9 @@
 """Azure: its zeros of throughput, and figures that no machine can have, mean unknown.
 
 A temporary disk of a machine whose published local disks are NVMe is those disks, unless the table
-lists NVMe disks, too; the published size counts. Its tables have no network rates. The published
-ones are what to expect, not what is promised, so they are peaks.
+lists NVMe disks, too; the published size counts. Types without an "s" in their name do not take
+premium volumes. Its tables have no network rates. The published ones are what to expect, not what
+is promised, so they are peaks.
 """
 
 import re
@@ -12,6 +13,8 @@ from tonnage.catalog.offer import GIB, Billing, Disks, Network, Offer, VolumeLin
 from tonnage.catalog.providers.schema import GB, MB, Schema, on_demand_price, single_spot_price
 from tonnage.catalog.published.machine_types import machine_type
 
+NO_VOLUMES: tuple[str, ...] = ()
+"""The kinds that are not premium are in no table."""
 MAX_BYTES_PER_SECOND = 12 * GB
 """Some rows give kB/s for MB/s; no real machine exceeds this. Others repeat the operations."""
 
@@ -19,7 +22,8 @@ MAX_BYTES_PER_SECOND = 12 * GB
 def _offer(row: CsvRow, _: str | None) -> Offer:
     name = row.required("vm_size")
     # In Microsoft's names, a "p" among the small letters after the vCPUs means Arm.
-    features = re.match(r"(?:[A-Z][a-z]+_)?[A-Z]+\d+(?:-\d+)?([a-z]*)", name)
+    features = re.match(r"(?:[A-Z][a-z]+_)?([A-Z]+)\d+(?:-\d+)?([a-z]*)", name)
+    premium = features is None or "S" in features[1] or "s" in features[2]
     temporary = row.integer("temp_disk_gib", GIB)
     nvme = row.integer("nvme_total_gib", GIB)
     accelerated = row.flag("accelerated_networking")
@@ -29,7 +33,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         provider="azure",
         region=row.required("region"),
         type=name,
-        arch=None if features is None else "arm64" if "p" in features[1] else "x86_64",
+        arch=None if features is None else "arm64" if "p" in features[2] else "x86_64",
         vcpus=row.number("vcpu"),
         cores=None,
         memory_bytes=row.integer("memory_gib", GIB),
@@ -60,6 +64,7 @@ def _offer(row: CsvRow, _: str | None) -> Offer:
         volume_link=VolumeLink(
             baseline_bytes_per_second=_rate(row, "uncached_disk_mb_s"),
             baseline_iops=row.number("uncached_disk_iops") or None,
+            volume_kinds=None if premium else NO_VOLUMES,
         ),
         placement_groups=None,
         on_demand=on_demand_price(row, "price_od_hour", "price_date", "source"),

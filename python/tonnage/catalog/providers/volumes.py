@@ -12,6 +12,8 @@ VOLUME_COLUMNS = (
     *("min_size_gib", "max_size_gib", "date", "price_evidence", "limit_evidence"),
 )
 
+PROVISIONING_COLUMNS = ("max_iops_per_gib", "max_mibps_per_iops")
+"""Of volumes, in addition; tables of earlier versions lack them."""
 OBJECT_COLUMNS = (
     *("name", "price_gb_month", "price_1000_puts", "price_1000_gets", "price_gb_to_internet"),
     *("price_gb_in_region", "date", "source"),
@@ -51,6 +53,8 @@ def volume_kind(row: CsvRow) -> VolumeKind:
         date=row.date("date"),
         price_source=row.required("price_evidence"),
         limit_source=row.required("limit_evidence"),
+        most_iops_per_gib=row.number("max_iops_per_gib"),
+        most_bytes_per_operation=row.number("max_mibps_per_iops", MIB),
     )
 
 

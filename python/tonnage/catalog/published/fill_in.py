@@ -51,12 +51,13 @@ def _with_published_link(offer: Offer) -> VolumeLink:
     link, published = offer.volume_link, volume_link(offer.provider, offer.type)
     if published is None:
         return link
-    rate = link.baseline_bytes_per_second
+    rate, iops = link.baseline_bytes_per_second, link.baseline_iops
     return replace(
         link,
         baseline_bytes_per_second=published.bytes_per_second if rate is None else rate,
+        baseline_iops=published.iops if iops is None else iops,
         most_volumes=published.most_volumes if link.most_volumes is None else link.most_volumes,
-        volume_kinds=link.volume_kinds or published.volume_kinds,
+        volume_kinds=published.volume_kinds if link.volume_kinds is None else link.volume_kinds,
         volumes_source=published.source,
     )
 
@@ -115,6 +116,10 @@ def _with_rates(disks: tuple[Disks, ...] | None, offer: Offer) -> tuple[Disks, .
             read_bytes_per_second=rates.read,
             write_bytes_per_second=rates.write,
             rate_source=rates.source,
+            read_iops=rates.read_iops,
+            write_iops=rates.write_iops,
+            iops_source=rates.iops_source,
+            measured=rates.measured,
         )
         if len(fast) == 1 and each is fast[0] and each.read_bytes_per_second is None
         else each

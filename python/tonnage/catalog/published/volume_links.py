@@ -1,4 +1,4 @@
-"""Volumes of a machine type as documented: number, kinds, and all their bytes a second."""
+"""Volumes of a machine type as documented: number, kinds, all their bytes and operations."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,8 @@ class PublishedLink:
     most_volumes: int | None
     volume_kinds: tuple[str, ...] | None
     bytes_per_second: float | None
+    iops: float | None
+    """Operations a second of all of them together, on solid-state volumes."""
     source: str
 
 
@@ -33,6 +35,7 @@ def _table() -> dict[tuple[str, str], PublishedLink]:
             most_volumes=int(row["most_volumes"]) if row["most_volumes"] else None,
             volume_kinds=tuple(row["volume_kinds"].split()) or None,
             bytes_per_second=number(row["mib_per_second"], MIB),
+            iops=number(row["iops"]),
             source=SOURCES[row["provider"]],
         )
         for row in read("volume_links.csv")

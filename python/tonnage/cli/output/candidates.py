@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tonnage.base import formatting
@@ -21,32 +21,41 @@ CENTS_UP_TO = 1_000
 
 
 def print_candidates(numbered: Sequence[tuple[int, Candidate]]) -> None:
+    print_table_or_lines(_table(numbered), candidate_lines(numbered))
+
+
+def print_table_or_lines(table: Table, lines: Iterable[str]) -> None:
+    """Prints the table, or the lines on a terminal that is too narrow for it."""
     from rich.console import Console
     from rich.markup import escape
 
     console = Console(width=None if Console().is_terminal else UNLIMITED)
-    table = _table(numbered)
     if Console(width=UNLIMITED).measure(table).maximum <= console.width:
         console.print(table)
         return
-    for line in candidate_lines(numbered):
+    for line in lines:
         console.print(escape(line), highlight=False, soft_wrap=True)
 
 
 def candidate_lines(numbered: Sequence[tuple[int, Candidate]]) -> Iterator[str]:
     """What to rent on one line, the rest on the next, or the next two: 80 characters at most."""
     for number, each in numbered:
-        yield f"{number:>5}  {candidate_text(each)}"
         parts = [seconds_range(each.seconds), _short_usd_range(each.cost_usd), each.evidence]
         if each.deadline_probability is not None:
             parts.append(formatting.percent(each.deadline_probability))
-        line = INDENT
-        for part in parts:
-            if len(line) + len(part) > COLUMNS:
-                yield line.rstrip()
-                line = INDENT
-            line += f"{part}  "
-        yield line.rstrip()
+        yield from numbered_lines(number, candidate_text(each), parts)
+
+
+def numbered_lines(number: int, first: str, parts: Sequence[str]) -> Iterator[str]:
+    """A line with a number, and lines of parts that are never cut."""
+    yield f"{number:>5}  {first}"
+    line = INDENT
+    for part in parts:
+        if len(line) + len(part) > COLUMNS:
+            yield line.rstrip()
+            line = INDENT
+        line += f"{part}  "
+    yield line.rstrip()
 
 
 def candidate_text(candidate: Candidate) -> str:

@@ -29,7 +29,7 @@ def backtest(
         tonnage backtest records --json
     """
     from tonnage.catalog import catalog_names, load_catalog
-    from tonnage.cli.output.backtest import backtest_lines, backtest_values
+    from tonnage.cli.output.planning.backtest import backtest_lines, backtest_values
     from tonnage.model.profiles.repository import index_profiles, read_profiles
     from tonnage.plan.backtest.predict import predict
     from tonnage.plan.backtest.published_sorts import published_sorts

@@ -281,10 +281,14 @@ def plan(
     Each candidate is an offer with a node count and a disk layout. Capacities that were not
     measured are estimated from advertised figures, and marked as such.
 
+    tonnage plan ops is a question of its own, with its own options: which disks and volumes give
+    so many random operations a second (see tonnage plan ops --help).
+
     Examples:
         tonnage plan sort --data 20TB --deadline 2h
         tonnage plan reduce --data 5TB --passes 10 --provider aws
         tonnage plan sort --data 20TB --explain aws/i4i.4xlarge
+        tonnage plan ops --operation read4k --rate 500k/s --data 10TB
     """
     from tonnage.plan.explain import explain as explain_offer
     from tonnage.plan.planner import PlanError, PlanRequest

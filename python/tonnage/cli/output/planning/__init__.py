@@ -1,0 +1,1 @@
+"""Plans of operations, and plans of past runs, on the terminal."""
