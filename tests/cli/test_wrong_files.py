@@ -43,9 +43,18 @@ def refused(tonnage: Tonnage, command: tuple[str, ...], file: Path) -> str:
     [
         ("job", JOB, (*DEMAND, "per_byte"), "two", 'expected number >= 0, got "two"'),
         ("job", JOB, (*DEMAND, "per_byte"), -1, "expected number >= 0, got -1"),
+        ("job", JOB, (*DEMAND, "per_byte"), 1e13, "expected number <= 1e+12, got 10000000000000.0"),
         ("job", JOB, (*DEMAND, "resource"), "gpu", 'or "volume write", got "gpu"'),
-        ("profile", PROFILE, (*MODE, "median"), "fast", 'expected number > 0, got "fast"'),
+        ("job", JOB, ("phases",), [], "expected at least 1 entry, got 0"),
+        ("job", JOB, ("phases", 1, "name"), "pass 1", "expected a name that no other phase has"),
+        ("job", JOB, ("phases", 0, "name"), "start-up", "expected a name that no other phase has"),
+        ("profile", PROFILE, (*MODE, "median"), "fast", 'expected number >= 1e-12, got "fast"'),
+        ("profile", PROFILE, (*MODE, "instances"), 10**15, "expected int <= 1000000, got"),
         ("profile", PROFILE, ("offers", 0, "placement"), "no", 'expected true or false, got "no"'),
+        (
+            *("profile", PROFILE, ("offers", 0, "scaling", "points", 1, 0), 2),
+            "expected each size once, got 2 again",
+        ),
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), "many", 'expected int >= 1, got "many"'),
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), -1, "expected int >= 1, got -1"),
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), 1.5, "expected int >= 1, got 1.5"),
@@ -65,6 +74,11 @@ def test_a_wrong_value_is_named(
     text = "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in place)
     assert f"{file}: {text}: " in (said := refused(tonnage, command, file))
     assert expected in said
+
+
+def test_a_job_that_demands_nothing_is_named(tonnage: Tonnage, tmp_path: Path) -> None:
+    file = changed("job", ("phases",), [{"name": "idle", "demands": []}], tmp_path / "job.json")
+    assert f"{file}: $.phases: none demands anything" in refused(tonnage, JOB, file)
 
 
 def test_an_offer_that_its_catalog_lacks_is_named(tonnage: Tonnage, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def _unlike(job: Job, calibration: Calibration) -> str | None:
     for name, share, planned in zip(("map share", "reduce share"), made, wanted, strict=False):
         if share is None or not isinstance(planned, (int, float)):
             continue
-        if abs(share / planned - 1) > ALIKE:
+        if abs(share - planned) > ALIKE * planned:
             return (
                 f"the {name} of the run is {formatting.significant(share)}, but that of this plan "
                 f"is {planned:g}"

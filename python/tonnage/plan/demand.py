@@ -19,8 +19,7 @@ from functools import cached_property
 from typing import Literal
 
 from tonnage.base.records.calibration import Calibration
-from tonnage.base.records.job import Demand, Job, JobPhase, Resource
-from tonnage.base.records.plan import START_UP
+from tonnage.base.records.job import START_UP, Demand, Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
 from tonnage.model.capacity import UNKNOWN_SPREAD
@@ -228,6 +227,11 @@ def layout_demand(
             dataclasses.replace(each, curve=None, profile_curve=None) for each in (laws, shares)
         )
     phases_demands = [_demands_by_class(phase, own_disks, network) for phase in job.phases]
+    totals = {
+        each: sum(_credited_bytes(each, demands_of) for demands_of in phases_demands) or 1.0
+        for each in {*RESOURCE_CLASSES.values()}
+    }
+    shared = shared_demands(job, store) if store else [[] for _ in job.phases]
     unknown: dict[str, None] = {}
     advertised: set[AdvertisedResource] = set()
     phases = [_start_up(startup)] if startup else []
@@ -256,15 +260,16 @@ def layout_demand(
             if not parts:
                 unknown[resource_class] = None
             advertised.update(part.advertised for part in parts if part.advertised)
-            total = sum(_credited_bytes(resource_class, each) for each in phases_demands) or 1.0
             most = phase.most_cores if resource_class == "cpu" else None
             terms.append(
                 DemandTerm(
-                    resource_class, parts, _credited_bytes(resource_class, demands_of) / total, most
+                    resource_class,
+                    parts,
+                    _credited_bytes(resource_class, demands_of) / totals[resource_class],
+                    most,
                 )
             )
-        if store:
-            terms += [_shared_term(each) for each in shared_demands(job, phase, store)]
+        terms += [_shared_term(each) for each in shared[place]]
         if runs:  # Of terms that take equally long, name the observed bottleneck.
             terms.sort(key=lambda term: term.resource_class not in limits)
         local = _larger_way(demands_of.get("local disks", ()))

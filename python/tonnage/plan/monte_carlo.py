@@ -75,7 +75,14 @@ def sample_outcome(
     def cost(work: Array, factor: Array | float = 1.0) -> Array:
         return group_cost_usd(group, places, work, cluster_sizes, billing_unit, factor)
 
+    known: dict[object, Array] = {}
+
     def seconds_of(term: DemandTerm) -> Array:
+        if term.work_key not in known:
+            known[term.work_key] = computed_seconds(term)
+        return known[term.work_key]
+
+    def computed_seconds(term: DemandTerm) -> Array:
         work = term_work(
             term, group.demand, size, MedianCapacity(samples, sizes), cluster_sizes, buckets
         )

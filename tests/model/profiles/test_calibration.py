@@ -297,7 +297,8 @@ def test_a_reduction_calibrates_each_of_its_passes() -> None:
     job = replace(job_from_reduction(reduced()), requests=[])
     laws = {"m": [distribution("object get", 1e9), distribution("network", 1e9)]}
     for passes in (2, 5):
-        longer = replace(job, phases=[job.phases[0]] * passes)
+        each_pass = [replace(job.phases[0], name=f"pass {number}") for number in range(passes)]
+        longer = replace(job, phases=each_pass)
         found = planned([made_up(laws), calibrated([reduced()])], 4, longer)
         assert math.isclose(found.seconds.median, passes * 5.0)
         assert {each.bottleneck for each in found.phases} == {"cpu"}

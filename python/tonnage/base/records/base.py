@@ -22,7 +22,10 @@ Amount = Annotated[float, msgspec.Meta(ge=0, le=1e21)]
 """Bytes, dollars, or one of them for each of another."""
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 SignedSeconds = Annotated[float, msgspec.Meta(ge=-1e11, le=1e11)]
-PositiveAmount = Annotated[float, msgspec.Meta(gt=0, le=1e21)]
+Rate = Annotated[float, msgspec.Meta(ge=1e-12, le=1e21)]
+"""Bytes or operations a second; or a share of such a rate."""
+Spread = Annotated[float, msgspec.Meta(ge=0, lt=10)]
+"""A standard deviation of a logarithm."""
 Number = Annotated[float, msgspec.Meta(ge=-1e21, le=1e21)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

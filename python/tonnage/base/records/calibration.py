@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from tonnage.base.records.base import Amount, Count, PositiveCount, Seconds, Struct
+from tonnage.base.records.base import Amount, Count, PositiveCount, Rate, Seconds, Spread, Struct
 from tonnage.base.records.durability import EARLIER_VOLUMES
 from tonnage.base.records.location import Location
 
@@ -16,8 +16,8 @@ class CalibratedPhase(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    pace: Amount
-    spread: Amount
+    pace: Rate
+    spread: Spread
     limits: list[str]
     made: Amount | None = None
     cpu_seconds_per_byte: Amount | None = None

@@ -5,11 +5,12 @@ phases add up. What a kind of job takes is a row of demands, whether it comes fr
 equation or from a run that was watched.
 """
 
+import json
 from typing import Annotated, ClassVar, Literal, cast
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Amount, Count, Number, Record, Seconds, Struct
+from tonnage.base.records.base import Count, Number, Record, Seconds, Struct
 from tonnage.base.records.durability import EARLIER_VOLUMES, Durability
 from tonnage.base.records.known_keys import JobSettings, check_known_keys
 from tonnage.base.records.location import Location
@@ -37,11 +38,19 @@ devices.
 """
 
 
+PerByte = Annotated[float, Meta(ge=0, le=1e12)]
+"""Bytes, core seconds or requests for each byte of the job's input."""
+
+
+START_UP = "start-up"
+"""The phase before a job's own, until all machines run."""
+
+
 class Demand(Struct, frozen=True, kw_only=True):
     """What a phase needs of one resource, on all nodes together."""
 
     resource: Resource
-    per_byte: Amount  # Bytes (of ``cpu`` core seconds) for each byte of the job's input
+    per_byte: PerByte  # Of ``cpu`` core seconds, else bytes
     source: str  # A document and its equation, or a measurement's name
     shuffled: bool = False
     """Of the network: a node of N keeps 1/N of it, so that (N - 1)/N are sent."""
@@ -60,24 +69,24 @@ class SpaceDemand(Struct, frozen=True, kw_only=True):
 
     where: Literal["local", "volume", "object", "memory"]
     what: str
-    per_byte: Amount  # Bytes for each byte of the job's input
+    per_byte: PerByte  # Bytes
 
 
 class RequestDemand(Struct, frozen=True, kw_only=True):
     """Requests to object storage, which are paid for."""
 
     kind: Literal["get", "put"]
-    per_byte: Amount  # Requests for each byte of the job's input
+    per_byte: PerByte  # Requests
 
 
 class Job(Record, frozen=True, kw_only=True):
     SCHEMA: ClassVar[str] = "tonnage.job/1"
 
     name: str
-    phases: list[JobPhase]
+    phases: Annotated[list[JobPhase], Meta(min_length=1)]
     room: list[SpaceDemand]
     requests: list[RequestDemand] = field(default_factory=list)
-    taken_out_per_byte: Amount = 0.0  # Bytes to the internet for each byte of the job's input
+    taken_out_per_byte: PerByte = 0.0  # Bytes to the internet
     least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
     settings: dict[str, Number | str | bool] = field(default_factory=dict)
@@ -85,6 +94,14 @@ class Job(Record, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         check_known_keys(self.settings, JobSettings, "settings")
+        names = [START_UP]
+        for at, phase in enumerate(self.phases):
+            if phase.name in names:
+                raise ValueError(
+                    f".phases[{at}].name: expected a name that no other phase has, got "
+                    f"{json.dumps(phase.name)}"
+                )
+            names.append(phase.name)
 
     @property
     def durability(self) -> Durability:

@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType, field
 
 from tonnage.base.records.base import Amount, Count, PositiveCount, Record, Seconds, Share, Struct
 from tonnage.base.records.calibration import CalibrationSource
-from tonnage.base.records.job import Job
+from tonnage.base.records.job import START_UP, Job
 from tonnage.base.records.known_keys import PlanSettings, check_known_keys
 
 
@@ -27,8 +27,6 @@ class CostLine(Struct, frozen=True, kw_only=True):
     usd: Amount
 
 
-START_UP = "start-up"
-"""The phase before a job's own: until all machines run."""
 NO_CORES = "this job's CPU time is unknown and not included"
 """The note of a plan without a demand on cores."""
 

@@ -8,13 +8,15 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from tonnage.base.records.base import Amount, Count, PositiveAmount, PositiveCount, Record, Struct
+from tonnage.base.records.base import Rate, Record, Spread, Struct
 from tonnage.base.records.calibration import Calibration
 
 CapacityName = Annotated[
     str, Meta(pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$")
 ]
-Spread = Annotated[float, Meta(ge=0, lt=10)]  # A standard deviation of a logarithm
+Instances = Annotated[int, Meta(ge=1, le=1_000_000)]  # More machines than anybody measured
+Fleets = Annotated[int, Meta(ge=0, le=1_000_000)]
+ClusterSize = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 Evidence = Literal["measured", "published", "derived", "advertised"]
 """Measured by us, published by a study as measured, derived from its tables, or advertised."""
@@ -23,9 +25,9 @@ Evidence = Literal["measured", "published", "derived", "advertised"]
 class Mode(Struct, frozen=True, kw_only=True):
     """A kind of node: ``log rate ~ N(log(median), spread^2)``."""
 
-    median: PositiveAmount  # Bytes a second; or a share of the advertised figure
+    median: Rate  # Bytes a second; or a share of the advertised figure
     spread: Spread  # Between instances
-    instances: PositiveCount
+    instances: Instances
 
 
 class CapacityDistribution(Struct, frozen=True, kw_only=True):
@@ -35,10 +37,10 @@ class CapacityDistribution(Struct, frozen=True, kw_only=True):
     of_fleet: bool = False
     """Already the rate of a cluster's slowest node, or its mean: one draw for all nodes."""
     at_scale: bool = False  # Of the network: measured in a large cluster, so it falls no further
-    fleet_spread: Amount = 0.0
+    fleet_spread: Spread = 0.0
     """Of the logarithm of the factor that all nodes of a cluster share: zone, day."""
-    fleets: Count = 0  # Number of clusters in which the rate was measured
-    fleet_freedom: Count = 0
+    fleets: Fleets = 0  # Number of clusters in which the rate was measured
+    fleet_freedom: Fleets = 0
     """Degrees of freedom of ``fleet_spread``, if it is not of those clusters; else 0."""
     evidence: Evidence
     source: str  # The measurements' names, or the document and the derivation
@@ -48,8 +50,16 @@ class CapacityDistribution(Struct, frozen=True, kw_only=True):
 class NetworkScaling(Struct, frozen=True, kw_only=True):
     """Bandwidth by number of nodes, as a share of that of two."""
 
-    points: list[tuple[Count, Amount]]
+    points: Annotated[
+        list[tuple[ClusterSize, Annotated[float, Meta(ge=1e-6, le=1e6)]]], Meta(min_length=1)
+    ]
     source: str
+
+    def __post_init__(self) -> None:
+        sizes = [nodes for nodes, _ in self.points]
+        for at, nodes in enumerate(sizes):
+            if nodes in sizes[:at]:
+                raise ValueError(f".points[{at}][0]: expected each size once, got {nodes} again")
 
 
 class OfferProfile(Struct, frozen=True, kw_only=True):

@@ -103,7 +103,8 @@ def _wrong_length(
     kind: inspect.ListType | inspect.VarTupleType, value: Any, path: str
 ) -> Iterator[str]:
     if kind.min_length is not None and len(value) < kind.min_length:
-        yield f"{path}: expected at least {kind.min_length} entries, got {len(value)}"
+        wanted = f"{kind.min_length} {'entry' if kind.min_length == 1 else 'entries'}"
+        yield f"{path}: expected at least {wanted}, got {len(value)}"
     if kind.max_length is not None and len(value) > kind.max_length:
         yield f"{path}: expected at most {kind.max_length} entries, got {len(value)}"
 

@@ -89,7 +89,7 @@ class JobDescription:
         ),
     ] = None
     passes: Annotated[
-        int | None, Count("reduce: number of passes over the input. Default: 1.", 1, 10_000)
+        int | None, Count("reduce: number of passes over the input. Default: 1.", 1, 1_000)
     ] = None
     chunk_size: Annotated[
         int | None, Size("reduce: approximate size of a chunk. Default: 8MiB.")
@@ -291,4 +291,13 @@ def _job_in_file(path: Path) -> Job:
             return job_from_reduction(ReductionRecord.read(path))
         if has_schema(path, RunRecord):
             return job_from_run(RunRecord.read(path))
-        return Job.read(path)
+        job = Job.read(path)
+    demands = [demand for phase in job.phases for demand in phase.demands]
+    if not any(each.per_byte for each in demands) and not any(
+        each.fixed_seconds for each in job.phases
+    ):
+        raise core.UsageError(
+            f"JOB {path}: $.phases: none demands anything of a resource, so there is nothing to "
+            "plan"
+        )
+    return job

@@ -5,7 +5,7 @@ account. Stores grow with their load over minutes, so that these are what a job 
 job's requests of a kind are spread over its phases as the bytes are that they move.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -33,14 +33,21 @@ class SharedDemand:
     source: str
 
 
-def shared_demands(job: Job, phase: JobPhase, limits: StoreLimits) -> Iterator[SharedDemand]:
-    """What a phase demands of the store, where a limit is documented."""
+def shared_demands(job: Job, limits: StoreLimits) -> list[list[SharedDemand]]:
+    """What each phase demands of the store, where a limit is documented."""
+    of_job = {way: sum(_bytes(each, way) for each in job.phases) for _, way in WAYS}
+    return [list(_shared_demands(job, phase, of_job, limits)) for phase in job.phases]
+
+
+def _shared_demands(
+    job: Job, phase: JobPhase, of_job: Mapping[Resource, float], limits: StoreLimits
+) -> Iterator[SharedDemand]:
     for way, resource in WAYS:
         moved = _bytes(phase, resource)
         if not moved:
             continue
         requests = sum(each.per_byte for each in job.requests if each.kind == way)
-        share = moved / sum(_bytes(each, resource) for each in job.phases)
+        share = moved / of_job[resource]
         gets = way == "get"
         most = limits.gets_per_second if gets else limits.puts_per_second
         if most and requests:
