@@ -57,7 +57,7 @@ def pareto_front(
         group, place = groups[which[at]], int(places[at])
         nodes = node_numbers(group, place, limits)
         seconds, dollars = _points(group, place, nodes, size, samples, limits)
-        kept = (seconds <= limits.deadline_seconds) & (dollars <= limits.budget_usd)
+        kept = (seconds <= limits.longest_seconds) & (dollars <= limits.most_usd)
         here = np.column_stack([seconds, dollars, np.full(len(nodes), at), nodes])[kept]
         points = _undominated(np.concatenate([points, here]))
         remaining &= ~_dominated(points, fastest, cheapest)

@@ -222,8 +222,7 @@ def _within_limits(some: Sequence[Candidate], limits: Limits) -> list[Candidate]
     return [
         each
         for each in some
-        if each.seconds.median <= limits.deadline_seconds
-        and each.cost_usd.median <= limits.budget_usd
+        if each.seconds.median <= limits.longest_seconds and each.cost_usd.median <= limits.most_usd
     ]
 
 
@@ -324,9 +323,9 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
         return f"too small: at least {least} nodes are needed to store the data"
     if max(least, limits.min_nodes) > int(group.most_nodes[place]):
         return "too many vCPUs for the quota"
-    if result.fastest_seconds[place] > limits.deadline_seconds:
+    if result.fastest_seconds[place] > limits.longest_seconds:
         return f"too slow: at least {result.fastest_seconds[place]:.0f} s"
-    if result.cheapest_usd[place] > limits.budget_usd:
+    if result.cheapest_usd[place] > limits.most_usd:
         return f"too expensive: at least {result.cheapest_usd[place]:.2f} USD"
     return "no number of nodes meets both the deadline and the budget"
 

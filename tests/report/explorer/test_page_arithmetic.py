@@ -489,6 +489,7 @@ FORMS = (
     {"data": "3TB", "deadline": "3h", "purchase": "spot"},
     {"data": "9TB", "budget": "1", "provider": "aws"},
     {"data": "300TB", "deadline": "90s", "budget": "900"},
+    {"data": "40PB", "objective": "time", "max-nodes": "100000"},
 )
 """Together they run every line of the arithmetic."""
 

@@ -24,6 +24,7 @@ LARGEST = (1 << 63) - 1
 MIN_MEASURABLE = 1_000_000
 MAX_SECONDS = 10_000_000_000
 """The longest time that an option accepts: 317 years."""
+MAX_USD = 10**12
 TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -128,8 +129,10 @@ def duration(least: float, most: float) -> Callable[[str], float]:
 def parse_usd(text: str) -> float:
     """``300USD``, ``$300`` or ``300`` as a number of US dollars."""
     match = re.fullmatch(r"\s*\$?(\d+(?:\.\d+)?)\s*(?:usd)?\s*", text.lower())
-    if match is None or not 0 < float(match[1]) < math.inf:
+    if match is None or not float(match[1]):
         raise typer.BadParameter(f"{text!r} is not an amount of money; use a value like 300USD")
+    if float(match[1]) > MAX_USD:
+        raise typer.BadParameter(f"{text!r} is too much; use at most {MAX_USD}USD")
     return float(match[1])
 
 

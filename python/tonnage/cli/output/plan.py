@@ -29,7 +29,7 @@ from tonnage.plan.calibration import describe
 from tonnage.plan.candidates import best_of_families
 from tonnage.plan.recommendations.next_measurements import within_budget
 
-MAX_NODES = 10_000
+MAX_NODES = 100_000
 """No larger cluster is planned."""
 REQUESTS = "requests"
 """How the names of resources end that are counted, not measured in bytes."""

@@ -230,7 +230,7 @@ def _least_rates(
             mine, its = (paid, best.cost_usd) if by_cost else (seconds, best.seconds)
             better = mine < its.median
         return np.asarray(
-            fits & better & (seconds <= limits.deadline_seconds) & (paid <= limits.budget_usd)
+            fits & better & (seconds <= limits.longest_seconds) & (paid <= limits.most_usd)
         )
 
     low, high = np.full(shape, SLOWEST), np.full(shape, FASTEST)

@@ -10,7 +10,8 @@ function paretoFront(groups, found, size, samples, limits) {
     const cheapest = cheapestOf(group);
     return group.machines.flatMap((place, at) => {
       const bounds = found[which][at];
-      return bounds.nodes !== 0 && cheapest.has(at) ? [{ group, at, machine: pageData.machines[place], ...bounds }] : [];
+      const possible = bounds.nodes !== 0 && group.minNodes[at] <= limits.maxNodes;
+      return possible && cheapest.has(at) ? [{ group, at, machine: pageData.machines[place], ...bounds }] : [];
     });
   });
   if (!all.length) return [];
@@ -45,9 +46,10 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
   const spent = jobWork(room, group.demand, givens, nodes, machine.buckets);
   const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside, group.catalog.billing);
   const points = [];
-  for (let place = Math.max(group.minNodes[at] - nodes[0], 0); place < nodes.length; place += 1) {
+  for (let place = 0; place < nodes.length; place += 1) {
+    if (nodes[place] < group.minNodes[at]) continue;
     const point = { seconds: spent[place] / nodes[place], cost: cost[place] };
-    if (point.seconds > limits.deadline || point.cost > limits.budget || beaten(front, point)) continue;
+    if (point.seconds > longestSeconds(limits) || point.cost > mostUsd(limits) || beaten(front, point)) continue;
     points.push({
       ...point, nodes: nodes[place], group, at, machine,
       offer: machine.type, layout: group.layout, placement: machine.placement,
@@ -60,7 +62,7 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
 function frontTable(group, size, samples, limits) {
   if (!group.frontTable) {
     const begin = Math.max(Math.min(...group.minNodes), limits.minNodes);
-    const nodes = Float64Array.from({ length: limits.maxNodes - begin + 1 }, (_, place) => begin + place);
+    const nodes = clusterSizes(begin, limits.maxNodes);
     group.frontTable = {
       nodes,
       givens: gatherTerms(group.demand, group.volumes, size, nodes, samples.medianCapacity, Float64Array),

@@ -7,7 +7,8 @@ const UNITS = { "": 1n, b: 1n };
   UNITS[`${letter}ib`] = 1024n ** BigInt(at + 1);
 });
 const DURATIONS = { "": 1, s: 1, min: 60, h: 3600, d: 86400 };
-const MAX_NODES = 10_000;
+const MAX_NODES = 100_000;
+const MAX_USD = 1e12;
 const LARGEST = 2n ** 63n - 1n;
 const DEFAULTS = {
   data: "20TB", deadline: "", budget: "", objective: "cost",
@@ -34,7 +35,7 @@ function parseDuration(text) {
 function parseUsd(text) {
   if (!text.trim()) return Infinity;
   const found = /^\s*(\d+(?:\.\d+)?)\s*(?:usd)?\s*$/.exec(text.toLowerCase());
-  return (found && Number(found[1])) || null;
+  return found && Number(found[1]) <= MAX_USD ? Number(found[1]) || null : null;
 }
 
 function parseNodes(text) {

@@ -80,8 +80,8 @@ function excluded(request, groups, results, limits, candidates) {
 function exclusionReason(minNodes, { fastest, cheapest }, limits) {
   if (minNodes === IMPOSSIBLE_NODES) return "too little memory: in two passes it does not sort so much";
   if (minNodes > limits.maxNodes) return `too small: at least ${minNodes} nodes are needed to store the data`;
-  if (fastest > limits.deadline) return `too slow: at least ${roundHalfEven(fastest)} s`;
-  if (cheapest > limits.budget) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;
+  if (fastest > longestSeconds(limits)) return `too slow: at least ${roundHalfEven(fastest)} s`;
+  if (cheapest > mostUsd(limits)) return `too expensive: at least ${(roundHalfEven(cheapest * 100) / 100).toFixed(2)} USD`;
   return "no number of nodes meets both the deadline and the budget";
 }
 

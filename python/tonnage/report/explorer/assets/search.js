@@ -5,9 +5,26 @@
 // its volumes alone, or the least of each of its figures (branch and bound). A skipped layout appears
 // in no list; the Pareto front uses its bounds.
 
+const EVERY_NUMBER_UP_TO = 10_000, SIZE_STEP = 1.001;
+const LONGEST_SECONDS = 1e10, MOST_USD = 1e15;
 const TIE = Math.fround(1 + 3e-6);
 const ROUNDING = 1 - 1e-6;
 const IMPOSSIBLE_NODES = 2 ** 62;
+
+/** The numbers of nodes that are computed, in order; the last is `most`. */
+function clusterSizes(least, most) {
+  const found = new Set();
+  for (let size = least; size <= Math.min(most, EVERY_NUMBER_UP_TO); size += 1) found.add(size);
+  const steps = Math.ceil(Math.log(Math.max(most / EVERY_NUMBER_UP_TO, 1)) / Math.log(SIZE_STEP));
+  for (let step = 1; step < steps; step += 1) {
+    const size = roundHalfEven(EVERY_NUMBER_UP_TO * SIZE_STEP ** step);
+    if (size >= least) found.add(size);
+  }
+  return Float64Array.from(found.add(most));
+}
+
+const longestSeconds = ({ deadline }) => Math.min(deadline, LONGEST_SECONDS);
+const mostUsd = ({ budget }) => Math.min(budget, MOST_USD);
 
 /** The requested groups of machines, with the sizes that follow from the job's. */
 function layoutOptions(request) {
@@ -121,11 +138,11 @@ function searchAll(groups, size, samples, limits) {
 function prepare(group, size, samples, limits) {
   const { demand, volumes } = group;
   const begin = Math.min(Math.max(limits.minNodes, Math.min(...group.minNodes)), limits.maxNodes);
-  const nodes = Float64Array.from({ length: limits.maxNodes - begin + 1 }, (_, at) => begin + at);
+  const nodes = clusterSizes(begin, limits.maxNodes);
   const givens = gatherTerms(demand, volumes, size, nodes, samples.medianCapacity, Float32Array);
   const byVolumes = Float32Array.from(nodes, (each) => (volumes ? volumes.usdPerHour(each) / 3600 : 0));
   const table = {
-    begin, nodes, givens, byVolumes, outside: Math.fround(group.outside),
+    nodes, givens, byVolumes, outside: Math.fround(group.outside),
     billing: group.catalog.billing, room: allocate(demand, nodes.length, Float32Array),
     seconds: new Float32Array(nodes.length), other: new Float32Array(nodes.length),
     values: new Float32Array(nodes.length), hours: null, least: null,
@@ -174,7 +191,8 @@ function search(group, table, limits, leading) {
     fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets));
     for (const at of left) {
       if (worse(at)) continue;
-      const from = Math.min(Math.max(group.minNodes[at] - table.begin, 0), table.nodes.length);
+      const holding = table.nodes.findIndex((nodes) => nodes >= group.minNodes[at]);
+      const from = holding < 0 ? table.nodes.length : holding;
       found[at] = best(table, prices[at], from, limits);
       leading[numbers[at]] = Math.min(leading[numbers[at]], found[at].value);
     }
@@ -192,8 +210,8 @@ function valueOf(seconds, cost, limits) {
 }
 
 /** The best number of nodes of one machine; those from `from` on can store the job. */
-function best({ seconds, hours, other, values, begin }, price, from, limits) {
-  const deadline = Math.fround(limits.deadline), budget = Math.fround(limits.budget);
+function best({ nodes, seconds, hours, other, values }, price, from, limits) {
+  const deadline = Math.fround(longestSeconds(limits)), budget = Math.fround(mostUsd(limits));
   const byCost = limits.objective === "cost", nearest = limits.objective === "nearest";
   let fastest = Infinity, cheapest = Infinity, value = Infinity;
   for (let at = from; at < hours.length; at += 1) {
@@ -202,7 +220,7 @@ function best({ seconds, hours, other, values, begin }, price, from, limits) {
     if (took < fastest) fastest = took;
     if (cost < cheapest) cheapest = cost;
     let here = byCost ? cost : took;
-    if (nearest) here = Math.fround(limitExcess(took, cost, deadline, budget));
+    if (nearest) here = Math.fround(limitExcess(took, cost, Math.fround(limits.deadline), Math.fround(limits.budget)));
     else if (took > deadline || cost > budget) here = Infinity;
     values[at] = here;
     if (here < value) value = here;
@@ -211,11 +229,12 @@ function best({ seconds, hours, other, values, begin }, price, from, limits) {
   const enough = Math.fround(value * TIE);
   let first = from;
   while (!(values[first] <= enough)) first += 1;
-  return { nodes: begin + first, value, fastest, cheapest };
+  return { nodes: nodes[first], value, fastest, cheapest };
 }
 
 /** The factor by which the worst limit is exceeded. */
 function limitExcess(seconds, cost, deadline, budget) {
+  if (!(seconds <= LONGEST_SECONDS && cost <= MOST_USD)) return Infinity;
   let found = 0;
   if (deadline < Infinity) found = Math.max(found, seconds / deadline);
   if (budget < Infinity) found = Math.max(found, cost / budget);
