@@ -15,7 +15,7 @@ CapacityName = Annotated[
     str, Meta(pattern="^((local|volume) (read|write|both)|object (get|put)|network|cpu( .+)?)$")
 ]
 Instances = Annotated[int, Meta(ge=1, le=1_000_000)]  # More machines than anybody measured
-Fleets = Annotated[int, Meta(ge=0, le=1_000_000)]
+ClusterCount = Annotated[int, Meta(ge=0, le=1_000_000)]
 ClusterSize = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 Evidence = Literal["measured", "published", "derived", "advertised"]
@@ -39,8 +39,8 @@ class CapacityDistribution(Struct, frozen=True, kw_only=True):
     at_scale: bool = False  # Of the network: measured in a large cluster, so it falls no further
     fleet_spread: Spread = 0.0
     """Of the logarithm of the factor that all nodes of a cluster share: zone, day."""
-    fleets: Fleets = 0  # Number of clusters in which the rate was measured
-    fleet_freedom: Fleets = 0
+    fleets: ClusterCount = 0  # Number of clusters in which the rate was measured
+    fleet_freedom: ClusterCount = 0
     """Degrees of freedom of ``fleet_spread``, if it is not of those clusters; else 0."""
     evidence: Evidence
     source: str  # The measurements' names, or the document and the derivation
