@@ -12,11 +12,13 @@ of sampled partitions, and what does not fit in memory.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import math
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tonnage.base.records.location import LOCATIONS, Location
@@ -26,7 +28,7 @@ from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.plan.planner import PlanRequest, find_choice, plan
 from tonnage.plan.resources.startup import published_startup
 from tonnage.plan.search import Limits
-from tonnage.simulate.cluster import SimulationError, draw_cluster
+from tonnage.simulate.cluster import SimulationError
 from tonnage.simulate.planned import planned_scenario
 from tonnage.simulate.two_pass import JobRequest, simulate
 
@@ -34,24 +36,40 @@ TB, CLAIM = 10**12, 0.15
 SIZES = (TB, 20 * TB, 100 * TB)
 DEADLINES = (math.inf, 7_200.0)
 JOBS = {"sort": sort_job, "mapreduce": mapreduce_job}
-Cell = tuple[str, str, int, Location, float]
+
+
+@dataclass(frozen=True)
+class Cell:
+    provider: str
+    job: str
+    bytes: int
+    where: Location
+    """Of the input and the output."""
+    deadline_seconds: float
+    volumes: bool = True
+    """Whether plans may keep data on volumes; otherwise intermediate data is on local disks."""
 
 
 def cells() -> Iterator[Cell]:
     for job, size, where, deadline in itertools.product(JOBS, SIZES, LOCATIONS, DEADLINES):
-        yield "aws", job, size, where, deadline
+        yield Cell("aws", job, size, where, deadline)
+    on_disks: tuple[Location, ...] = ("objects", "local")
+    for job, size, where in itertools.product(JOBS, SIZES, on_disks):
+        yield Cell("aws", job, size, where, 7_200.0, volumes=False)
     for provider, job in itertools.product(("gcp", "azure"), JOBS):
-        yield provider, job, 20 * TB, "objects", 7_200.0
+        yield Cell(provider, job, 20 * TB, "objects", 7_200.0)
 
 
 def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
     """Plan a cell, and simulate what the plan chooses."""
-    _, name, size, where, deadline = cell
+    size, where = cell.bytes, cell.where
+    if not cell.volumes:
+        catalog = dataclasses.replace(catalog, volume_kinds=())
     known = load_profiles(None, [catalog])
     request = PlanRequest(
-        job=JOBS[name](read_from=where, written_to=where),
+        job=JOBS[cell.job](read_from=where, written_to=where),
         size=size,
-        limits=Limits(deadline_seconds=deadline),
+        limits=Limits(deadline_seconds=cell.deadline_seconds),
         startup=published_startup(),
         memory=True,
     )
@@ -64,7 +82,7 @@ def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
         scenario = planned_scenario(made, candidate, find_choice(made, candidate, [catalog], known))
     except SimulationError as why:
         return chosen | {"refused": str(why)}
-    cluster = draw_cluster(scenario.job, scenario.demand, scenario.buckets, scenario.nodes, seed)
+    cluster = dataclasses.replace(scenario, seed=seed).cluster(scenario.nodes, size)
     everywhere = None if where == "objects" else 1
     asked = JobRequest.of(scenario.job, size, input_copies=everywhere, seed=seed)
     found = simulate(cluster, scenario.division, asked)
@@ -74,6 +92,7 @@ def compare(catalog: Catalog, cell: Cell, seed: int) -> dict[str, Any]:
         "simulated": [round(step.seconds, 1) for step in found.steps],
         "bottlenecks": [phase.bottleneck for phase in candidate.job_phases],
         "difference": found.seconds / scenario.planned.run - 1,
+        "block_bytes": found.block_bytes,
         "third_pass_bytes": found.repartitioned_bytes,
     }
 
@@ -85,12 +104,11 @@ def main() -> int:
     catalogs = {each.provider: each for each in newest_catalogs()}
     worst = 0.0
     for cell in cells():
-        provider, job, size, where, deadline = cell
-        found = compare(catalogs[provider], cell, seed)
-        asked = {"provider": provider, "job": job, "bytes": size, "where": where}
-        limit = deadline if math.isfinite(deadline) else None
-        print(json.dumps(asked | {"deadline_seconds": limit} | found), flush=True)
-        worst = max(worst, abs(found.get("difference", 0.0 if "difference" in found else 1.0)))
+        found = compare(catalogs[cell.provider], cell, seed)
+        limit = cell.deadline_seconds if math.isfinite(cell.deadline_seconds) else None
+        asked = dataclasses.asdict(cell) | {"deadline_seconds": limit}
+        print(json.dumps(asked | found), flush=True)
+        worst = max(worst, abs(found.get("difference", 1.0)))
     print(f"at most {100 * worst:.1f} % apart: {'holds' if worst <= CLAIM else 'MISSED'}")
     return int(worst > CLAIM)
 

@@ -13,6 +13,7 @@ arrives on, the disks of its owner, the node that copies it.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,7 +37,7 @@ from tonnage.plan.demand import (
 from tonnage.simulate.flow import Array
 
 LINK_IN, LINK_OUT = "link in", "link out"
-ATTACHED = "attached volumes"
+ATTACHED, OPERATIONS = "attached volumes", "volume operations"
 REMOTE = (LINK_IN, LINK_OUT)
 """What a node keeps for itself does not use these."""
 ROUNDING = 1e-9
@@ -119,9 +120,17 @@ class SimulatedCluster:
 
 
 def draw_cluster(
-    job: Job, demand: LayoutDemand, buckets: Buckets, nodes: int, seed: int
+    job: Job,
+    demand: LayoutDemand,
+    buckets: Buckets,
+    nodes: int,
+    seed: int,
+    block_bytes: float = math.inf,
 ) -> SimulatedCluster:
     """Draw a cluster for a job of two passes; ``buckets`` are the machine's advertised rates.
+
+    ``block_bytes`` are read of volumes in one operation in pass two, as scattered as pass one left
+    them.
 
     `SimulationError`: the capacity of a resource is unknown.
     """
@@ -135,7 +144,7 @@ def draw_cluster(
             raise SimulationError(
                 f"its {name} was neither measured nor advertised; use a profile that contains it"
             )
-    return _Drawing(job, demand, buckets, nodes, seed).cluster()
+    return _Drawing(job, demand, buckets, nodes, seed, block_bytes).cluster()
 
 
 def draw_rates(law: CapacityDistribution, nodes: int, seed: int) -> Array:
@@ -202,8 +211,15 @@ class _Drawing:
     """What each demand takes of which resource of which node."""
 
     def __init__(
-        self, job: Job, demand: LayoutDemand, buckets: Buckets, nodes: int, seed: int
+        self,
+        job: Job,
+        demand: LayoutDemand,
+        buckets: Buckets,
+        nodes: int,
+        seed: int,
+        block_bytes: float,
     ) -> None:
+        self._block_bytes = block_bytes
         self._job, self._demand, self._buckets = job, demand, buckets
         self._nodes, self._seed = nodes, seed
         self._bursts: dict[str, tuple[float, float] | None] = {}
@@ -281,6 +297,10 @@ class _Drawing:
                         copies.add("own", resource, seconds / self._copies)
                 else:
                     loads.add("own", resource, seconds)
+                    if demand.resource == "volume read" and resource == ATTACHED:
+                        operations = demand.per_byte * self._operation_seconds()
+                        loads.add("own", OPERATIONS, operations)
+                        third.add("own", OPERATIONS, operations)
                     if demand.resource.endswith("read"):
                         reading[resource] = reading.get(resource, 0.0) + seconds
                         third.add("own", resource, seconds)
@@ -357,6 +377,16 @@ class _Drawing:
         if part.advertised:
             shares = draw_rates(part.capacity, self._nodes, self._seed)
         return np.asarray(1 / (shares * float(bucket.baseline)))
+
+    def _operation_seconds(self) -> Array:
+        """Seconds of a node's volumes for the operation of a block, for each of its bytes."""
+        volumes = self._demand.volumes
+        assert volumes is not None
+        bucket = volumes.operations(np.array(float(self._nodes)))
+        if bucket is None:
+            return np.zeros(self._nodes)
+        self._bursts[OPERATIONS] = _burst_of(bucket)
+        return np.full(self._nodes, 1 / (self._block_bytes * float(bucket.baseline)))
 
 
 def _bytes(demands: Sequence[Demand]) -> float:

@@ -131,10 +131,15 @@ class MapReduceDivision(Division):
         return int(self._budget(nodes).portion_bytes / self.map_share)
 
     def first_block_bytes(self, share_bytes: int, nodes: int) -> int:
-        return self._budget(nodes).block_bytes
+        return self._blocks(nodes, self.partitions(share_bytes, nodes))
 
     def block_bytes(self, each: Round, schedule: Schedule) -> int:
-        return self._budget(len(each.nodes)).block_bytes
+        return self._blocks(len(each.nodes), len(each.owners))
+
+    def _blocks(self, nodes: int, partitions: int) -> int:
+        """A thread's buffer makes a block for each partition."""
+        budget = self._budget(nodes)
+        return min(budget.block_bytes, max(budget.buffer_bytes // partitions, 1))
 
     def open_bytes(self, owned: int, block_bytes: int) -> int:
         return int(self.machine.cores * self._budget(1).buffer_bytes / self.map_share)

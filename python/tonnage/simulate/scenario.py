@@ -1,6 +1,7 @@
 """Simulate a job with slow and failing nodes, and tabulate the limits of other cluster sizes."""
 
 import dataclasses
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -67,13 +68,27 @@ class Scenario:
     def division(self) -> Division:
         return division_of(self.job, self.machine)
 
-    def cluster(self, nodes: int) -> SimulatedCluster:
-        cluster = draw_cluster(self.job, self.demand, self.buckets, nodes, self.seed)
+    def cluster(self, nodes: int, data_bytes: int) -> SimulatedCluster:
+        cluster = draw_cluster(
+            self.job,
+            self.demand,
+            self.buckets,
+            nodes,
+            self.seed,
+            self._block_bytes(nodes, data_bytes),
+        )
         return (
             cluster.with_slow_nodes(*self.slow, self.seed)
             if self.slow and nodes == self.nodes
             else cluster
         )
+
+    def _block_bytes(self, nodes: int, data_bytes: int) -> float:
+        """The blocks that pass one makes; infinite where memory allows none, which is a limit."""
+        try:
+            return self.division.first_block_bytes(-(-data_bytes // nodes), nodes)
+        except core.UsageError:
+            return math.inf
 
 
 @dataclass(frozen=True)
@@ -109,7 +124,7 @@ def run_scenario(scenario: Scenario) -> ScenarioResult:
         raise core.UsageError(
             f"must be fewer than the cluster's {scenario.nodes} nodes", setting="lose"
         )
-    here = scenario.cluster(scenario.nodes)
+    here = scenario.cluster(scenario.nodes, scenario.data_bytes)
     everywhere = scenario.machine.from_objects
     request = JobRequest.of(
         scenario.job,
@@ -143,7 +158,7 @@ def _limits(scenario: Scenario, nodes: int) -> scalability_limits.ClusterLimits:
     data = scenario.data_bytes
     if scenario.per_node:
         data = data * nodes // scenario.nodes
-    cluster = scenario.cluster(nodes)
+    cluster = scenario.cluster(nodes, data)
     return scalability_limits.cluster_limits(
         nodes,
         data,

@@ -67,6 +67,17 @@ class BlockVolumes:
         burst = np.where(credit > 0, burst, baseline)
         return TokenBucket(self.count * baseline, self.count * burst, self.count * credit)
 
+    def operations(self, nodes: Floats) -> TokenBucket | None:
+        """Operations a second of a node's volumes together; ``None`` where unknown."""
+        sizes = np.maximum(self.stored_bytes / (nodes * self.count) / GIB, self._min_gib)
+        baseline = _baseline(self.kind.operations, sizes)
+        if baseline is None:
+            return None
+        burst, credit = _burst(self.kind.operations, sizes)
+        credit = np.where(burst > baseline, credit, 0.0)
+        burst = np.where(credit > 0, burst, baseline)
+        return TokenBucket(self.count * baseline, self.count * burst, self.count * credit)
+
     def usd_per_hour(self, nodes: Floats) -> Floats:
         if self.kind.usd_per_gib_month is None:
             raise ValueError(f"the price of {self.kind.name} volumes is unknown")
