@@ -31,6 +31,7 @@ from tonnage.catalog import (
     unknown_figures,
 )
 from tonnage.catalog.load import SNAPSHOTS
+from tonnage.catalog.providers.aws import ROUNDED
 from tonnage.catalog.providers.aws_fetch import COLUMNS, write_rows
 
 GIB, GIGABIT = 1 << 30, 1e9 / 8
@@ -177,6 +178,15 @@ def test_a_spot_average_outside_its_range_is_dropped() -> None:
         assert typical is None or spot.low_usd_per_hour <= typical <= spot.high_usd_per_hour
     assert "range" in cautions(offer(AWS, "z1d.large"))[0]
     assert "source of the spot price" in unknown_figures(offer(AWS, "z1d.large"))
+
+
+def test_a_spot_average_that_is_a_rounded_saving_is_marked() -> None:
+    """Nearly all of the shipped ones are; those that were fetched from AWS are averages."""
+    found = [each for each in load_catalog(AWS).offers if each.spot]
+    averages = [each for each in found if each.spot and each.spot.typical_usd_per_hour]
+    marked = [each for each in averages if each.spot and each.spot.caution]
+    assert len(marked) == 759 and len(averages) == 761
+    assert {each.spot.caution for each in marked if each.spot} == {ROUNDED}
 
 
 def test_what_azure_did_not_know_is_unknown() -> None:

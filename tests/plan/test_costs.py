@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import warnings
 
@@ -20,7 +21,7 @@ from tonnage.model.profiles.repository import index_profiles
 from tonnage.plan.explain import explain
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.block_volumes import BlockVolumes
-from tonnage.plan.resources.machines import Purchase
+from tonnage.plan.resources.machines import PURCHASES, Purchase
 from tonnage.plan.search import Limits
 
 MIB, GIB, TB = 1 << 20, 1 << 30, 10**12
@@ -148,6 +149,25 @@ def test_each_machine_pays_for_its_public_address() -> None:
         assert sum(costs.values()) == pytest.approx(best.cost_usd.median)
     told = explain(replace(request, public_addresses=True), [world], KNOWN, "m")
     assert "0.3 USD an hour for its public address (an address, 2026-01-01)" in told.prices
+
+
+def test_old_prices_are_marked() -> None:
+    """Of the catalog in the plan; of spot machines, which have a date of their own, there."""
+    old = replace(SPOT, date="2025-05-28", caution="it is rounded")
+    world = catalog([offer("m", spot=old), offer("n", spot=replace(SPOT, date="2026-03-01"))])
+    spot = "its spot prices are of 2025-05-28, more than 90 days ago"
+    listed = "the prices of made-up are of 2026-01-01, more than 90 days ago"
+    for today, stale in ((datetime.date(2026, 3, 2), False), (datetime.date(2026, 5, 1), True)):
+        for purchase in PURCHASES:
+            request = PlanRequest(READ, TB, purchase=purchase, today=today)
+            made = plan(request, [world], KNOWN)
+            assert (listed in made.notes) is stale
+            notes = {each.offer: each.notes for each in made.candidates}
+            assert (spot in notes["m"]) is (purchase == "spot")
+            assert ("its spot price may be wrong: it is rounded" in notes["m"]) is (
+                purchase == "spot"
+            )
+            assert not any("spot price" in note for note in notes["n"])
 
 
 def test_without_public_addresses_a_nat_gateway_is_minded() -> None:

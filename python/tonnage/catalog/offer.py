@@ -44,7 +44,8 @@ class Spot:
     """The price range of spare capacity.
 
     ``typical_usd_per_hour`` is the source's average, unless that lies outside the range and so is
-    of another time. ``interrupted`` is the share reclaimed within a month, in the source's words.
+    of another time. ``interrupted`` is the share reclaimed within a month, in the source's words;
+    a ``caution`` says why the average may be wrong.
     """
 
     low_usd_per_hour: float
@@ -53,6 +54,7 @@ class Spot:
     date: str | None
     source: str | None
     interrupted: str | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

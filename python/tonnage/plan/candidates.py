@@ -135,9 +135,7 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
             "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, "
             "as fast as others measured cores of its type"
         )
-    price = machine.offer.on_demand
-    if price and price.caution:
-        notes.append(f"its price is {price.caution}")
+    notes += machine.price_cautions
     used = {term.resource_class for phase in demand.phases for term in phase.terms}
     caution = network_caution(machine.offer)
     if caution and "network" in demand.advertised_resources:

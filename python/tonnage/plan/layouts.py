@@ -8,6 +8,7 @@ measured offers reached. An offer whose local disks nobody measured, and whose o
 documented, cannot be planned; `next_measurements` considers it.
 """
 
+import datetime
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -118,13 +119,14 @@ def layout_options(
     memory: bool = False,
     quota_vcpus: int | None = None,
     public_addresses: bool = False,
+    today: datetime.date | None = None,
 ) -> LayoutOptions:
     """Enumerate all offers' layouts for ``size`` bytes.
 
     ``measured``: without advertised rates; ``include``: kinds that are otherwise left out;
     ``startup``: how long machines take to start; ``memory``: whether too little costs a third pass;
-    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each has
-    one, which is paid for.
+    ``quota_vcpus``: the most vCPUs of all nodes together; ``public_addresses``: whether each node
+    has one, which is paid for; ``today``: from when spot prices may be too old.
     """
     options = LayoutOptions([], [], [])
     number = 0
@@ -149,7 +151,9 @@ def layout_options(
                     continue
                 placed, laws = place
                 made = priced_machine(
-                    *(catalog, offer, placed, purchase, number), public_address=public_addresses
+                    *(catalog, offer, placed, purchase, number),
+                    public_address=public_addresses,
+                    today=today,
                 )
                 if isinstance(made, str):
                     options.refused.append(RefusedOffer(catalog.name, offer, made))

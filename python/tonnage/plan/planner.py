@@ -18,6 +18,7 @@ from tonnage.base.records.job import Job
 from tonnage.base.records.plan import NO_CORES, Candidate, ExcludedOffer, Plan
 from tonnage.catalog import Catalog, OfferKind
 from tonnage.catalog.own_prices import LIST_PRICES, OwnPrices, with_own_prices
+from tonnage.catalog.price_age import STALE_DAYS, is_stale
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.candidates import Choice, best_per_layout, candidates, ranked
 from tonnage.plan.capacity_samples import CapacitySamples
@@ -74,6 +75,8 @@ class PlanRequest:
     own_prices: OwnPrices = LIST_PRICES
     public_addresses: bool = False
     """Whether each machine has a public address, which is paid for."""
+    today: datetime.date | None = None
+    """From when prices may be too old; ``None``: it does not matter."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
 
@@ -195,6 +198,7 @@ def options_for(
         memory=request.memory,
         quota_vcpus=request.quota_vcpus,
         public_addresses=request.public_addresses,
+        today=request.today,
     )
 
 
@@ -333,11 +337,7 @@ def exclusion_reason(group: OfferGroup, place: int, result: SearchResult, limits
 def plan_notes(
     request: PlanRequest, catalogs: Sequence[Catalog], groups: Sequence[OfferGroup]
 ) -> list[str]:
-    notes = [
-        f"{each.name} billed each started hour; this plan bills by the second"
-        for each in catalogs
-        if request.limits.billing_unit == "seconds" and each.billing.granularity_seconds >= 3600
-    ]
+    notes = [note for each in catalogs for note in _catalog_notes(request, each)]
     start = "installing and screening" if request.startup else "start-up"
     if request.job.room:
         stored = any(room.what == "input" and room.where != "object" for room in request.job.room)
@@ -369,6 +369,17 @@ def plan_notes(
     terms = [term for each in shapes for phase in each.phases for term in phase.terms]
     if terms and not any(term.resource_class == "cpu" for term in terms):
         notes.append(NO_CORES)
+    return notes
+
+
+def _catalog_notes(request: PlanRequest, catalog: Catalog) -> list[str]:
+    notes = []
+    if request.limits.billing_unit == "seconds" and catalog.billing.granularity_seconds >= 3600:
+        notes.append(f"{catalog.name} billed each started hour; this plan bills by the second")
+    if is_stale(catalog.date, request.today):
+        notes.append(
+            f"the prices of {catalog.name} are of {catalog.date}, more than {STALE_DAYS} days ago"
+        )
     return notes
 
 

@@ -64,12 +64,21 @@ def find_tariff(
         volumes_usd = monthly * volumes.count * volumes.gib_each / catalog.billing.hours_per_month
     return Tariff(
         machine_usd_per_hour=made.usd_per_hour + link_usd,
-        machine_most_usd_per_hour=made.usd_range[1] + link_usd,
+        machine_most_usd_per_hour=_most_usd(made) + link_usd,
         volumes_usd_per_hour=volumes_usd,
         granularity_seconds=catalog.billing.granularity_seconds,
         least_seconds=catalog.billing.least_seconds,
         address_usd_per_hour=made.address_usd_per_hour,
     )
+
+
+def _most_usd(machine: Machine) -> float:
+    """The highest price that is paid: for a spot machine no less than that on demand.
+
+    AWS charges the market's price whatever the bid, and ends a machine whose bid is below it.
+    """
+    on_demand = machine.offer.on_demand
+    return max(machine.usd_range[1], on_demand.usd_per_hour if on_demand else 0.0)
 
 
 def planned_bill(

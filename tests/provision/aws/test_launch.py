@@ -636,7 +636,7 @@ def test_credentials_that_stay_expired_leave_word_of_what_is_rented(
     world.assert_nothing_is_left()
 
 
-def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world: World) -> None:
+def test_the_bid_for_spot_machines_is_not_below_the_price_on_demand(world: World) -> None:
     world.plan = plan(world.here / "plan.json", candidate(NODES))
     done = world.launch("--purchase", "spot", "--no-screen")
     assert done.code == 0, done.err
@@ -644,6 +644,8 @@ def test_spare_machines_are_rented_at_no_more_than_the_highest_known_price(world
     assert sent["InstanceMarketOptions.MarketType"] == "spot"
     most = world.record.tariff.machine_most_usd_per_hour
     assert float(sent["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(most)
+    on_demand = find_offer([load_catalog(CATALOG)], OFFER)[1].on_demand
+    assert on_demand and most >= on_demand.usd_per_hour
     assert world.record.spot and "market=spot" in (world.nodes / "said").read_text()
     assert world.record.tariff.machine_usd_per_hour < candidate(NODES).usd_per_hour
 

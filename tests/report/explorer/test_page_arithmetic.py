@@ -10,6 +10,7 @@ it.
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import importlib
 import pkgutil
 import re
@@ -161,6 +162,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "link_usd_per_hour": "link_usd",
         "buckets": "buckets",
         "address_usd_per_hour": "address_usd",
+        "price_cautions": "prices",
     },
     BlockVolumes: {
         "kind": "kind",
@@ -258,6 +260,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "memory": "most_bytes",
         "quota_vcpus": "- the page asks for no quota",
         "public_addresses": "address_usd",
+        "today": "- in the notes and the cautions of prices",
         "own_prices": "- in the machines' prices",
     },
 }
@@ -364,7 +367,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "disks_source", "cores_source", "most_bytes", "caution"),
+                *("source", "disks_source", "cores_source", "most_bytes"),
                 *("network_source", "network_caution", "possible_burst", "divides_once_more"),
                 "family",
             },
@@ -403,6 +406,8 @@ UNLIMITED = replace(
     operations=Grant(per_gib=3, most=16_000),
     throughput=Grant(included=2e8),
 )
+TODAY = datetime.date(2026, 6, 1)
+"""The prices of the made-up catalog are old by then."""
 ADDRESS = Price(usd_per_hour=0.05, date="2026-01-01", source="made up")
 WORLD = catalog(
     [
@@ -572,6 +577,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                 memory=bool(place),
                 public_addresses=bool(place),
                 own_prices=OwnPrices(discount_percent=5.0 * place),
+                today=TODAY,
             ),
             "job",
             [],
@@ -593,6 +599,7 @@ def test_terms_are_the_same_and_no_line_goes_without_comparison(
                     memory=bool(place),
                     public_addresses=bool(place),
                     own_prices=OwnPrices(discount_percent=5.0 * place),
+                    today=TODAY,
                 )
                 with modules.recording():
                     assert_same_plan(found, plan(request, catalogs, known))

@@ -1,16 +1,29 @@
 """AWS, as of 2026: the table that ``catalog refresh`` writes.
 
-A spot average outside its own range is of another time, and is dropped.
+A spot average outside its own range is of another time, and is dropped. One that is a whole
+percentage of the on-demand price is no price that anybody paid: it is the saving that the Spot
+Instance Advisor states, rounded. It is marked.
 """
 
 from tonnage.catalog.csv_rows import CsvRow
-from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Spot, VolumeLink
+from tonnage.catalog.offer import GIB, Billing, Burst, Network, Offer, Price, Spot, VolumeLink
 from tonnage.catalog.providers.schema import GB, GIGABIT, MB, Schema, local_disks, on_demand_price
 
 LINK_BURST = Burst(
     lasts_seconds=1800, every_seconds=86400, source="AWS, Amazon EBS-optimized instance types"
 )
 """Of the types whose maximum is above their baseline; the others sustain it."""
+
+
+ROUNDED = "the average is a whole percentage of the on-demand price, so a rounded saving"
+PERCENT_DIGITS = 2
+"""Digits after the point of a percentage, as exactly as a price has them."""
+
+
+def _is_rounded(usd: float | None, on_demand: Price | None) -> bool:
+    if usd is None or on_demand is None:
+        return False
+    return round(100 * usd / on_demand.usd_per_hour, PERCENT_DIGITS).is_integer()
 
 
 def _offer(row: CsvRow, region: str | None) -> Offer:
@@ -20,6 +33,8 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
     average = row.price("spot_avg_hour")
     if low is not None and high is not None and low > high:
         raise row.error("spot_min_hour", f"{low} is above spot_max_hour ({high})")
+    typical = average if average and low and high and low <= average <= high else None
+    on_demand = on_demand_price(row, "price_od_hour", "price_od_date", "price_od_source")
     return Offer(
         provider="aws",
         region=region,
@@ -50,16 +65,19 @@ def _offer(row: CsvRow, region: str | None) -> Offer:
             else None,
         ),
         placement_groups=row.flag("placement_cluster"),
-        on_demand=on_demand_price(row, "price_od_hour", "price_od_date", "price_od_source"),
+        on_demand=on_demand,
         spot=None
         if low is None or high is None
         else Spot(
             low_usd_per_hour=low,
-            typical_usd_per_hour=average if average and low <= average <= high else None,
+            typical_usd_per_hour=typical,
             high_usd_per_hour=high,
             date=row.text("spot_date"),
             source=row.text("spot_source"),
             interrupted=row.text("spot_interrupt_pct"),
+            caution=ROUNDED
+            if row.text("spot_source") is None and _is_rounded(typical, on_demand)
+            else None,
         ),
         spec_source=row.required("spec_source"),
     )

@@ -284,7 +284,8 @@ def _description(where: Catalog, offer: Offer, elsewhere: list[str]) -> Iterator
         low, high = formatting.usd(spot.low_usd_per_hour), formatting.usd(spot.high_usd_per_hour)
         typical = _or_unknown(spot.typical_usd_per_hour, formatting.usd)
         usually = "" if low == high else f", typically {typical}"
-        yield "Spot", f"{_range_text(low, high)} per hour{usually} ({_source(spot)})"
+        but = f"; {spot.caution}" if spot.caution else ""
+        yield "Spot", f"{_range_text(low, high)} per hour{usually} ({_source(spot)}){but}"
         often = spot.interrupted
         yield "Interrupted", f"{often} of spot machines within a month" if often else UNKNOWN
     yield "Architecture", offer.arch or UNKNOWN

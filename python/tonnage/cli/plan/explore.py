@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -70,6 +71,7 @@ def explore(
             memory=True,
             public_addresses=True,
             own_prices=pricing.own_prices(catalogs),
+            today=datetime.date.today(),
         )
         if not data.offers:
             raise core.UsageError("no offer is usable; run tonnage plan to see why")

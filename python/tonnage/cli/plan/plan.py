@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import re
@@ -321,6 +322,7 @@ def plan(
         memory=not offers.any_memory,
         quota_vcpus=limits.quota_vcpus,
         own_prices=pricing.own_prices(catalogs),
+        today=datetime.date.today(),
         public_addresses=offers.public_addresses,
         all_sizes=every,
     )

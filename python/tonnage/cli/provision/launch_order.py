@@ -43,23 +43,24 @@ def order_from_plan(
             f"machines of {chosen.provider} cannot be launched, only those of aws; plan with "
             "--provider aws"
         )
-    (offered,) = load_catalogs([catalog or chosen.catalog])
-    if offered.name != chosen.catalog:
+    (listed,) = load_catalogs([catalog or chosen.catalog])
+    if listed.name != chosen.catalog:
         raise core.UsageError(
             f"--catalog {catalog}: the plan used {chosen.catalog}; use that catalog"
         )
-    offered = with_own_prices(offered, OwnPrices.of_settings(made.settings))
-    offer = offer_of(chosen, offered)
+    own = with_own_prices(listed, OwnPrices.of_settings(made.settings))
+    offer = offer_of(chosen, listed)
     if offer.region is None:
-        raise core.UsageError(f"catalog {offered.name} has no region; plan with another catalog")
+        raise core.UsageError(f"catalog {listed.name} has no region; plan with another catalog")
 
     def tariff(spot: bool) -> Tariff:
+        paid = listed if spot else own
         public = bool(made.settings.get("public_addresses"))
-        return cost.find_tariff(offered, offer, chosen, spot, public_address=public)
+        return cost.find_tariff(paid, offer_of(chosen, paid), chosen, spot, public_address=public)
 
     if not cost.matches_plan(tariff(made.settings.get("purchase") == "spot"), chosen):
         raise core.UsageError(
-            f"catalog {offered.name} has a different price from the plan; plan again"
+            f"catalog {listed.name} has a different price from the plan; plan again"
         )
     mark = secrets.token_hex(3)
     return LaunchOrder(
@@ -67,7 +68,7 @@ def order_from_plan(
         account=account,
         tariff=tariff(spot),
         ends_at=now().replace(microsecond=0) + timedelta(seconds=lifetime_seconds),
-        costs=cost.planned_bill(made, chosen, tariff(spot), offered),
+        costs=cost.planned_bill(made, chosen, tariff(spot), listed),
         public_addresses=made.settings.get("public_addresses") is not False,
     )
 

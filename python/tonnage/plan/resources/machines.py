@@ -9,6 +9,7 @@ the sustained rate of burstable cores, so it is unknown.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from tonnage.base import formatting
 from tonnage.catalog import Catalog, Offer, VolumeLink
+from tonnage.catalog.price_age import STALE_DAYS, is_stale
 from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
@@ -51,6 +53,8 @@ class Machine:
     buckets: Mapping[AdvertisedResource, TokenBucket]
     address_usd_per_hour: float = 0.0
     """The price of its public address; 0 if it has none, or none is charged."""
+    price_cautions: tuple[str, ...] = ()
+    """Why its price may be wrong."""
 
     @property
     def possible_burst(self) -> tuple[float, float]:
@@ -140,8 +144,9 @@ def priced_machine(
     number: int,
     *,
     public_address: bool = False,
+    today: datetime.date | None = None,
 ) -> Machine | str:
-    """Price an offer; or say why it has no price."""
+    """Price an offer; or say why it has no price. Spot prices that are old ``today`` are marked."""
     buckets: dict[AdvertisedResource, TokenBucket] = {}
     if network := _network(offer):
         buckets["network"] = network
@@ -164,7 +169,7 @@ def priced_machine(
     address_usd = catalog.address.usd_per_hour if public_address and catalog.address else 0.0
     return Machine(
         *(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, buckets),
-        address_usd,
+        *(address_usd, _price_cautions(offer, purchase, today)),
     )
 
 
@@ -251,6 +256,20 @@ def _advertised_rates(offer: Offer) -> dict[str, AdvertisedRate]:
     if read and write:
         rates |= {"local read": AdvertisedRate(read), "local write": AdvertisedRate(write)}
     return rates
+
+
+def _price_cautions(
+    offer: Offer, purchase: Purchase, today: datetime.date | None
+) -> tuple[str, ...]:
+    if purchase == "on-demand":
+        price = offer.on_demand
+        return (f"its price is {price.caution}",) if price and price.caution else ()
+    spot, found = offer.spot, []
+    if spot and spot.caution:
+        found.append(f"its spot price may be wrong: {spot.caution}")
+    if spot and is_stale(spot.date, today):
+        found.append(f"its spot prices are of {spot.date}, more than {STALE_DAYS} days ago")
+    return tuple(found)
 
 
 def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | None:

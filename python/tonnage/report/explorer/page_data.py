@@ -7,6 +7,7 @@ arithmetic.
 """
 
 import dataclasses
+import datetime
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ def page_data(
     memory: bool = False,
     public_addresses: bool = False,
     own_prices: OwnPrices = LIST_PRICES,
+    today: datetime.date | None = None,
 ) -> PageData:
     """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
     share = intermediate_share(next(iter(jobs.values()))) if memory else None
@@ -86,6 +88,7 @@ def page_data(
                         startup=startup,
                         public_addresses=public_addresses,
                         own_prices=own_prices,
+                        today=today,
                     ),
                     catalogs,
                     known,
@@ -107,7 +110,7 @@ def page_data(
         {
             "job": next(iter(jobs.values())).name,
             "variants": variants,
-            "catalogs": [_catalog(each) for each in catalogs],
+            "catalogs": [_catalog(each, today) for each in catalogs],
             "profiles": list(known.names),
             "notes": list(known.notes),
             "no_cores": NO_CORES,
@@ -304,8 +307,8 @@ def _job(job: Job) -> dict[str, Any]:
     }
 
 
-def _catalog(catalog: Catalog) -> dict[str, Any]:
-    nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1)
+def _catalog(catalog: Catalog, today: datetime.date | None) -> dict[str, Any]:
+    nothing = PlanRequest(job=Job(name="", phases=[], room=[]), size=1, today=today)
     address = catalog.address
     return {
         "name": catalog.name,
@@ -341,7 +344,7 @@ def _grant(grant: Grant) -> dict[str, Any]:
 
 def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     one = next(iter(bought.values()))
-    offer, price = one.offer, one.offer.on_demand
+    offer = one.offer
     extra, unsure = offer.volume_link.extra, network_caution(offer)
     return {
         "catalog": tables.catalogs[one.catalog.name],
@@ -361,10 +364,12 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "disks_source": tables.texts.put(disk_rate_source(offer)),
         "cores_source": tables.texts.put(cores_source(offer)),
         "network_source": tables.texts.put(network_source(offer)),
-        "caution": price.caution if price else None,
         "network_caution": tables.texts.put(unsure) if unsure else None,
         "prices": {
-            purchase: [each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))]
+            purchase: [
+                *(each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))),
+                [tables.texts.put(caution) for caution in each.price_cautions],
+            ]
             for purchase, each in bought.items()
         },
     }

@@ -125,7 +125,7 @@ function candidateNotes(candidate, size, location) {
   if (group.demand.advertised_resources.includes("cores")) {
     found.push("its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, as fast as others measured cores of its type");
   }
-  if (machine.caution) found.push(`its price is ${machine.caution}`);
+  for (const caution of machine.prices[group.purchase][4]) found.push(pageData.texts[caution]);
   if (group.demand.advertised_resources.includes("network") && machine.network_caution !== null) {
     found.push(pageData.texts[machine.network_caution]);
   }
