@@ -9,6 +9,7 @@ import numpy as np
 from tonnage.base import formatting
 from tonnage.base.records.job import Job
 from tonnage.base.records.plan import (
+    INTERRUPTIONS,
     AttachedVolumes,
     Candidate,
     CostLine,
@@ -80,7 +81,10 @@ def _candidate(
         seconds=_range(outcome.seconds_interval, outcome.seconds, at),
         cost_usd=_range(outcome.usd_interval, outcome.cost_usd, at),
         usd_per_hour=float(outcome.usd_per_hour[at]),
-        phases=[_phase(phase, terms, at) for phase, terms in outcome.phases],
+        phases=[
+            *(_phase(phase, terms, at) for phase, terms in outcome.phases),
+            *_interruptions(float(outcome.interruption_seconds[at])),
+        ],
         capacity=SpaceFit(needed_bytes=needed, have_bytes=available),
         evidence=demand.evidence,
         deadline_probability=in_time if math.isfinite(limits.deadline_seconds) else None,
@@ -95,6 +99,12 @@ def _candidate(
         ],
         notes=_notes(demand, machine, choice.nodes, needed / available if available else 0.0),
     )
+
+
+def _interruptions(seconds: float) -> list[PlannedPhase]:
+    if not seconds:
+        return []
+    return [PlannedPhase(name=INTERRUPTIONS, seconds=seconds, bottleneck="spot machines")]
 
 
 def _attached(demand: LayoutDemand, nodes: int) -> AttachedVolumes | None:
@@ -135,7 +145,7 @@ def _notes(demand: LayoutDemand, machine: Machine, nodes: int, full: float) -> l
             "its cores were not measured; they are assumed to work as in Tonnage's own benchmarks, "
             "as fast as others measured cores of its type"
         )
-    notes += machine.price_cautions
+    notes += machine.purchase_notes
     used = {term.resource_class for phase in demand.phases for term in phase.terms}
     caution = network_caution(machine.offer)
     if caution and "network" in demand.advertised_resources:

@@ -78,6 +78,8 @@ class OfferGroup:
             self.machines.buckets[thing] for thing in sorted(self.demand.advertised_resources)
         ]
         columns = [each for one in figures for each in (one.baseline, one.burst, one.credit)]
+        if self.machines.interruptions_per_second.any():
+            columns.append(self.machines.interruptions_per_second)
         if not columns:
             return np.zeros(1, dtype=np.int64), np.zeros(len(self.machines), dtype=np.int64)
         rows = list(zip(*(column.tolist() for column in columns), strict=True))

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tonnage.base.records.plan import BilledItem
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity, SampledCapacity
-from tonnage.plan.cost_model import Array, BillingUnit, job_work, term_work
+from tonnage.plan.cost_model import Array, BillingUnit, interruption_work, job_work, term_work
 from tonnage.plan.demand import DemandTerm, PhaseDemand, ResourceClass
 from tonnage.plan.layouts import OfferGroup
 from tonnage.plan.search import (
@@ -43,6 +43,8 @@ class Outcome:
     """In each sampled cluster, shape ``(clusters, machines)``."""
     seconds_interval: Array
     """The ends of the interval, shape ``(2, machines)``."""
+    interruption_seconds: Array
+    """That interruptions of spot machines are expected to add, included above."""
     run_seconds: Array
     """Without the start of the machines."""
     run_interval: Array
@@ -97,9 +99,16 @@ def sample_outcome(
         median_seconds += phase.fixed_seconds
         if terms:
             median_seconds += np.max([each for _, each in terms], axis=0)
+    rates = group.machines.interruptions_per_second[places]
+    interrupted = interruption_work(median_seconds * cluster_sizes, cluster_sizes, rates)
+    interrupted = interrupted / cluster_sizes
+    median_seconds += interrupted
     drawn_capacity = SampledCapacity(samples, sizes)
     drawn_buckets = sampled_buckets(group, places, samples)
-    drawn = job_work(group.demand, size, drawn_capacity, cluster_sizes, drawn_buckets)
+    drawn = job_work(
+        *(group.demand, size, drawn_capacity, cluster_sizes, drawn_buckets),
+        interruptions_per_second=rates,
+    )
     start, drawn_start = np.zeros_like(cluster_sizes), np.zeros(1)
     for term in group.demand.start_up:
         start = seconds_of(term)
@@ -115,6 +124,7 @@ def sample_outcome(
         usd_per_hour=prices + volume_usd,
         sampled_seconds=drawn / cluster_sizes,
         seconds_interval=_interval(drawn / cluster_sizes, median_seconds),
+        interruption_seconds=interrupted,
         run_seconds=median_seconds - start,
         run_interval=_interval((drawn - drawn_start) / cluster_sizes, median_seconds - start),
         usd_interval=np.array([ends[0, 0], ends[1, 1]]),

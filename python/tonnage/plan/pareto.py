@@ -93,7 +93,11 @@ def _points(
 ) -> tuple[Array, Array]:
     cluster_sizes = nodes.astype(np.float64)
     capacity, buckets = MedianCapacity(samples, nodes), buckets_at(group, [place])
-    work = job_work(group.demand, size, capacity, cluster_sizes, buckets)
+    interruptions = group.machines.interruptions_per_second[place]
+    work = job_work(
+        *(group.demand, size, capacity, cluster_sizes, buckets),
+        interruptions_per_second=interruptions,
+    )
     work = np.broadcast_to(work, cluster_sizes.shape)
     cost = group_cost_usd(group, [place], work, cluster_sizes, limits.billing_unit)
     return work / cluster_sizes, cost

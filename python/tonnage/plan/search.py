@@ -131,8 +131,12 @@ class _Times:
         }
 
         middle = MedianCapacity(samples, self.sizes[None, :])
+        interruptions = group.machines.interruptions_per_second[which, None]
         with np.errstate(over="ignore"):
-            work = job_work(group.demand, size, middle, nodes, buckets, np.float32)
+            work = job_work(
+                *(group.demand, size, middle, nodes, buckets, np.float32),
+                interruptions_per_second=interruptions,
+            )
         work = np.minimum(work, MOST_WORK)
         work = np.broadcast_to(work, (len(which), len(self.sizes)))
         nodes = nodes.astype(np.float32)

@@ -108,6 +108,7 @@ PYTHON_ONLY = {
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
     "tonnage.plan.resources.object_store": "its demands and limits are in the tables",
+    "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
 }
@@ -162,7 +163,8 @@ FIELDS: dict[type, dict[str, str]] = {
         "link_usd_per_hour": "link_usd",
         "buckets": "buckets",
         "address_usd_per_hour": "address_usd",
-        "price_cautions": "prices",
+        "purchase_notes": "prices",
+        "interruptions_per_second": "prices",
     },
     BlockVolumes: {
         "kind": "kind",
@@ -411,7 +413,7 @@ TODAY = datetime.date(2026, 6, 1)
 ADDRESS = Price(usd_per_hour=0.05, date="2026-01-01", source="made up")
 WORLD = catalog(
     [
-        offer("both", 1.0, link_most=2e9, spot=SPOT),
+        offer("both", 1.0, link_most=2e9, spot=replace(SPOT, interrupted=">20%")),
         offer("slow", 0.4, network=2e8, spot=SPOT),
         offer("small", 0.1, local_bytes=10**11),
         offer("documented", 0.3, disk_rates=(9e8, 4e8)),

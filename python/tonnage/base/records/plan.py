@@ -31,6 +31,10 @@ NO_CORES = "this job's CPU time is unknown and not included"
 """The note of a plan without a demand on cores."""
 
 
+INTERRUPTIONS = "interruptions"
+"""What follows a job's own phases: the work of spot machines that is done again."""
+
+
 class PlannedPhase(Struct, frozen=True, kw_only=True):
     """As long as its slowest resource on the slowest node takes, by medians."""
 
@@ -77,7 +81,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     @property
     def job_phases(self) -> list[PlannedPhase]:
         """The phases of the job itself."""
-        return [phase for phase in self.phases if phase.name != START_UP]
+        return [phase for phase in self.phases if phase.name not in (START_UP, INTERRUPTIONS)]
 
 
 class Tradeoff(Struct, frozen=True, kw_only=True):

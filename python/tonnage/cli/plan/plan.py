@@ -139,7 +139,8 @@ class OfferOptions:
         str,
         Option(
             "HOW",
-            "on-demand, or spot (the cost is a range; interruptions are not modelled).",
+            "on-demand, or spot (the cost is a range; interruptions count where their rate is "
+            "published).",
         ),
     ] = "on-demand"
     provider: Annotated[

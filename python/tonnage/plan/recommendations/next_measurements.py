@@ -29,7 +29,7 @@ from tonnage.catalog.published.core_speeds import family_of
 from tonnage.catalog.published.rows import key_of
 from tonnage.model.profiles.repository import ProfileIndex
 from tonnage.plan.capacity_samples import CapacitySamples, MedianCapacity
-from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, term_work
+from tonnage.plan.cost_model import Array, BillingUnit, cost_usd, interruption_work, term_work
 from tonnage.plan.layouts import LayoutOptions, OfferGroup
 from tonnage.plan.search import Limits, buckets_at, group_cost_usd, machine_usd_per_hour
 
@@ -207,6 +207,7 @@ def _least_rates(
     sizes = (begin * (limits.max_nodes / begin) ** steps).round().astype(np.int64)
     cluster_sizes = sizes.astype(np.float64)
     places = np.arange(len(machines))[:, None]
+    interruptions = machines.interruptions_per_second[:, None]
     buckets, capacity = buckets_at(group, places), MedianCapacity(samples, sizes)
     shape = sizes.shape
     others: list[tuple[float, Array]] = []
@@ -222,6 +223,7 @@ def _least_rates(
 
     def wins(rate: Array) -> Array:
         work = sum((np.maximum(local / rate, longest) for local, longest in others), fixed)
+        work = work + interruption_work(work, cluster_sizes, interruptions)
         paid = group_cost_usd(group, places, work, cluster_sizes, limits.billing_unit)
         seconds = work / cluster_sizes
         better = np.ones(shape, dtype=bool)

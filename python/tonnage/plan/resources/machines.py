@@ -25,6 +25,7 @@ from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.demand import AdvertisedResource
+from tonnage.plan.resources.spot import interruptions_per_second
 
 Purchase = Literal["on-demand", "spot"]
 PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot")
@@ -53,8 +54,10 @@ class Machine:
     buckets: Mapping[AdvertisedResource, TokenBucket]
     address_usd_per_hour: float = 0.0
     """The price of its public address; 0 if it has none, or none is charged."""
-    price_cautions: tuple[str, ...] = ()
-    """Why its price may be wrong."""
+    purchase_notes: tuple[str, ...] = ()
+    """Why its price may be wrong, and what is known of its interruptions."""
+    interruptions_per_second: float = 0.0
+    """How often it is expected to be taken back; 0 where that is unknown."""
 
     @property
     def possible_burst(self) -> tuple[float, float]:
@@ -74,6 +77,7 @@ class Machines:
     """The lowest and the highest price, shape ``(2, machines)``."""
     link_usd_per_hour: Floats
     address_usd_per_hour: Floats
+    interruptions_per_second: Floats
     local_bytes: Floats
     memory_bytes: Floats
     vcpus: Floats
@@ -102,6 +106,7 @@ class Machines:
             usd_range=np.array([each.usd_range for each in some]).T,
             link_usd_per_hour=_nan_if_none(each.link_usd_per_hour for each in some),
             address_usd_per_hour=np.array([each.address_usd_per_hour for each in some]),
+            interruptions_per_second=np.array([each.interruptions_per_second for each in some]),
             local_bytes=_nan_if_none(each.offer.local_bytes for each in some),
             memory_bytes=_nan_if_none(each.offer.memory_bytes for each in some),
             vcpus=_nan_if_none(each.offer.vcpus for each in some),
@@ -127,6 +132,7 @@ class Machines:
             self.usd_range[:, places],
             self.link_usd_per_hour[places],
             self.address_usd_per_hour[places],
+            self.interruptions_per_second[places],
             self.local_bytes[places],
             self.memory_bytes[places],
             self.vcpus[places],
@@ -169,7 +175,9 @@ def priced_machine(
     address_usd = catalog.address.usd_per_hour if public_address and catalog.address else 0.0
     return Machine(
         *(catalog, offer, placed, number, purchase, usual, (low, high), link_usd, buckets),
-        *(address_usd, _price_cautions(offer, purchase, today)),
+        address_usd,
+        _purchase_notes(offer, purchase, today),
+        _interruptions(offer, purchase) or 0.0,
     )
 
 
@@ -258,7 +266,7 @@ def _advertised_rates(offer: Offer) -> dict[str, AdvertisedRate]:
     return rates
 
 
-def _price_cautions(
+def _purchase_notes(
     offer: Offer, purchase: Purchase, today: datetime.date | None
 ) -> tuple[str, ...]:
     if purchase == "on-demand":
@@ -269,7 +277,18 @@ def _price_cautions(
         found.append(f"its spot price may be wrong: {spot.caution}")
     if spot and is_stale(spot.date, today):
         found.append(f"its spot prices are of {spot.date}, more than {STALE_DAYS} days ago")
+    if spot and interruptions_per_second(spot):
+        found.append(
+            f"its provider took back {spot.interrupted} of such spot machines within a month; what "
+            "doing their work again is expected to take is included"
+        )
+    else:
+        found.append("how often it is taken back is unknown, and not included")
     return tuple(found)
+
+
+def _interruptions(offer: Offer, purchase: Purchase) -> float | None:
+    return interruptions_per_second(offer.spot) if purchase == "spot" and offer.spot else None
 
 
 def _prices(offer: Offer, purchase: Purchase) -> tuple[float, float, float] | None:

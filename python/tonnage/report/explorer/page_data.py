@@ -368,7 +368,8 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "prices": {
             purchase: [
                 *(each.usd_per_hour, *each.usd_range, tables.texts.put(_price_source(each))),
-                [tables.texts.put(caution) for caution in each.price_cautions],
+                [tables.texts.put(caution) for caution in each.purchase_notes],
+                each.interruptions_per_second,
             ]
             for purchase, each in bought.items()
         },

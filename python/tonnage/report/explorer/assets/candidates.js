@@ -47,6 +47,12 @@ function candidateOf(choice, size, samples) {
     if (phase.fixed_seconds > longest) bottleneck = "fixed time";
     return { name: phase.name, seconds: longest + phase.fixed_seconds, bottleneck };
   });
+  const interruptions = interruptionsOf(machine, group.purchase);
+  if (interruptions) {
+    const [more] = interruptionWork(Float64Array.of(seconds * choice.nodes), nodes, interruptions);
+    phases.push({ name: "interruptions", seconds: more / choice.nodes, bottleneck: "spot machines" });
+    seconds += more / choice.nodes;
+  }
   const volumeUsd = Float64Array.of(group.volumes ? group.volumes.usdPerHour(choice.nodes) : 0);
   const price = machineUsdPerHour(group, machine);
   const [cost] = costUsd(
@@ -72,7 +78,9 @@ function withIntervals(candidate, { size, location }, deadline) {
   const { group, machine, nodes: count } = candidate.choice;
   const nodes = new Float64Array(CLUSTERS).fill(count);
   const givens = gatherTerms(group.demand, group.volumes, size, nodes, sampledCapacity, Float64Array);
-  const spent = jobWork(allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, sampledBuckets(machine));
+  const spent = jobWork(
+    allocate(group.demand, CLUSTERS, Float64Array), group.demand, givens, nodes, sampledBuckets(machine),
+    interruptionsOf(machine, group.purchase));
   const took = spent.map((each) => each / count);
   const volumeUsd = new Float64Array(CLUSTERS).fill(group.volumes ? group.volumes.usdPerHour(count) : 0);
   const [usual, lowest, highest] = machine.prices[group.purchase];

@@ -110,8 +110,8 @@ function atLeast(out, others) {
 /** Arrays for node-seconds: of the job, of a phase, and of each term. */
 const allocate = (demand, length, Kind) => Array.from({ length: demand.terms.length + 2 }, () => new Kind(length));
 
-/** Node-seconds of the job: phases add up, each as long as its longest term. */
-function jobWork([total, longest, ...terms], demand, givens, nodes, buckets) {
+/** Node-seconds of the job: phases add up, each as long as its longest term; then interruptions of each machine. */
+function jobWork([total, longest, ...terms], demand, givens, nodes, buckets, interruptions) {
   for (let at = 0; at < total.length; at += 1) total[at] = nodes[at] * demand.fixed_seconds;
   demand.terms.forEach((term, place) => termWork(terms[place], term, givens[place], nodes, buckets));
   for (const { places } of demand.phases) {
@@ -120,7 +120,20 @@ function jobWork([total, longest, ...terms], demand, givens, nodes, buckets) {
     for (let place = 1; place < places.length; place += 1) atLeast(longest, terms[places[place]]);
     for (let at = 0; at < total.length; at += 1) total[at] += longest[at];
   }
+  if (interruptions) add(total, interruptionWork(total, nodes, interruptions));
   return total;
+}
+
+/** Node-seconds that interruptions of machines are expected to add to so many. */
+function interruptionWork(spent, nodes, perSecond) {
+  const out = new spent.constructor(spent.length);
+  const [rate] = spent.constructor.of(perSecond);
+  for (let at = 0; at < out.length; at += 1) {
+    out[at] = spent[at] * rate;
+    out[at] /= nodes[at] > 1 ? nodes[at] - 1 : 2;
+    out[at] *= spent[at];
+  }
+  return out;
 }
 
 /** The billed machine hours of all nodes together. */

@@ -43,7 +43,8 @@ function cheapestOf(group) {
 /** The points of a machine, for every number of nodes that keeps the limits, that the front does not beat. */
 function pointsOf({ group, at, machine }, size, samples, limits, front) {
   const { nodes, givens, room, volumeUsd } = frontTable(group, size, samples, limits);
-  const spent = jobWork(room, group.demand, givens, nodes, machine.buckets);
+  const spent = jobWork(
+    room, group.demand, givens, nodes, machine.buckets, interruptionsOf(machine, group.purchase));
   const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside, group.catalog.billing);
   const points = [];
   for (let place = 0; place < nodes.length; place += 1) {

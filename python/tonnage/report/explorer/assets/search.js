@@ -54,7 +54,7 @@ function layoutOptions(request) {
         ...group, catalog, volumes, outside, outsideBill, machines,
         minNodes: machines.map((place) => (fits(place) || divide(place)
           ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES)),
-        demand: demands[demand], distinct: distinctMachines(machines, demand), purchase: request.purchase,
+        demand: demands[demand], distinct: distinctMachines(machines, demand, request.purchase), purchase: request.purchase,
       }));
     });
 }
@@ -94,16 +94,16 @@ const demands = pageData.demands.map((demand) => {
 
 /** Machines with the same advertised figures take the same time: one of each, and its twins. */
 const distinctSets = new Map();
-function distinctMachines(machines, demand) {
+function distinctMachines(machines, demand, purchase) {
   const classes = pageData.demands[demand].advertised_resources;
-  const key = `${machines} ${classes}`;
+  const key = `${machines} ${classes} ${purchase}`;
   if (!distinctSets.has(key)) {
     const ones = [], members = [], numbers = new Map();
     const alike = machines.map((place, at) => {
-      const { buckets } = pageData.machines[place];
-      const figures = classes.map((name) => buckets[name]).join();
+      const { buckets } = pageData.machines[place], interruptions = interruptionsOf(pageData.machines[place], purchase);
+      const figures = [...classes.map((name) => buckets[name]), interruptions].join();
       if (!numbers.has(figures)) {
-        numbers.set(figures, ones.push(buckets) - 1);
+        numbers.set(figures, ones.push({ buckets, interruptions }) - 1);
         members.push([]);
       }
       members[numbers.get(figures)].push(at);
@@ -113,6 +113,9 @@ function distinctMachines(machines, demand) {
   }
   return distinctSets.get(key);
 }
+
+/** How often a machine is expected to be taken back, per second. */
+const interruptionsOf = (machine, purchase) => machine.prices[purchase][5];
 
 /** The hourly price of a node without its volumes. */
 function machineUsdPerHour(group, machine) {
@@ -149,7 +152,7 @@ function prepare(group, size, samples, limits) {
   };
   // Volumes and fixed seconds, which take as long on any machine.
   const slow = givens.map(({ attached }) => ({ measured: attached, advertised: [], attached: null }));
-  fill(table, jobWork(table.room, demand, slow, nodes, {}));
+  fill(table, jobWork(table.room, demand, slow, nodes, {}, 0));
   return table;
 }
 
@@ -184,11 +187,11 @@ function search(group, table, limits, leading) {
     return true;
   };
   const { least } = table;
-  ones.forEach((buckets, kind) => {
+  ones.forEach(({ buckets, interruptions }, kind) => {
     table.least = least;
     const left = members[kind].filter((at) => !worse(at));
     if (!left.length) return;
-    fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets));
+    fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets, interruptions));
     for (const at of left) {
       if (worse(at)) continue;
       const holding = table.nodes.findIndex((nodes) => nodes >= group.minNodes[at]);
