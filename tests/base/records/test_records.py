@@ -36,6 +36,7 @@ from tonnage.base.records.cluster_study import ClusterStudy
 from tonnage.base.records.job import Job
 from tonnage.base.records.known_keys import MeasurementSettings
 from tonnage.base.records.launch import Launch
+from tonnage.base.records.operations_plan import OperationsPlan
 from tonnage.base.records.plan import Explanation, Plan, Plans
 from tonnage.base.records.profile import Profile
 from tonnage.base.records.sweep import ReductionSweep
@@ -54,6 +55,7 @@ KINDS: dict[str, type[Record]] = {
     "measurement": Measurement,
     "node": ClusterNode,
     "observation": Observation,
+    "operations-plan": OperationsPlan,
     "plan": Plan,
     "plans": Plans,
     "prediction": Prediction,
