@@ -87,21 +87,22 @@ impl Range<'_> {
 
     async fn hedged(&self, hedge_policy: &HedgePolicy, counts: &Counters) -> StoreResult<()> {
         let (began, before) = (Instant::now(), counts.now());
+        let len = self.cursor.borrow().memory.len();
         let mut first = pin!(self.fill());
-        let early = match hedge_policy.begins() {
+        let early = match hedge_policy.begins(len) {
             Some(late) => timeout(late, first.as_mut()).await.ok(),
             None => Some(first.as_mut().await),
         };
         match early {
             Some(ended) => ended?,
             // A failed request is retried after a pause, which protects the store.
-            None if counts.waits_since(before) && hedge_policy.grant() => {
+            None if counts.waits_since(before) && hedge_policy.grant(len) => {
                 counts.hedged();
                 either(first, self.fill(), || counts.given_up()).await?;
             }
             None => first.await?,
         }
-        hedge_policy.saw(began.elapsed());
+        hedge_policy.saw(len, began.elapsed());
         Ok(())
     }
 
