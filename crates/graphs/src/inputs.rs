@@ -233,6 +233,11 @@ pub fn readers(inputs: &[Input], requests: &ObjectAccess) -> usize {
     devices.iter().map(of).sum::<usize>().max(1)
 }
 
+/// Whether any input is an object.
+pub fn has_objects(inputs: &[Input]) -> bool {
+    inputs.iter().any(|input| input.device.is_none())
+}
+
 /// Divides the inputs into extents of at most `extent_bytes`: whole records, aligned where the
 /// record size allows; one lane per device, and one for all objects.
 pub fn extents(

@@ -19,11 +19,20 @@ pub(crate) const UNCOUNTED: usize = usize::MAX;
 
 /// The longest extent of an input file: four transfers of the usual size.
 const EXTENT_BYTES: usize = 4 << 20;
+/// The longest range of an object. Each request is paid for, however long it is; S3's guidance is
+/// ranges of 8 to 16 MB ("Performance guidelines for Amazon S3"), and one that is sent again costs
+/// its whole length.
+const RANGE_BYTES: usize = 16 << 20;
 /// The longest block of an output file: one transfer.
 const OUTPUT_BLOCK_BYTES: usize = 1 << 20;
-/// Parts of an object. Stores reject shorter ones (except the last). An output file fits in memory,
-/// so it is below 4 GiB and has far fewer than the 10,000 parts that are allowed.
-pub(crate) const PART_BYTES: [usize; 2] = [5 << 20, 16 << 20];
+/// Parts of an object. Stores reject shorter ones (except the last). A put costs twelve times as
+/// much as a get at S3, so parts are longer than ranges.
+pub(crate) const PART_BYTES: [usize; 2] = [5 << 20, 64 << 20];
+/// Parts that an object may have. A sort's output file fits in memory, so it is below 4 GiB and has
+/// far fewer.
+pub(crate) const MOST_PARTS: u64 = 10_000;
+/// Parts of an output that is too short for as many of the longest ones as there are requests.
+pub(crate) const SHORT_PART_BYTES: usize = 16 << 20;
 /// Blocks of partitions. Longer ones hold back more data at the end of pass one; shorter ones cost
 /// seeks. Partitions grow before blocks shrink below the second size; the third is the minimum.
 const BLOCK_BYTES: [usize; 3] = [512 << 10, 64 << 10, 16 << 10];
@@ -84,6 +93,9 @@ pub struct Shape {
     /// Devices of input, scratch and output; each concurrent request to an object store counts as
     /// one.
     pub devices: (usize, usize, usize),
+    /// Whether input comes from an object store, so that its extents are ranges of objects.
+    #[serde(default)]
+    pub downloads: bool,
     /// Whether the output goes to an object store, so that its blocks are parts of objects.
     #[serde(default)]
     pub uploads: bool,
@@ -111,6 +123,7 @@ impl Plan {
             memory_bytes,
             workers,
             devices,
+            downloads,
             uploads,
             endpoints,
             connections,
@@ -134,7 +147,11 @@ impl Plan {
                 .max(few);
             (length, number)
         };
-        let (length, extent_buffers) = divide(EXTENT_BYTES, inputs + workers + 1, inputs);
+        let longest_extent = match downloads {
+            true => requested(bytes, inputs, RANGE_BYTES, EXTENT_BYTES),
+            false => EXTENT_BYTES,
+        };
+        let (length, extent_buffers) = divide(longest_extent, inputs + workers + 1, inputs);
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
         if endpoints == 0 {
@@ -150,6 +167,7 @@ impl Plan {
             // One that each worker fills, and one in flight per request.
             let wanted = workers + outputs;
             let [shortest, longest] = PART_BYTES.map(|bytes| bytes.max(least));
+            let longest = requested(bytes, outputs, longest, SHORT_PART_BYTES).max(shortest);
             let length = (eighth / wanted / ALIGNMENT * ALIGNMENT).clamp(shortest, longest);
             (length, wanted.min(eighth / length).max(workers + 1))
         } else {
@@ -223,6 +241,13 @@ impl Plan {
     }
 }
 
+/// The length of requests that move so many bytes: the longest, but shorter ones (down to `short`)
+/// where there would be fewer than may be under way at once.
+pub(crate) fn requested(bytes: u64, at_once: usize, longest: usize, short: usize) -> usize {
+    let each = usize::try_from(bytes / at_once.max(1) as u64).unwrap_or(usize::MAX);
+    longest.min(each.max(short)) / ALIGNMENT * ALIGNMENT
+}
+
 /// Buffers for what other nodes send: as many on their way to the disk as for local blocks, and at
 /// least one for each connection and each device.
 #[must_use]
@@ -250,11 +275,13 @@ mod tests {
             memory_bytes in (1_usize << 20)..(8 << 30),
             workers in 1_usize..64,
             inputs in 1_usize..5, scratches in 1_usize..5, outputs in 1_usize..5,
-            endpoints in 1_usize..40, connections in 1_usize..5, uploads in any::<bool>(),
+            endpoints in 1_usize..40, connections in 1_usize..5,
+            downloads in any::<bool>(), uploads in any::<bool>(),
         ) {
             let devices = (inputs, scratches, outputs);
             let shape = Shape {
-                bytes, record_bytes, memory_bytes, workers, devices, uploads, endpoints, connections,
+                bytes, record_bytes, memory_bytes, workers, devices, downloads, uploads, endpoints,
+                connections,
             };
             let links = (endpoints - 1) * connections;
             if let Ok(plan) = Plan::new(&shape, &Disk::default()) {
@@ -278,6 +305,23 @@ mod tests {
         }
 
         #[test]
+        fn what_can_read_files_can_read_objects(
+            bytes in 0_u64..20_000_000_000_000,
+            record_bytes in 1_usize..20_000,
+            memory_bytes in (1_usize << 20)..(8 << 30),
+            workers in 1_usize..64, inputs in 1_usize..40, endpoints in 1_usize..40,
+        ) {
+            let of_files = Shape {
+                record_bytes, endpoints, devices: (inputs, 1, 1),
+                ..of_objects(bytes, memory_bytes, workers)
+            };
+            let of_files = Shape { downloads: false, uploads: false, ..of_files };
+            let of_objects = Shape { downloads: true, ..of_files };
+            let disk = Disk::default();
+            prop_assert_eq!(Plan::new(&of_files, &disk).is_ok(), Plan::new(&of_objects, &disk).is_ok());
+        }
+
+        #[test]
         fn the_usual_sizes_have_a_plan(gigabytes in 0_u64..10_000, workers in 1_usize..32) {
             let shape = Shape {
                 bytes: gigabytes * 1_000_000_000,
@@ -285,6 +329,7 @@ mod tests {
                 memory_bytes: 1 << 30,
                 workers,
                 devices: (1, 1, 1),
+                downloads: false,
                 uploads: false,
                 endpoints: 1,
                 connections: 1,
@@ -292,5 +337,63 @@ mod tests {
             let plan = Plan::new(&shape, &Disk::default()).expect("a plan");
             prop_assert!(plan.block_bytes >= BLOCK_BYTES[2], "{plan:?}");
         }
+    }
+
+    /// From objects to objects, with 16 requests at once.
+    fn of_objects(bytes: u64, memory_bytes: usize, workers: usize) -> Shape {
+        Shape {
+            bytes,
+            record_bytes: 100,
+            memory_bytes,
+            workers,
+            devices: (16, 1, 16),
+            downloads: true,
+            uploads: true,
+            endpoints: 1,
+            connections: 1,
+        }
+    }
+
+    /// Mebibytes of a range and of a part, rounded.
+    fn request_mib(shape: &Shape) -> [f64; 2] {
+        let plan = Plan::new(shape, &Disk::default()).expect("a plan");
+        [plan.extent_bytes, plan.output_block_bytes]
+            .map(|bytes| (bytes as f64 / 104_857.6).round() / 10.0)
+    }
+
+    #[test]
+    fn requests_are_as_long_as_memory_allows() {
+        let large = 1 << 40;
+        assert_eq!(request_mib(&of_objects(large, 64 << 30, 16)), [15.9, 64.0]);
+        assert_eq!(request_mib(&of_objects(large, 8 << 30, 4)), [15.9, 51.2]);
+        assert_eq!(request_mib(&of_objects(large, 1 << 30, 1)), [7.0, 7.5]);
+        assert_eq!(request_mib(&of_objects(large, 768 << 20, 2)), [5.0, 5.3]);
+    }
+
+    #[test]
+    fn more_requests_at_once_are_shorter() {
+        let mut shape = of_objects(1 << 40, 64 << 30, 16);
+        shape.devices = (1024, 1, 1024);
+        assert_eq!(request_mib(&shape), [7.8, 7.9]);
+    }
+
+    #[test]
+    fn files_are_read_and_written_as_ever() {
+        let mut shape = of_objects(1 << 40, 64 << 30, 16);
+        (shape.downloads, shape.uploads, shape.devices) = (false, false, (1, 1, 1));
+        assert_eq!(request_mib(&shape), [3.9, 1.0]);
+    }
+
+    #[test]
+    fn a_short_input_is_requested_all_at_once() {
+        assert_eq!(
+            request_mib(&of_objects(160 << 20, 8 << 30, 4)),
+            [10.0, 16.0]
+        );
+        assert_eq!(request_mib(&of_objects(10 << 20, 8 << 30, 4)), [3.9, 16.0]);
+        assert_eq!(
+            request_mib(&of_objects(320 << 20, 8 << 30, 4)),
+            [15.9, 20.0]
+        );
     }
 }

@@ -14,6 +14,9 @@ PATIENCE_SECONDS = 60.0
 """How long a node may be silent, or make no progress, unless the user says otherwise."""
 IDLE_PATIENCES = 2.0
 """Peers wait for each other: a hang is declared when nobody progresses for so many patiences."""
+UPLOAD_PATIENCES = 4.0
+"""Patiences, with nodes that make no progress while they upload: a part counts when it was put, and
+has four times the size that a request's time limit is for (`Uploads` of the core)."""
 ACCUSED_SECONDS = 3.0
 """Patience, at most, with a silent node whose connections others have found broken."""
 

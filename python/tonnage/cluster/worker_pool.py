@@ -163,13 +163,14 @@ class WorkerPool:
         requests: Mapping[str, Q],
         on_heartbeat: OnHeartbeat = lambda *_: None,
         accuses: Accuses = lambda _: (),
+        idle_patience: float | None = None,
     ) -> dict[str, protocol.StepResult[R]]:
         """Run a step on these nodes; gives how it ended on each.
 
         ``on_heartbeat`` gets how far a node is, and its news; ``accuses`` names the nodes that a
-        result accuses.
+        result accuses; ``idle_patience``: with nodes without progress, by default the pool's.
         """
-        running = RunningStep(self, step, requests, accuses=accuses)
+        running = RunningStep(self, step, requests, accuses=accuses, idle_patience=idle_patience)
         while running.remaining:
             running.poll(on_heartbeat)
         return running.results

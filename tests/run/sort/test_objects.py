@@ -1,6 +1,7 @@
 """`run sort` from object storage to object storage: whole or not there, whatever the store does."""
 
 import json
+import os
 import random
 import re
 import signal
@@ -12,7 +13,9 @@ import pytest
 from support.cli.command import Tonnage
 from support.cli.processes import started
 from support.data.records import blob, checksum, cut, key_of
+from support.stores.counting_proxy import counted
 from support.stores.s3 import BUCKET, KEYS, Bucket, server
+from tonnage.base import core
 from tonnage.run.sort.local import Layout
 from tonnage.run.storage.object_store import ObjectStoreOptions, find_objects
 
@@ -215,3 +218,33 @@ def test_what_is_found_is_what_a_fleet_divides(s3: Bucket) -> None:
         (BUCKET, "in/b", 300),
     ]
     assert found[1].etag == found[2].etag is not None
+
+
+@pytest.mark.slow
+def test_few_requests_move_what_memory_can_hold(s3: Bucket, tonnage: Tonnage, disk: Path) -> None:
+    contents = [blob(number, 100 * 400_000) for number in range(2)]
+    for number, content in enumerate(contents):
+        s3.put(f"in/{number}", content)
+    memory, requests = 1 << 30, 2
+    shape = {
+        "bytes": sum(map(len, contents)),
+        "record_bytes": 100,
+        "memory_bytes": memory,
+        "workers": len(os.sched_getaffinity(0)),
+        "devices": (requests, 1, requests),
+        "downloads": True,
+        "uploads": True,
+    }
+    its = core.plan(shape)
+    assert its["extent_bytes"] > 4 * MIB and its["output_block_bytes"] > 16 * MIB
+    with counted(s3.endpoint) as seen:
+        command = s3.sort_command(disk, f"--requests={requests}", f"--memory={memory >> 20}MiB")
+        command[command.index(s3.endpoint)] = seen.endpoint
+        tonnage.run(*command, check=True)
+    manifest = check(s3, cut(b"".join(contents), 100))
+    ranges = [length for length in seen.gets if length > MIB]  # The others are the sample.
+    assert sum(ranges) == shape["bytes"]
+    assert len(ranges) == sum(-(-len(each) // its["extent_bytes"]) for each in contents)
+    parts = [length for length in seen.puts if length > MIB]
+    assert (len(parts), sum(parts)) == (len(manifest["parts"]), shape["bytes"])
+    assert seen.posts == 2 * len(parts)  # Each upload is begun, and completed at the end.

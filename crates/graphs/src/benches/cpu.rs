@@ -89,6 +89,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers,
         devices: (1, 1, 1),
+        downloads: false,
         uploads: false,
         endpoints: 1,
         connections: 1,

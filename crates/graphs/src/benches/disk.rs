@@ -203,6 +203,7 @@ impl<'a> Bench<'a> {
             memory_bytes: config.memory_bytes,
             workers,
             devices: (config.read.len(), config.write.len(), config.write.len()),
+            downloads: false,
             uploads: false,
             endpoints: 1,
             connections: 1,

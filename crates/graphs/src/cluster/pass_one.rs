@@ -83,6 +83,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (readers, scratches, scratches),
+        downloads: inputs::has_objects(&inputs),
         uploads: false,
         endpoints: config.mesh.endpoints.len(),
         connections: config.mesh.connections,

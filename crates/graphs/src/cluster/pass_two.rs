@@ -163,6 +163,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (1, devices, outputs),
+        downloads: false, // It reads scratch.
         uploads: matches!(config.output, Output::Objects { .. }),
         endpoints: config
             .copies

@@ -93,6 +93,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: 1,
         devices: (1, 1, copies.output.len()),
+        downloads: false,
         uploads: false,
         endpoints: copies.mesh.endpoints.len(),
         connections: copies.mesh.connections,

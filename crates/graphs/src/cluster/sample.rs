@@ -69,6 +69,7 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         memory_bytes: config.memory_bytes,
         workers: workers(),
         devices: (inputs::readers(&inputs, &access), 1, 1),
+        downloads: inputs::has_objects(&inputs),
         uploads: false,
         endpoints: 1,
         connections: 1,

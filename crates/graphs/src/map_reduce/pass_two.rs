@@ -150,6 +150,7 @@ fn pass(
         memory_bytes: config.memory_bytes,
         workers: 1,
         devices: (1, 1, 1),
+        downloads: false,
         uploads: false,
         endpoints: 1,
         connections: 1,

@@ -14,7 +14,7 @@ use tonnage_disk::Disk;
 use tonnage_object::RequestCounts;
 use tonnage_pipeline::{Graph, Node, RunHandle};
 use tonnage_stages::disk::modes::DiskModes;
-use tonnage_stages::extent::ALIGNMENT;
+use tonnage_stages::extent::{ALIGNMENT, aligned};
 use tonnage_stages::object::uploads::{Seal, Uploads};
 use tonnage_stages::output_file::{OnFinished, OutputFile};
 use tonnage_stages::ports::BLOCKS;
@@ -23,7 +23,7 @@ use tonnage_stages::source::ReadExtents;
 
 use crate::error::{JobError, setting_error};
 use crate::inputs::blocks_of;
-use crate::memory_plan::{PART_BYTES, UNCOUNTED};
+use crate::memory_plan::{MOST_PARTS, PART_BYTES, SHORT_PART_BYTES, UNCOUNTED, requested};
 use crate::objects::object_input::{access, default_requests};
 use crate::objects::object_prefix::ObjectPrefix;
 use crate::phases::{Phase, Watch, memory};
@@ -59,6 +59,16 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
 }
 
+/// The length of parts: one in flight per request, and one that is being read; of a short file as
+/// many as there are requests, of a long one no more than stores accept.
+fn part_bytes(bytes: u64, memory_bytes: usize, requests: usize) -> usize {
+    let [least, most] = PART_BYTES;
+    let fits = memory_bytes / (requests + 1) / ALIGNMENT * ALIGNMENT;
+    let each = requested(bytes, requests, most, SHORT_PART_BYTES);
+    let shortest = bytes.div_ceil(MOST_PARTS) as usize;
+    fits.min(each).max(least).max(aligned(shortest))
+}
+
 /// Uploads the file; the object appears when it is complete.
 ///
 /// # Errors
@@ -68,16 +78,13 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
     let access = access(config.requests)?;
     let about = fs::metadata(&config.path);
     let about = about.map_err(|why| JobError::file("read", &config.path, &why))?;
-    let [least, most] = PART_BYTES;
-    // One in flight per request, and one that is being read.
-    let part_bytes = config.memory_bytes / (access.requests + 1) / ALIGNMENT * ALIGNMENT;
-    let part_bytes = part_bytes.clamp(least, most);
+    let part_bytes = part_bytes(about.len(), config.memory_bytes, access.requests);
     let buffers = (config.memory_bytes / part_bytes).min(access.requests + 1);
     if buffers < 2 {
         return Err(setting_error(
             "memory",
             format!(
-                "{} bytes are not enough for two upload parts of {least} bytes; use more",
+                "{} bytes are not enough for two upload parts of {part_bytes} bytes; use more",
                 config.memory_bytes
             ),
         ));
@@ -125,4 +132,32 @@ pub fn run(config: &Config, handle: &RunHandle) -> Result<Outcome, JobError> {
         requests: access.counted(),
         phases: vec![phase],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: usize = 1 << 30;
+
+    #[test]
+    fn parts_are_as_long_as_memory_allows() {
+        assert_eq!(part_bytes(64 * GIB as u64, 4 * GIB, 16), 64 << 20);
+        assert_eq!(part_bytes(64 * GIB as u64, 340 << 20, 16), 20 << 20);
+        assert_eq!(part_bytes(4 * GIB as u64, 1 << 20, 16), 5 << 20);
+    }
+
+    #[test]
+    fn a_short_file_is_uploaded_by_all_requests() {
+        assert_eq!(part_bytes(512 << 20, 4 * GIB, 16), 32 << 20);
+        assert_eq!(part_bytes(1 << 20, 4 * GIB, 16), 16 << 20);
+    }
+
+    #[test]
+    fn a_long_file_has_no_more_parts_than_stores_accept() {
+        for bytes in [1_u64 << 40, 5 << 40, (5 << 40) - 1] {
+            let part = part_bytes(bytes, GIB, 16) as u64;
+            assert!(bytes.div_ceil(part) <= MOST_PARTS);
+        }
+    }
 }

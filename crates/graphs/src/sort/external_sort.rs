@@ -40,7 +40,7 @@ const CHUNK_RECORDS: usize = 256;
 /// Most rounds of repartitioning. Each divides by the number of partitions that fit into memory, so
 /// a second round is rare already.
 const ROUNDS: usize = 8;
-/// Size of the parts in which a partition of equal keys is copied.
+/// Size of the parts in which a partition of equal keys is copied; at least that of an upload's.
 const COPIED_BYTES: usize = 16 << 20;
 
 /// Length of a sampled chunk; at least one record.
@@ -245,7 +245,8 @@ impl ExternalSort {
             let (number, lane) = (partition.number, partition.lane);
             // Each copied part is a file of its own, since files are written from aligned offsets
             // and parts end at records.
-            let most = self.plan.slot_bytes.min(COPIED_BYTES);
+            let most = COPIED_BYTES.max(self.plan.output_block_bytes);
+            let most = self.plan.slot_bytes.min(most);
             for mut extent in partition.extents(most, self.layout.record_bytes) {
                 let file = files.len();
                 partitions.push(number);

@@ -140,6 +140,7 @@ impl<'a> SortJob<'a> {
             memory_bytes: config.memory_bytes,
             workers,
             devices: (readers, config.scratch.len(), writers),
+            downloads: inputs::has_objects(&inputs),
             uploads: matches!(output, JobOutput::Objects(_)),
             endpoints: 1,
             connections: 1,

@@ -45,6 +45,7 @@ pub fn passes(bytes: u64, memory_bytes: usize, workers: usize, devices: [usize; 
         memory_bytes,
         workers,
         devices: (inputs, scratches, outputs),
+        downloads: false,
         uploads: false,
         endpoints: 1,
         connections: 1,

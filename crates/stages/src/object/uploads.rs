@@ -17,6 +17,8 @@ use crate::object::access::ObjectAccess;
 use crate::object::request_log::payload;
 use crate::output_file::OutputFile;
 
+/// A request's time limit is for parts of this size; a longer one has as much more time.
+const TIMED_BYTES: usize = 16 << 20;
 /// Limits for aborting an upload on drop: nobody is left to report a failure to.
 const LAST_PATIENCE_SECONDS: f64 = 10.0;
 const LAST_RETRIES: usize = 2;
@@ -61,8 +63,12 @@ impl Uploads {
         seal: Seal,
         requests: ObjectAccess,
     ) -> Self {
+        let longer = (part_bytes as f64 / TIMED_BYTES as f64).max(1.0);
         Self {
-            store: store.clone(),
+            store: Settings {
+                patience_seconds: store.patience_seconds * longer,
+                ..store.clone()
+            },
             states: objects.iter().map(|_| Mutex::default()).collect(),
             objects,
             part_bytes,

@@ -66,6 +66,7 @@ class SortJob(TwoPassJob):
             self.memory_bytes,
             self.connections,
             (readers, directories, writers),
+            downloads=bool(self.input_urls),
             uploads=self.output_url is not None,
         )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tonnage.base import core
+from tonnage.cluster import time_limits
 from tonnage.cluster.failure_kinds import DeterministicError, Failure
 from tonnage.cluster.protocol import Heartbeat, Step, StepResult
 from tonnage.cluster.worker_pool import WorkerPool, first_failure
@@ -110,8 +111,14 @@ class JobRun:
                 self.pool.stop()  # What the others do would be for nothing.
 
         nodes = sorted(requests)
+        uploads = step is self.spec.PASS_TWO and self.spec.output_url is not None
+        patiences = time_limits.UPLOAD_PATIENCES if uploads else 1.0
         results = self.pool.run_step(
-            step, requests, on_heartbeat, lambda result: lost_peers.unreachable_peers(result, nodes)
+            step,
+            requests,
+            on_heartbeat,
+            lambda result: lost_peers.unreachable_peers(result, nodes),
+            patiences * self.spec.patience_seconds,
         )
         for node, result in results.items():
             self._reports.setdefault(node, {})[step.name] = step_report(result)

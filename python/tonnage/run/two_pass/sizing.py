@@ -37,6 +37,8 @@ class NodeResources:
     """To each other node."""
     devices: tuple[int, int, int] = (1, 1, 1)
     """For input, scratch and output; in object storage, concurrent requests."""
+    downloads: bool = False
+    """Whether the input's extents are ranges of objects."""
     uploads: bool = False
     """Whether the output's blocks are parts of objects."""
 
@@ -98,6 +100,7 @@ def plan(size: int, workers: int, endpoints: int, node: NodeResources) -> dict[s
             "memory_bytes": node.memory_bytes,
             "workers": workers,
             "devices": node.devices,
+            "downloads": node.downloads,
             "uploads": node.uploads,
             "endpoints": endpoints,
             "connections": node.connections,

@@ -200,6 +200,7 @@ impl SortDirs {
             memory_bytes,
             workers: 2,
             devices: (1, self.scratch.len(), self.output.len()),
+            downloads: false,
             uploads: false,
             endpoints: 1,
             connections: 1,
