@@ -5,7 +5,7 @@ broadcast: in a search machines down and cluster sizes across, for candidates pa
 draws a row of those each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from tonnage.catalog import Billing, Catalog
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.capacity_samples import Capacity
 from tonnage.plan.demand import AdvertisedResource, DemandTerm, LayoutDemand
+from tonnage.plan.resources.object_store import Requests, RequestSize
 
 Array = npt.NDArray[Any]
 BillingUnit = Literal["seconds", "hours"]
@@ -158,7 +159,7 @@ def cost_usd(
     nodes: Array,
     machine_usd_per_hour: Array,
     volume_usd_per_hour: Array | float,
-    outside_usd: float,
+    outside_usd: Array | float,
     billing: Billing,
     billing_unit: BillingUnit,
 ) -> Array:
@@ -176,23 +177,33 @@ def machine_hours(work: Array, nodes: Array, billing: Billing, billing_unit: Bil
     return np.asarray(work / 3600)
 
 
-def object_store_bill(job: Job, size: int, catalog: Catalog) -> dict[BilledItem, float] | str:
-    """The cost of object storage requests and egress; or which price is unknown."""
+def object_store_bill(
+    job: Job,
+    size: int,
+    catalog: Catalog,
+    requests: Sequence[Requests],
+    sizes: Mapping[RequestSize, Array],
+) -> dict[BilledItem, Array] | str:
+    """The cost of object storage requests and egress; or which price is unknown.
+
+    ``sizes`` are what the requests of each machine move; there is a cost for each.
+    """
     if catalog.provider == "lab":
         return {}  # A lab's object stores run on the machine itself and cost nothing.
-    found: dict[BilledItem, float] = {}
+    found: dict[BilledItem, Array] = {}
     store = catalog.object_store
-    for request in job.requests:
+    for each in requests:
         price = None
         if store:
-            gets = request.kind == "get"
-            price = store.usd_per_1000_gets if gets else store.usd_per_1000_puts
+            price = store.usd_per_1000_gets if each.kind == "get" else store.usd_per_1000_puts
         if price is None:
             return f"{catalog.name} has no price for object storage requests"
-        paid = request.per_byte * size / 1000 * price
-        found["object storage requests"] = found.get("object storage requests", 0.0) + paid
+        per_byte = each.per_byte_of(sizes[each.size]) if each.size else np.array(each.per_byte)
+        paid = per_byte * size / 1000 * price
+        found["object storage requests"] = found.get("object storage requests", np.zeros(1)) + paid
     if job.taken_out_per_byte:
         if store is None or store.usd_per_gb_to_internet is None:
             return f"{catalog.name} has no price for egress"
-        found["egress"] = job.taken_out_per_byte * size / 1e9 * store.usd_per_gb_to_internet
+        sent = job.taken_out_per_byte * size
+        found["egress"] = np.array([sent / 1e9 * store.usd_per_gb_to_internet])
     return found

@@ -34,7 +34,13 @@ from tonnage.plan.calibration import (
     slow_node_rate,
 )
 from tonnage.plan.resources.block_volumes import BlockVolumes
-from tonnage.plan.resources.object_store import SharedClass, SharedDemand, shared_demands
+from tonnage.plan.resources.object_store import (
+    Requests,
+    RequestSize,
+    SharedClass,
+    SharedDemand,
+    shared_demands,
+)
 
 ResourceClass = (
     Literal["local disks", "volumes", "network", "object storage", "cpu", "start"] | SharedClass
@@ -57,10 +63,13 @@ VOLUMES_FOR: Mapping[Resource, Resource] = {
     "local read": "volume read",
     "local write": "volume write",
 }
-AdvertisedResource = Literal["local read", "local write", "volumes", "network", "cpu", "cores"]
+AdvertisedResource = (
+    Literal["local read", "local write", "volumes", "network", "cpu", "cores"] | RequestSize
+)
 """What machines advertise a rate of: local disks each way, the others as a class.
 
-``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's.
+``cpu`` is the number of vCPUs, ``cores`` that of physical cores, as fast as the reference's. The
+size of requests follows from the memory.
 """
 ADVERTISED_RESOURCES: Mapping[str, AdvertisedResource] = {
     "local read": "local read",
@@ -115,7 +124,7 @@ class DemandTerm:
     credit_share: float
     """The share of the class's credits for this phase."""
     max_per_node: float | None = None
-    """A node uses no more than this."""
+    """A node uses no more than this; of requests whose size is a machine's, the longest."""
 
     @property
     def work_key(self) -> object:
@@ -210,6 +219,7 @@ def layout_demand(
     calibration_match: CalibrationMatch = NO_MATCH,
     startup: CapacityDistribution | None = None,
     store: StoreLimits | None = None,
+    requests: Sequence[Requests] = (),
 ) -> LayoutDemand:
     """Compute the job's demand on this layout.
 
@@ -221,6 +231,7 @@ def layout_demand(
             nodes; ``infinite``: ignored.
         startup: Starts per second of a machine; ``None``: the machines run already.
         store: What all nodes share of the object storage.
+        requests: The job's requests to it.
     """
     if network != "scaled":
         laws, shares = (
@@ -231,9 +242,9 @@ def layout_demand(
         each: sum(_credited_bytes(each, demands_of) for demands_of in phases_demands) or 1.0
         for each in {*RESOURCE_CLASSES.values()}
     }
-    shared = shared_demands(job, store) if store else [[] for _ in job.phases]
+    shared = shared_demands(job, store, requests) if store else [[] for _ in job.phases]
     unknown: dict[str, None] = {}
-    advertised: set[AdvertisedResource] = set()
+    advertised: set[AdvertisedResource] = {each.size for each in requests if each.size}
     phases = [_start_up(startup)] if startup else []
     runs = calibration_match.calibration
     for place, (phase, demands_of) in enumerate(zip(job.phases, phases_demands, strict=True)):
@@ -295,9 +306,9 @@ def _start_up(law: CapacityDistribution) -> PhaseDemand:
 
 def _shared_term(shared: SharedDemand) -> DemandTerm:
     part = DemandPart(
-        shared.resource, shared.per_byte, shared.capacity, None, shared.source, shared=True
+        shared.resource, shared.per_byte, shared.capacity, shared.size, shared.source, shared=True
     )
-    return DemandTerm(shared.resource_class, (part,), 0.0)
+    return DemandTerm(shared.resource_class, (part,), 0.0, shared.longest)
 
 
 def _unmodelled_bottleneck(

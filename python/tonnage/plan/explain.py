@@ -96,6 +96,8 @@ def _explain_part(
     share = term.credit_share * part.per_byte / term.per_byte
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * (choice.nodes if part.per_node else size)
+    if moved := _request_bytes(choice.machine, term, part):
+        demand /= moved
 
     def capacity(capacities: Capacity, buckets: Mapping[AdvertisedResource, TokenBucket]) -> Array:
         """The rate of a node for this part, with its share of credits."""
@@ -122,10 +124,20 @@ def _explain_part(
     )
 
 
+def _request_bytes(machine: Machine, term: DemandTerm, part: DemandPart) -> float | None:
+    """What a request moves, if that is a machine's figure."""
+    if term.resource_class != "object requests" or not part.advertised:
+        return None
+    assert term.max_per_node is not None
+    return min(float(machine.buckets[part.advertised].baseline), term.max_per_node)
+
+
 def _source(choice: Choice, term: DemandTerm, part: DemandPart) -> str:
     machine, thing = choice.machine, term.resource_class
     sources = [part.capacity.source]
-    if part.advertised:
+    if moved := _request_bytes(machine, term, part):
+        sources.append(f"each moves {formatting.size(round(moved))}, as its memory allows")
+    elif part.advertised:
         figure = machine.buckets[part.advertised]
         share = f"{part.capacity.modes[0].median:.3g} of the advertised {_rates(figure)}"
         if thing == "cpu":
@@ -193,9 +205,9 @@ def _prices(choice: Choice, usd_per_hour: float) -> list[str]:
         )
     store = group.catalog.object_store
     lines += [
-        f"{usd:.2f} USD for {item} ({store.source})"
+        f"{usd[choice.place]:.2f} USD for {item} ({store.source})"
         for item, usd in group.outside.items()
-        if store and usd
+        if store and usd[choice.place]
     ]
     lines.append(
         f"{formatting.count(choice.nodes)} nodes at {usd_per_hour:.4g} USD an hour; "

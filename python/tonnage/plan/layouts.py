@@ -36,6 +36,7 @@ from tonnage.plan.resources.engine_memory import (
     intermediate_share,
 )
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
+from tonnage.plan.resources.object_store import SIZES, Requests, requests_of
 from tonnage.plan.resources.startup import Startup
 
 Network = Literal["scaled", "baseline", "infinite"]
@@ -51,6 +52,8 @@ UNKNOWN_FIGURES: dict[AdvertisedResource, str] = {
     "volumes": "its volume link",
     "cpu": "its sustained CPU",
     "cores": "the sustained speed of its cores",
+    "get bytes": "the memory for its requests",
+    "put bytes": "the memory for its requests",
 }
 
 
@@ -62,14 +65,14 @@ class OfferGroup:
     machines: Machines
     min_nodes: npt.NDArray[np.int64]
     catalog: Catalog
-    outside: Mapping[BilledItem, float]
-    """The cost of object storage requests and egress."""
+    outside: Mapping[BilledItem, Floats]
+    """The cost of object storage requests and egress, by machine."""
     most_nodes: npt.NDArray[np.int64]
     """The most nodes of each machine within the quota of vCPUs."""
 
     @property
-    def outside_usd(self) -> float:
-        return sum(self.outside.values())
+    def outside_usd(self) -> Floats:
+        return sum(self.outside.values(), np.zeros(len(self.machines)))
 
     @cached_property
     def distinct_machines(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -131,6 +134,7 @@ def layout_options(
     has one, which is paid for; ``today``: from when spot prices may be too old.
     """
     options = LayoutOptions([], [], [])
+    requests = requests_of(job)
     number = 0
     for catalog in catalogs:
         if providers and catalog.provider not in providers:
@@ -166,10 +170,11 @@ def layout_options(
         for (_, known_disks), (laws, some) in alike.items():
             machines = Machines.of(some)
             shares = known.shares if known_disks else without_local_disks(known.shares)
-            demands = list(_demands(job, size, catalog, laws, shares, network, startup))
+            demands = list(_demands(job, size, catalog, laws, shares, network, startup, requests))
             for each in demands:
                 _classify(
-                    job, size, catalog, each, machines, measured, memory, quota_vcpus, options
+                    *(job, size, catalog, each, machines, measured, memory, quota_vcpus),
+                    *(requests, options),
                 )
             if not demands:
                 why = f"catalog {catalog.name} lists no network block storage"
@@ -209,6 +214,7 @@ def _demands(
     shares: OfferCapacity,
     network: Network,
     startup: Startup,
+    requests: Sequence[Requests],
 ) -> Iterator[LayoutDemand]:
     used = {demand.resource for phase in job.phases for demand in phase.demands}
     locally = any(resource.startswith("local") for resource in used)
@@ -236,6 +242,7 @@ def _demands(
             calibration_match=calibrating,
             startup=startup.get(catalog.provider),
             store=catalog.object_store.limits if catalog.object_store else None,
+            requests=requests,
         )
 
     def build(name: str, own_disks: bool, volumes: BlockVolumes | None) -> LayoutDemand:
@@ -275,6 +282,7 @@ def _classify(
     measured: bool,
     memory: bool,
     quota_vcpus: int | None,
+    requests: Sequence[Requests],
     options: LayoutOptions,
 ) -> None:
     """Sort machines into plannable, unmeasured and refused ones."""
@@ -290,7 +298,8 @@ def _classify(
         why = f"{others}: neither measured nor estimable from its advertised rate"
         options.refused.extend(RefusedOffer(catalog.name, each.offer, why) for each in good)
         return
-    outside = object_store_bill(job, size, catalog)
+    sizes = {size: good.buckets[size].baseline for size in SIZES.values()}
+    outside = object_store_bill(job, size, catalog, requests, sizes)
     if isinstance(outside, str):
         options.refused.extend(RefusedOffer(catalog.name, each.offer, outside) for each in good)
         return
@@ -306,7 +315,8 @@ def _classify(
             least = min_nodes(job, size, needed, machines)
             least = np.where((fits | divide)[some], least, IMPOSSIBLE_NODES)
             most = most_nodes(machines, quota_vcpus)
-            groups.append(OfferGroup(needed, machines, least, catalog, outside, most))
+            paid = {item: np.broadcast_to(usd, some.shape)[some] for item, usd in outside.items()}
+            groups.append(OfferGroup(needed, machines, least, catalog, paid, most))
 
 
 def _refuse(

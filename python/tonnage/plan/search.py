@@ -147,11 +147,12 @@ class _Times:
         self.other_usd: Array | None = None
         """The cost of volumes, object storage and egress; ``None`` if there is none."""
         volumes = group.demand.volumes
+        outside_usd = group.outside_usd[which, None].astype(np.float32)
         if volumes:
             by_volumes = (volumes.usd_per_hour(nodes.astype(np.float64)) / 3600).astype(np.float32)
-            self.other_usd = work * by_volumes + np.float32(group.outside_usd)
-        elif group.outside_usd:
-            self.other_usd = np.full_like(work, group.outside_usd)
+            self.other_usd = work * by_volumes + outside_usd
+        elif outside_usd.any():
+            self.other_usd = np.broadcast_to(outside_usd, work.shape)
 
 
 def _search(
@@ -175,7 +176,7 @@ def _search(
         fastest, cheapest = seconds.min(axis=1), cost.min(axis=1)
         value = _value(seconds, cost, limits)
     # Machines alone cannot cost more than there is: nobody has so many, for so long.
-    has_budget = limits.most_usd < MOST_USD or group.outside_usd > MOST_USD
+    has_budget = limits.most_usd < MOST_USD or bool((group.outside_usd > MOST_USD).any())
     if limits.objective != "nearest" and has_budget:
         value = np.where(cost > np.float32(limits.most_usd), np.inf, value)
     least = value.min(axis=1)
@@ -250,7 +251,9 @@ def group_bill(
         volumes.usd_per_hour(nodes) if volumes else 0.0,
         machines.address_usd_per_hour[places],
     )
-    outside = {item: np.full_like(nodes, usd) for item, usd in group.outside.items()}
+    outside = {
+        item: np.broadcast_to(usd[places], nodes.shape) for item, usd in group.outside.items()
+    }
     return bill(work, nodes, price, group.catalog.billing, billing_unit) | outside
 
 

@@ -16,7 +16,9 @@ from tonnage.base.records.launch import RentedNode, Tariff
 from tonnage.base.records.plan import BilledItem, Candidate, CostLine, Plan
 from tonnage.catalog import Catalog, Offer
 from tonnage.plan.cost_model import NodePrice, bill, object_store_bill
+from tonnage.plan.resources.engine_requests import request_sizes
 from tonnage.plan.resources.machines import Machine, priced_machine
+from tonnage.plan.resources.object_store import requests_of
 
 NOT_COUNTED = "system disks are not included"
 SAME = 1e-6
@@ -104,10 +106,19 @@ def planned_bill(
             made.settings.get("charged", "seconds"),
         ).items()
     }
-    outside = object_store_bill(made.job, made.bytes, catalog)
+    (offer,) = (each for each in catalog.offers if each.type == candidate.offer)
+    sizes = request_sizes(offer)
+    outside = object_store_bill(
+        made.job,
+        made.bytes,
+        catalog,
+        requests_of(made.job),
+        {"get bytes": np.array([sizes.get]), "put bytes": np.array([sizes.put])} if sizes else {},
+    )
     if isinstance(outside, str):
         raise PriceError(outside)
-    return [CostLine(item=item, usd=usd) for item, usd in (billed | outside).items() if usd]
+    billed |= {item: float(usd[0]) for item, usd in outside.items()}
+    return [CostLine(item=item, usd=usd) for item, usd in billed.items() if usd]
 
 
 def usd_per_hour(tariff: Tariff) -> float:

@@ -11,7 +11,9 @@ import pytest
 from support.cli.command import Tonnage
 from support.data.offers import distribution, profile
 from tonnage.base.records.plan import Explanation, Plan
+from tonnage.catalog import find_offer, load_catalog
 from tonnage.model.jobs.mapreduce import sort_job
+from tonnage.plan.resources.engine_requests import request_sizes
 
 pytestmark = pytest.mark.slow
 
@@ -157,8 +159,10 @@ def test_a_sort_from_a_store_to_a_store(tonnage: Tonnage) -> None:
     assert {room.where for room in made.job.room if room.what != "intermediate"} == {"object"}
     best = made.candidates[0]
     machines = best.nodes * max(best.seconds.median, 60) * best.usd_per_hour / 3600
-    # 4.8 million requests that get, 1.2 that put.
-    requests = 20e12 / (4 << 20) / 1000 * 0.0004 + 20e12 / (16 << 20) / 1000 * 0.005
+    _, offer = find_offer([load_catalog("aws-us-east-1-2026")], best.offer)
+    sizes = request_sizes(offer)
+    assert sizes is not None
+    requests = 20e12 / sizes.get / 1000 * 0.0004 + 20e12 / sizes.put / 1000 * 0.005
     assert best.cost_usd.median == pytest.approx(machines + requests, rel=1e-6)
     assert (made.job.input_location, made.job.output_location) == ("objects", "objects")
 

@@ -107,7 +107,8 @@ PYTHON_ONLY = {
     "tonnage.plan.operations.volumes": "the page plans jobs, not operations",
     "tonnage.plan.resources.machines": "the page gets prices and buckets",
     "tonnage.plan.resources.engine_memory": "its figures are in the tables",
-    "tonnage.plan.resources.object_store": "its demands and limits are in the tables",
+    "tonnage.plan.resources.engine_requests": "its figures are in the machines' buckets",
+    "tonnage.plan.resources.object_store": "its demands, requests and limits are in the tables",
     "tonnage.plan.resources.spot": "its rates are in the tables",
     "tonnage.plan.resources.startup": "its distributions are in the tables",
     "tonnage.plan.recommendations.next_measurements": "the page suggests no measurements",
@@ -459,6 +460,14 @@ WORLD = catalog(
         ),
     ),
 )
+OF_SIZES = replace(
+    WORLD,
+    offers=tuple(
+        replace(each, memory_bytes=(16 << place) << 30 if place < 4 else each.memory_bytes)
+        for place, each in enumerate(WORLD.offers)
+    ),
+)
+"""Machines of 16 to 128 GiB, whose requests to object storage differ."""
 PROFILES = [
     profile(
         {
@@ -620,7 +629,8 @@ def worlds() -> Any:
     known = index_profiles(PROFILES)
     yield JOBS, [WORLD], known
     engine = dataclasses.replace(known.shares, engine=core_throughput())
-    yield {"local": sort_job()}, [WORLD], dataclasses.replace(known, shares=engine)
+    by_memory = {name: JOBS[name] for name in ("local", "objects")}
+    yield by_memory, [OF_SIZES], dataclasses.replace(known, shares=engine)
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
     yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()

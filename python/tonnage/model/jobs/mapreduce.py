@@ -30,10 +30,11 @@ from tonnage.model.run_phases import (
     observed_phases,
 )
 
-GET_BYTES, PUT_BYTES = 4 << 20, 16 << 20
-"""Bytes of a sort's requests to an object store (`EXTENT_BYTES` and `PART_BYTES` of the core's
-graphs::plan; with little memory parts are shorter, 5 MiB at least). Also assumed for MapReduce,
-whose formats choose their own sizes."""
+GET_BYTES, PUT_BYTES = 16 << 20, 64 << 20
+"""Bytes of a sort's longest requests to an object store (`RANGE_BYTES` and `PART_BYTES` of the
+core's graphs::memory_plan); with little memory they are shorter."""
+READ_BYTES = 4 << 20
+"""The same of a MapReduce's gets, whose formats choose their own sizes: assumed."""
 STUDY = "Themis on EC2"
 THIRD_PASS = "third pass"
 DIVIDED = "memory does not suffice for two passes, so all partitions are divided once more"
@@ -89,7 +90,8 @@ def mapreduce_job(
         reduce_phase.append(_demand("cpu object", out, second))
     requests = []
     if read_from == "objects":
-        requests.append(RequestDemand(kind="get", per_byte=1.0 / GET_BYTES))
+        get_bytes = GET_BYTES if name == "sort" else READ_BYTES
+        requests.append(RequestDemand(kind="get", per_byte=1.0 / get_bytes))
     if written_to == "objects":
         requests.append(RequestDemand(kind="put", per_byte=out / PUT_BYTES))
     return Job(

@@ -139,7 +139,7 @@ def _with_facts(offer: Offer) -> Offer:
 
 
 def _job(record: PublishedSort, engine: Engine) -> Job:
-    """The sort without cores, which did not limit it, and with the engine's own requests."""
+    """The engine's sort, without cores, which did not limit it, and with requests of its own."""
     job = sort_job(
         record.durability,
         read_from=LOCATIONS[record.read_from],
@@ -156,4 +156,4 @@ def _job(record: PublishedSort, engine: Engine) -> Job:
         structs.replace(each, per_byte=1 / size) if (size := sizes[each.kind]) else each
         for each in job.requests
     ]
-    return structs.replace(job, phases=phases, requests=requests)
+    return structs.replace(job, name=record.engine, phases=phases, requests=requests)

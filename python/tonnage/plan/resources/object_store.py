@@ -3,23 +3,68 @@
 Providers document how many requests a second a prefix or a bucket serves, or how many bytes an
 account. Stores grow with their load over minutes, so that these are what a job can count on. A
 job's requests of a kind are spread over its phases as the bytes are that they move.
+
+A job states its longest requests. Where the engine makes them (of a sort, of a MapReduce), those of
+a machine are no longer than its memory allows (`engine_requests`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from tonnage.base.records.job import Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
+from tonnage.plan.resources.engine_memory import intermediate_share
 
 SharedClass = Literal["object requests", "object account"]
+RequestSize = Literal["get bytes", "put bytes"]
+"""A machine's figure: bytes that its requests of this kind move."""
+SIZES: Mapping[Literal["get", "put"], RequestSize] = {"get": "get bytes", "put": "put bytes"}
 WAYS: tuple[tuple[Literal["get", "put"], Resource], ...] = (
     ("get", "object get"),
     ("put", "object put"),
 )
 REQUESTED_BY = "the requests of the job"
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Requests:
+    """A job's requests of a kind, as it states them."""
+
+    kind: Literal["get", "put"]
+    per_byte: float
+    """Requests for each byte of input."""
+    moved: float
+    """The bytes that they move, for each byte of input."""
+    size: RequestSize | None
+    """The machine's figure that limits their length; ``None``: they are as stated on any."""
+
+    @property
+    def longest(self) -> float:
+        """Bytes of a request, as stated."""
+        return self.moved / self.per_byte
+
+    def per_byte_of(self, figure: Floats) -> Floats:
+        """Requests for each byte of input, of machines with these figures."""
+        return self.moved / np.minimum(figure, self.longest)
+
+
+def requests_of(job: Job) -> Sequence[Requests]:
+    """The job's requests of each kind."""
+    found, is_engine_job = [], intermediate_share(job) is not None
+    for way, resource in WAYS:
+        per_byte = sum(each.per_byte for each in job.requests if each.kind == way)
+        moved = sum(_bytes(each, resource) for each in job.phases)
+        if per_byte:
+            size = SIZES[way] if is_engine_job and moved else None
+            found.append(Requests(way, per_byte, moved, size))
+    return found
 
 
 @dataclass(frozen=True)
@@ -29,30 +74,42 @@ class SharedDemand:
     resource_class: SharedClass
     resource: str
     per_byte: float
+    """Of requests whose size is a machine's, the bytes that they move."""
     capacity: CapacityDistribution
     source: str
+    size: RequestSize | None = None
+    longest: float | None = None
+    """No request is longer, whatever the machine's figure."""
 
 
-def shared_demands(job: Job, limits: StoreLimits) -> list[list[SharedDemand]]:
+def shared_demands(
+    job: Job, limits: StoreLimits, requests: Sequence[Requests]
+) -> list[list[SharedDemand]]:
     """What each phase demands of the store, where a limit is documented."""
-    of_job = {way: sum(_bytes(each, way) for each in job.phases) for _, way in WAYS}
-    return [list(_shared_demands(job, phase, of_job, limits)) for phase in job.phases]
+    return [list(_shared_demands(phase, limits, requests)) for phase in job.phases]
 
 
 def _shared_demands(
-    job: Job, phase: JobPhase, of_job: Mapping[Resource, float], limits: StoreLimits
+    phase: JobPhase, limits: StoreLimits, requests: Sequence[Requests]
 ) -> Iterator[SharedDemand]:
     for way, resource in WAYS:
         moved = _bytes(phase, resource)
         if not moved:
             continue
-        requests = sum(each.per_byte for each in job.requests if each.kind == way)
-        share = moved / of_job[resource]
         gets = way == "get"
         most = limits.gets_per_second if gets else limits.puts_per_second
-        if most and requests:
+        for each in requests if most else ():
+            if each.kind != way:
+                continue
             law = _law(f"{way} requests", most, limits.source)
-            yield SharedDemand("object requests", law.resource, requests * share, law, REQUESTED_BY)
+            if each.size:
+                by_memory = each.size, each.longest
+                yield SharedDemand(
+                    "object requests", law.resource, moved, law, REQUESTED_BY, *by_memory
+                )
+            else:
+                part = each.per_byte * moved / each.moved
+                yield SharedDemand("object requests", law.resource, part, law, REQUESTED_BY)
         most = limits.read_bytes_per_second if gets else limits.write_bytes_per_second
         if most:
             law = _law(f"account {way}", most, limits.source)

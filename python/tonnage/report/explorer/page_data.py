@@ -45,6 +45,7 @@ from tonnage.plan.resources.machines import (
     network_caution,
     network_source,
 )
+from tonnage.plan.resources.object_store import requests_of
 from tonnage.plan.resources.startup import Startup
 from tonnage.plan.search import LARGEST_CLUSTER
 from tonnage.report.explorer.draws_for_page import random_draws
@@ -301,7 +302,7 @@ def _job(job: Job) -> dict[str, Any]:
     }
     return {
         "kept": kept,
-        "requests": [to_builtins(each) for each in job.requests],
+        "requests": [dataclasses.asdict(each) for each in requests_of(job)],
         "taken_out": job.taken_out_per_byte,
         "seen_bytes": job.seen_bytes,
     }

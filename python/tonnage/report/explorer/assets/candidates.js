@@ -56,7 +56,7 @@ function candidateOf(choice, size, samples) {
   const volumeUsd = Float64Array.of(group.volumes ? group.volumes.usdPerHour(choice.nodes) : 0);
   const price = machineUsdPerHour(group, machine);
   const [cost] = costUsd(
-    Float64Array.of(seconds * choice.nodes), nodes, price, volumeUsd, group.outside, group.catalog.billing);
+    Float64Array.of(seconds * choice.nodes), nodes, price, volumeUsd, group.outside[choice.at], group.catalog.billing);
   return {
     choice, seconds, cost, phases,
     provider: group.catalog.provider, catalog: group.catalog.name, offer: machine.type,
@@ -85,8 +85,8 @@ function withIntervals(candidate, { size, location }, deadline) {
   const volumeUsd = new Float64Array(CLUSTERS).fill(group.volumes ? group.volumes.usdPerHour(count) : 0);
   const [usual, lowest, highest] = machine.prices[group.purchase];
   const paid = (price) => costUsd(
-    spent, nodes, machineUsdPerHour(group, machine) + usual * (price / usual - 1), volumeUsd, group.outside,
-    group.catalog.billing);
+    spent, nodes, machineUsdPerHour(group, machine) + usual * (price / usual - 1), volumeUsd,
+    group.outside[candidate.choice.at], group.catalog.billing);
   return {
     ...candidate,
     secondsInterval: interval(took, candidate.seconds),

@@ -13,7 +13,7 @@ function explain(candidate, size, samples) {
   return group.demand.phases.flatMap((phase) => phase.terms.flatMap((term) => {
     const whole = term.parts.reduce((sum, part) => sum + part.per_byte, 0);
     return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
-      const demand = part.per_byte * (part.per_node ? candidate.nodes : size);
+      const demand = part.per_byte * (part.per_node ? candidate.nodes : size) / (requestBytes(machine, term, part) || 1);
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
       const capacityOf = (nodes, capacity, buckets) => {
         const out = new Float64Array(nodes.length);
@@ -51,10 +51,18 @@ function repeatOf(law, part) {
   return { label: "To measure it yourself", commands: [command] };
 }
 
+/** What a request moves, if that is a machine's figure. */
+function requestBytes(machine, term, part) {
+  if (term.resource_class !== "object requests" || !part.advertised) return null;
+  return Math.min(machine.buckets[part.advertised][0], term.max_per_node);
+}
+
 function capacitySource({ choice, nodes }, term, part, law) {
   const { group, machine } = choice;
-  const sources = [law.source];
-  if (part.advertised) {
+  const sources = [law.source], each = requestBytes(machine, term, part);
+  if (each) {
+    sources.push(`each moves ${formatting.size(Math.round(each))}, as its memory allows`);
+  } else if (part.advertised) {
     const figure = machine.buckets[part.advertised];
     const middle = law.modes[0].median;
     let share = `${Number(middle.toPrecision(3))} of the advertised ${describeBucket(figure)}`;
@@ -105,7 +113,8 @@ function pricesOf(candidate) {
     const hourly = group.volumes.usdPerHour(candidate.nodes);
     lines.push(`${Number(hourly.toPrecision(4))} USD an hour for ${count} x ${group.volumes.gibEach(candidate.nodes)} GiB of ${kind.name} at ${kind.usd} USD per GiB and month of ${hoursPerMonth} h (${kind.price_source})`);
   }
-  for (const [item, usd] of Object.entries(group.outsideBill)) {
+  for (const [item, all] of Object.entries(group.outsideBill)) {
+    const usd = all[candidate.choice.at];
     if (usd) lines.push(`${usd.toFixed(2)} USD for ${item} (${group.catalog.store.source})`);
   }
   lines.push(`${formatting.count(candidate.nodes)} nodes at ${Number(candidate.usdPerHour.toPrecision(4))} USD an hour; ${group.catalog.billing.source}`);

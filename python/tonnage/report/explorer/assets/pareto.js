@@ -45,7 +45,7 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
   const { nodes, givens, room, volumeUsd } = frontTable(group, size, samples, limits);
   const spent = jobWork(
     room, group.demand, givens, nodes, machine.buckets, interruptionsOf(machine, group.purchase));
-  const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside, group.catalog.billing);
+  const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside[at], group.catalog.billing);
   const points = [];
   for (let place = 0; place < nodes.length; place += 1) {
     if (nodes[place] < group.minNodes[at]) continue;

@@ -38,25 +38,37 @@ function layoutOptions(request) {
       const onVolumes = group.own_disks ? kept.volume * size : kept.local * size + kept.volume * size;
       const volumes = group.kind === null ? null
         : new BlockVolumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
-      let requested = 0;
-      for (const { kind, per_byte } of catalog.store ? requests : []) {  // A lab's store costs nothing.
-        const { usd_per_1000_gets, usd_per_1000_puts } = catalog.store;
-        requested += per_byte * size / 1000 * (kind === "get" ? usd_per_1000_gets : usd_per_1000_puts);
-      }
-      const egress = taken_out ? taken_out * size / 1e9 * catalog.store.usd_per_gb_to_internet : 0;
-      const outside = requested + egress;
-      const outsideBill = { "object storage requests": requested, egress };
       const all = pageData.lists[group.machines];
       const fits = (place) => size <= mostBytesOf(pageData.machines[place], group);
       const divide = (place) => group.third_pass !== null && pageData.machines[place].divides_once_more && !fits(place);
       const passes = [[group.demand, all.filter((place) => !divide(place))], [group.third_pass, all.filter(divide)]];
       return passes.filter(([, machines]) => machines.length).map(([demand, machines]) => ({
-        ...group, catalog, volumes, outside, outsideBill, machines,
+        ...group, catalog, volumes, machines,
+        ...outsideOf(machines, catalog.store, requests, taken_out, size),
         minNodes: machines.map((place) => (fits(place) || divide(place)
           ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES)),
         demand: demands[demand], distinct: distinctMachines(machines, demand, request.purchase), purchase: request.purchase,
       }));
     });
+}
+
+/** The cost of requests to object storage and of egress, by machine, line by line and in all. */
+function outsideOf(machines, store, requests, takenOut, size) {
+  const requested = machines.map((place) => requestsUsd(pageData.machines[place].buckets, store, requests, size));
+  const sent = takenOut ? takenOut * size / 1e9 * store.usd_per_gb_to_internet : 0;
+  const egress = machines.map(() => sent);
+  return { outside: requested.map((usd) => usd + sent), outsideBill: { "object storage requests": requested, egress } };
+}
+
+/** The cost of a machine's requests. */
+function requestsUsd(buckets, store, requests, size) {
+  let total = 0;
+  if (!store) return total;  // A lab's store costs nothing.
+  for (const { kind, per_byte, moved, size: figure } of requests) {
+    const each = figure === null ? per_byte : moved / Math.min(buckets[figure][0], moved / per_byte);
+    total += each * size / 1000 * (kind === "get" ? store.usd_per_1000_gets : store.usd_per_1000_puts);
+  }
+  return total;
 }
 
 const isRequested = (request, catalog) =>
@@ -145,20 +157,21 @@ function prepare(group, size, samples, limits) {
   const givens = gatherTerms(demand, volumes, size, nodes, samples.medianCapacity, Float32Array);
   const byVolumes = Float32Array.from(nodes, (each) => (volumes ? volumes.usdPerHour(each) / 3600 : 0));
   const table = {
-    nodes, givens, byVolumes, outside: Math.fround(group.outside),
+    nodes, givens, byVolumes,
     billing: group.catalog.billing, room: allocate(demand, nodes.length, Float32Array),
     seconds: new Float32Array(nodes.length), other: new Float32Array(nodes.length),
     values: new Float32Array(nodes.length), hours: null, least: null,
   };
   // Volumes and fixed seconds, which take as long on any machine.
   const slow = givens.map(({ attached }) => ({ measured: attached, advertised: [], attached: null }));
-  fill(table, jobWork(table.room, demand, slow, nodes, {}, 0));
+  fill(table, jobWork(table.room, demand, slow, nodes, {}, 0), Math.min(...group.outside));
   return table;
 }
 
-/** Fill the table from node-seconds. */
-function fill(table, spent) {
-  const { nodes, byVolumes, outside, seconds, other } = table;
+/** Fill the table from node-seconds and the cost outside of the nodes. */
+function fill(table, spent, outsideUsd) {
+  const { nodes, byVolumes, seconds, other } = table;
+  const outside = Math.fround(outsideUsd);
   for (let at = 0; at < spent.length; at += 1) {
     seconds[at] = spent[at] / nodes[at];
     other[at] = spent[at] * byVolumes[at];
@@ -191,7 +204,7 @@ function search(group, table, limits, leading) {
     table.least = least;
     const left = members[kind].filter((at) => !worse(at));
     if (!left.length) return;
-    fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets, interruptions));
+    fill(table, jobWork(table.room, demand, table.givens, table.nodes, buckets, interruptions), group.outside[left[0]]);
     for (const at of left) {
       if (worse(at)) continue;
       const holding = table.nodes.findIndex((nodes) => nodes >= group.minNodes[at]);
