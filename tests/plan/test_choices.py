@@ -35,6 +35,7 @@ def planned(include: frozenset[OfferKind]) -> Plan:
         ("i2.8xlarge", ["previous"]),
         ("i4i.metal", ["metal"]),
         ("mac1.metal", ["metal"]),
+        ("hpc7g.16xlarge", ["hpc"]),
         ("e2-medium", ["burstable"]),
         ("Standard_B2ms", ["burstable"]),
         ("B2ls_v2", ["burstable"]),

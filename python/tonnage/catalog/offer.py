@@ -19,12 +19,13 @@ BURSTING_CORES = {
 """Prefixes of types that their providers call burstable, or shared-core."""
 BARE_METAL = re.compile(r".*[.-]metal\b.*")
 
-OfferKind = Literal["gpu", "burstable", "previous", "metal"]
+OfferKind = Literal["gpu", "burstable", "previous", "metal", "hpc"]
 OFFER_KINDS: dict[OfferKind, str] = {
     "gpu": "it has accelerators",
     "burstable": "its cores burst on credits",
     "previous": "its provider calls it a previous generation",
     "metal": "it is bare metal",
+    "hpc": "its fast network is for machines of its kind: AWS gives it 0.5 Gbit/s to all else",
 }
 """Kinds of offers that plans leave out unless they are asked for."""
 
@@ -175,6 +176,7 @@ class Offer:
             "burstable": self.cores_burst,
             "previous": self.current is False,
             "metal": self.provider != "lab" and BARE_METAL.fullmatch(self.type) is not None,
+            "hpc": self.provider == "aws" and self.type.startswith("hpc"),
         }
         return [kind for kind, is_one in found.items() if is_one]
 

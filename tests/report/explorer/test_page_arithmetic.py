@@ -306,8 +306,12 @@ NEVER_RUN = (
     "return first ? ",
 )
 """Lines of scripts with a part that does not run."""
-BEFORE_THE_PAGE = ("object_store_bill", "scaling_curve", "_fit", "exponent_interval", "warning")
-"""Functions of mirrored modules whose results are in the tables, or compared as notes."""
+BEFORE_THE_PAGE = (
+    *("object_store_bill", "scaling_curve", "_fit", "exponent_interval", "warning"),
+    "operations",
+)
+"""Functions of mirrored modules whose results are in the tables, or compared as notes; and volumes'
+operations, which only a simulation counts."""
 
 
 def scripts() -> dict[str, str]:

@@ -88,7 +88,8 @@ def plan_ops(
         Option(
             "KIND...",
             "Also kinds of offers that are left out otherwise: gpu (accelerators), burstable "
-            "(cores on credits), previous (generations), metal (without a hypervisor), all.",
+            "(cores on credits), previous (generations), metal (without a hypervisor), hpc (a "
+            "fast network among themselves only), all.",
         ),
     ] = None,
     every: Annotated[bool, Switch("--all", "Print all rows, not the best of each family.")] = False,

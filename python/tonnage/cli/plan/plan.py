@@ -171,7 +171,8 @@ class OfferOptions:
         Option(
             "KIND...",
             "Also kinds of offers that are left out otherwise: gpu (accelerators), burstable "
-            "(cores on credits), previous (generations), metal (without a hypervisor), all.",
+            "(cores on credits), previous (generations), metal (without a hypervisor), hpc (a "
+            "fast network among themselves only), all.",
         ),
     ] = None
 
