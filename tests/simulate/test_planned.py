@@ -21,10 +21,11 @@ from tonnage.base.records.plan import Candidate, Plan
 from tonnage.catalog import Catalog, Grant, StoreLimits, load_catalog
 from tonnage.cli.commands import app
 from tonnage.cli.options.planning import load_profiles
-from tonnage.model.jobs.mapreduce import GET_BYTES, mapreduce_job, sort_job
+from tonnage.model.jobs.mapreduce import mapreduce_job, sort_job
 from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.planner import PlanError, PlanRequest, find_choice, plan
+from tonnage.plan.resources.engine_requests import request_sizes
 from tonnage.plan.resources.startup import fixed_startup
 from tonnage.plan.search import Limits
 from tonnage.simulate import scalability_limits
@@ -93,15 +94,19 @@ SHORT_BLOCKS = pytest.mark.xfail(
 )
 
 
-@pytest.mark.parametrize(("size", "deadline"), [(TB, math.inf), (5 * TB, 1_800.0)])
 @pytest.mark.parametrize(
-    ("kind", "where"),
+    ("kind", "where", "size", "deadline"),
     [
-        (sort_job, "local"),
-        (sort_job, "volumes"),
-        (sort_job, "objects"),
-        (mapreduce_job, "local"),
-        pytest.param(mapreduce_job, "objects", marks=SHORT_BLOCKS),
+        (sort_job, "local", TB, math.inf),
+        (sort_job, "local", 5 * TB, 1_800.0),
+        (sort_job, "volumes", TB, math.inf),
+        (sort_job, "volumes", 5 * TB, 1_800.0),
+        (sort_job, "objects", TB, math.inf),
+        (sort_job, "objects", 5 * TB, 1_800.0),
+        (mapreduce_job, "local", TB, math.inf),
+        (mapreduce_job, "local", 5 * TB, 1_800.0),
+        pytest.param(mapreduce_job, "objects", TB, math.inf, marks=SHORT_BLOCKS),
+        (mapreduce_job, "objects", 5 * TB, 1_800.0),
     ],
 )
 def test_a_plan_is_simulated_in_the_time_that_it_says(
@@ -174,9 +179,12 @@ def test_all_nodes_share_the_requests_of_a_store(nodes: int) -> None:
         write_bytes_per_second=2e9,
         source="made up",
     )
-    run, steps = seconds_of(OBJECTS, nodes, TB, world_of(limits))
+    world = world_of(limits)
+    moved = request_sizes(world[0].offers[0])
+    assert moved is not None
+    run, steps = seconds_of(OBJECTS, nodes, TB, world)
     assert [seconds for _, seconds in steps] == pytest.approx(
-        [TB / GET_BYTES / 100, TB / 2e9], rel=0.05
+        [TB / moved.get / 100, TB / 2e9], rel=0.05
     )
     assert total(steps) == pytest.approx(run, rel=0.05)
 

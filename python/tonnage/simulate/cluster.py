@@ -320,7 +320,7 @@ class _Drawing:
         ]
         if any(part.shared for part in term.parts):
             # The store's limits are apart from each other: the least one counts.
-            total = sum(part.per_byte / part.capacity.modes[0].median for part in term.parts)
+            total = sum(part.per_byte / self._shared_rate(term, part) for part in term.parts)
             loads.store = max(loads.store, total)
         elif not demands:
             # The bottleneck of a calibrating run, of which the job itself has no demand.
@@ -348,16 +348,22 @@ class _Drawing:
                     yield each, ATTACHED, each.per_byte * self._attached(part)
                 yield each, resource, seconds
 
+    def _shared_rate(self, term: DemandTerm, part: DemandPart) -> float:
+        """The store's rate; of requests that are as long as memory allows, bytes a second."""
+        rate = part.capacity.modes[0].median
+        return rate * float(self._bucket(term, part.advertised).baseline if part.advertised else 1)
+
+    def _bucket(self, term: DemandTerm, resource: AdvertisedResource) -> TokenBucket:
+        bucket = self._buckets[resource]
+        return bucket if term.max_per_node is None else bucket.capped(term.max_per_node)
+
     def _seconds(self, term: DemandTerm, part: DemandPart) -> Array:
         """Seconds of a node's resource for each of the part's bytes."""
         rates = draw_rates(part.capacity, self._nodes, self._seed)
         if part.curve:
             rates = rates * part.curve.share(np.array([self._nodes]))
         if part.advertised:
-            bucket = self._buckets[part.advertised]
-            if term.max_per_node is not None:
-                bucket = bucket.capped(term.max_per_node)
-            rates = rates * float(bucket.baseline)
+            rates = rates * float(self._bucket(term, part.advertised).baseline)
         return np.asarray(1 / rates)
 
     def _note_burst(self, resource: str, part: DemandPart) -> None:
