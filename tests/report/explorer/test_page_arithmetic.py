@@ -290,6 +290,7 @@ NOT_ON_THE_PAGE = (
     # Of no groups, or of limits that the first machine misses: empty.
     "return []",
     "return np.zeros(len(fastest), dtype=bool)",
+    "return np.empty(0, dtype=np.int64)",
 )
 """Lines of the planner that no page mirrors."""
 NEVER_RUN = (
