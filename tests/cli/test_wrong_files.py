@@ -58,6 +58,7 @@ def refused(tonnage: Tonnage, command: tuple[str, ...], file: Path) -> str:
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), "many", 'expected int >= 1, got "many"'),
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), -1, "expected int >= 1, got -1"),
         ("plan", LAUNCH, (*CANDIDATE, "nodes"), 1.5, "expected int >= 1, got 1.5"),
+        ("plan", LAUNCH, (*CANDIDATE, "nodes"), 10**6, "expected int <= 100000, got 1000000"),
         ("plan", LAUNCH, ("bytes",), "1TB", 'expected int >= 0, got "1TB"'),
     ],
 )

@@ -14,6 +14,7 @@ from tonnage.base.records.durability import Durability
 from tonnage.base.records.environment import MACHINE_TYPE, PROVIDER
 from tonnage.base.records.plan import Candidate, Plan
 from tonnage.cli.options.cluster import JobOptions
+from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.options.validate import usage_errors
 
 
@@ -94,7 +95,13 @@ def select_candidate(
             f"--candidate {number} does not exist; {flag} has "
             f"{formatting.several(len(plan.candidates), 'candidate')}"
         )
-    return plan, plan.candidates[(number or 1) - 1]
+    candidate = plan.candidates[(number or 1) - 1]
+    if candidate.nodes > MAX_NODES:
+        raise core.UsageError(
+            f"{flag}: $.candidates[{(number or 1) - 1}].nodes: expected int <= {MAX_NODES}, got "
+            f"{candidate.nodes}; {hint}"
+        )
+    return plan, candidate
 
 
 def planned_durability(

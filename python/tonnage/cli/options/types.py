@@ -25,6 +25,8 @@ MIN_MEASURABLE = 1_000_000
 MAX_SECONDS = 10_000_000_000
 """The longest time that an option accepts: 317 years."""
 MAX_USD = 10**12
+MAX_NODES = 100_000
+"""No larger cluster is planned."""
 TIMES = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 

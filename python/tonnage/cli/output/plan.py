@@ -16,6 +16,7 @@ from tonnage.base.records.plan import (
     Plan,
     PlannedPhase,
 )
+from tonnage.cli.options.types import MAX_NODES
 from tonnage.cli.output.candidates import (
     aligned_table,
     candidate_text,
@@ -29,8 +30,6 @@ from tonnage.plan.calibration import describe
 from tonnage.plan.candidates import best_of_families
 from tonnage.plan.recommendations.next_measurements import within_budget
 
-MAX_NODES = 100_000
-"""No larger cluster is planned."""
 REQUESTS = "requests"
 """How the names of resources end that are counted, not measured in bytes."""
 BEST = 10

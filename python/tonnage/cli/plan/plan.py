@@ -24,6 +24,7 @@ from tonnage.cli.options.planning import (
     usual_location,
 )
 from tonnage.cli.options.types import (
+    MAX_NODES,
     Count,
     Json,
     Option,
@@ -37,7 +38,6 @@ from tonnage.cli.options.types import (
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 from tonnage.cli.output import print_result
 from tonnage.cli.output.plan import (
-    MAX_NODES,
     explanation_lines,
     print_plan,
     print_survey,
