@@ -25,6 +25,7 @@ from tonnage.model.profiles.repository import index_profiles, read_profiles
 SOURCES = {
     "machine_types.csv": machine_types.SOURCE,
     "core_speeds.csv": core_speeds.SOURCE,
+    "burstable_vcpus.csv": machine_types.SOURCE,
     "disk_rates.csv": disk_rates.MEASURED,
     "start_times.csv": start_times.SOURCE,
     "network_bursts.csv": network_bursts.SOURCE,

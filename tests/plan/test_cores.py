@@ -17,8 +17,8 @@ from tonnage.model.jobs.core_throughput import (
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
-from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.machines import reference_cores
+from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.resources.machines import lasting_vcpus, reference_cores
 from tonnage.plan.search import Limits
 
 TB = 10**12
@@ -138,6 +138,13 @@ def test_cores_of_real_machines() -> None:
     # Eight cores of Ice Lake with two threads each, and sixteen of Graviton.
     assert cores("i4i.4xlarge") == pytest.approx(33_820.7 / EPYC_SORTING)
     assert 1.5 < cores("c7g.4xlarge") / cores("i4i.4xlarge") < 2
+    # Of cores that burst the baseline counts: 30 % of one with two threads, 20 % of each of two.
+    large, medium = (find_offer(catalogs, name)[1] for name in ("t3.large", "t4g.medium"))
+    assert (lasting_vcpus(large), lasting_vcpus(medium)) == (0.6, 0.4)
+    assert large.core_speed is not None
+    assert cores("t3.large") == pytest.approx(0.3 * large.core_speed / EPYC_SORTING)
+    # Where none is documented, nothing is known.
+    assert lasting_vcpus(find_offer(catalogs, "B2ts_v2")[1]) is None
     # An unknown number of cores is half of the vCPUs; an unknown speed is the reference's.
     unknown = replace(offer("m"), vcpus=8, cores=None)
     assert reference_cores(unknown) == 4

@@ -137,9 +137,10 @@ class VolumeLink:
 class Offer:
     """A machine type in a region; ``disks`` are ``None`` if it is unknown whether it has any.
 
-    ``cores`` are physical. ``core_speed`` is in thousands of strings that such a core, with all its
-    threads, sorts in a second. ``current``: whether its provider does not call it a previous
-    generation.
+    ``cores`` are physical. ``baseline_vcpus`` is what vCPUs that burst or are shared sustain, all
+    together; ``None`` if that is unknown, or they are neither. ``core_speed`` is in thousands of
+    strings that such a core, with all its threads, sorts in a second. ``current``: whether its
+    provider does not call it a previous generation.
     """
 
     provider: str
@@ -161,10 +162,11 @@ class Offer:
     current: bool | None = None
     core_speed: float | None = None
     core_speed_source: str | None = None
+    baseline_vcpus: float | None = None
 
     @property
     def cores_burst(self) -> bool:
-        """Whether its cores burst on credits or are shared: no catalog has their baseline."""
+        """Whether its cores burst on credits or are shared; ``baseline_vcpus`` last."""
         names = BURSTING_CORES.get(self.provider)
         return names is not None and re.match(names, self.type) is not None
 
@@ -365,7 +367,9 @@ def cautions(offer: Offer) -> list[str]:
     if offer.on_demand and offer.on_demand.caution:
         found.append(f"on-demand price: {offer.on_demand.caution}")
     if offer.cores_burst:
-        found.append("vCPUs: burstable, on credits; their baseline is not stated")
+        known = offer.baseline_vcpus
+        lasting = f"baseline: {known:g} vCPUs" if known else "their baseline is not stated"
+        found.append(f"vCPUs: burstable, on credits; {lasting}")
     if offer.spot and offer.spot.typical_usd_per_hour is None:
         found.append("spot price: the average and the range cover different times; use the range")
     return found

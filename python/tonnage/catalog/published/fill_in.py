@@ -7,6 +7,7 @@ years.
 from dataclasses import replace
 
 from tonnage.catalog.offer import Disks, Network, Offer, VolumeLink
+from tonnage.catalog.published.burstable_vcpus import baseline_vcpus
 from tonnage.catalog.published.core_speeds import core_speed
 from tonnage.catalog.published.disk_rates import disk_rates
 from tonnage.catalog.published.machine_types import MachineType, machine_type
@@ -32,6 +33,7 @@ def fill_in(offer: Offer) -> Offer:
         disks=_with_rates(disks, offer),
         volume_link=_with_published_link(offer),
         network=_with_published_burst(offer),
+        baseline_vcpus=baseline_vcpus(offer.provider, offer.type),
         core_speed=speed.sorting if speed else None,
         core_speed_source=speed.source if speed else None,
     )

@@ -27,6 +27,7 @@ from tonnage.plan.demand import (
     ResourceClass,
     layout_demand,
 )
+from tonnage.plan.resources.machines import lasting_vcpus
 
 ON_NODES: frozenset[ResourceClass] = frozenset({"local disks", "network", "cpu"})
 """The classes that measuring nodes covers."""
@@ -169,8 +170,8 @@ def _usd(nodes: Sequence[MeasuredNode], seconds: float) -> float | None:
 
 
 def _vcpus(nodes: Sequence[MeasuredNode]) -> float | None:
-    """The fewest of any node; ``None`` if unknown or burstable."""
-    known = [node.offer.vcpus for node in nodes if node.offer and not node.offer.cores_burst]
+    """The fewest of any node; ``None`` if unknown."""
+    known = [lasting_vcpus(node.offer) for node in nodes if node.offer]
     counts = [each for each in known if each]
     return min(counts) if len(counts) == len(nodes) else None
 

@@ -3,8 +3,8 @@
 Local disks have the rates that others published of the type.
 
 A network's peak is a burst: where its credit was measured, a node has it at first; elsewhere plans
-use the baseline. Some providers state how long the volume link's maximum lasts. No catalog states
-the sustained rate of burstable cores, so it is unknown.
+use the baseline. Some providers state how long the volume link's maximum lasts. Cores that burst
+count with their documented baseline; where there is none, their sustained rate is unknown.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from tonnage.base import formatting
 from tonnage.catalog import Catalog, Offer, VolumeLink
 from tonnage.catalog.price_age import STALE_DAYS, is_stale
+from tonnage.catalog.published.burstable_vcpus import BASELINE_SOURCE
 from tonnage.model.jobs.core_throughput import EPYC_SORTING
 from tonnage.model.profiles.build import AdvertisedRate, AdvertisedRates
 from tonnage.model.token_bucket import TokenBucket
@@ -163,8 +164,8 @@ def priced_machine(
     if offer.local_read_bytes_per_second and offer.local_write_bytes_per_second:
         buckets["local read"] = TokenBucket.constant(offer.local_read_bytes_per_second)
         buckets["local write"] = TokenBucket.constant(offer.local_write_bytes_per_second)
-    if offer.vcpus and not offer.cores_burst:
-        buckets["cpu"] = TokenBucket.constant(offer.vcpus)
+    if vcpus := lasting_vcpus(offer):
+        buckets["cpu"] = TokenBucket.constant(vcpus)
         buckets["cores"] = TokenBucket.constant(reference_cores(offer) or math.nan)
     if sizes := request_sizes(offer):
         buckets["get bytes"] = TokenBucket.constant(sizes.get)
@@ -222,16 +223,22 @@ def network_source(offer: Offer) -> str:
     return f"{offer.spec_source}; {burst.source}" if burst else offer.spec_source
 
 
+def lasting_vcpus(offer: Offer) -> float | None:
+    """Its vCPUs, of those that burst the baseline; ``None`` is unknown."""
+    return offer.baseline_vcpus if offer.cores_burst else offer.vcpus
+
+
 def reference_cores(offer: Offer) -> float | None:
     """Its physical cores, as many as of the reference's speed do as much; ``None`` is unknown.
 
-    Where the number is unknown, two threads count as a core, and an unknown speed as the
-    reference's.
+    Of cores that burst, the share that their baseline is. Where the number is unknown, two threads
+    count as a core, and an unknown speed as the reference's.
     """
     if not offer.cores and not offer.vcpus:
         return None
     cores = offer.cores or (offer.vcpus or 0.0) / THREADS_PER_CORE
-    return cores * (offer.core_speed or EPYC_SORTING) / EPYC_SORTING
+    lasting = (offer.baseline_vcpus or 0.0) / (offer.vcpus or 1.0) if offer.cores_burst else 1.0
+    return cores * lasting * (offer.core_speed or EPYC_SORTING) / EPYC_SORTING
 
 
 def cores_source(offer: Offer) -> str:
@@ -242,6 +249,9 @@ def cores_source(offer: Offer) -> str:
         number = f"half of {offer.vcpus:g} vCPUs"
     else:
         return "unknown"
+    if offer.cores_burst and offer.baseline_vcpus:
+        share = formatting.percent(offer.baseline_vcpus / (offer.vcpus or 1.0))
+        number += f", of which the baseline of {share} counts ({BASELINE_SOURCE})"
     if offer.core_speed is None:
         return f"{number}; their speed is unknown and assumed to be the reference's"
     speed = offer.core_speed / EPYC_SORTING
