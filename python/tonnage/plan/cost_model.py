@@ -62,7 +62,7 @@ def term_work(
             amount = amount * nodes
         elif part.remote_only:
             amount = amount * (1 - 1 / nodes)
-        elif term.resource_class == "network":
+        elif term.resource_class == "network" and not part.outside:
             # One node sends nothing. With more all bytes count, as in the papers' equations.
             amount = amount * (nodes > 1)
         if part.advertised:

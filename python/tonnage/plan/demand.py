@@ -115,6 +115,8 @@ class DemandPart:
     """Whether ``per_byte`` is what one node needs, however large the input is."""
     shared: bool = False
     """Whether the capacity is that of all nodes together."""
+    outside: bool = False
+    """Whether it is traffic with others than the nodes, which a single node has, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +132,10 @@ class DemandTerm:
     def work_key(self) -> object:
         """Equal for terms that take equally long, of whatever phase."""
         parts = tuple(
-            (id(part.capacity), part.per_byte, part.remote_only, part.per_node, part.shared)
+            (
+                *(id(part.capacity), part.per_byte, part.remote_only, part.per_node, part.shared),
+                part.outside,
+            )
             for part in self.parts
         )
         return self.resource_class, parts, self.credit_share, self.max_per_node
@@ -254,6 +259,8 @@ def layout_demand(
             demands_of[bottleneck] = []
         for resource_class, demands in demands_of.items():
             parts = _parts(resource_class, demands, laws, shares)
+            if resource_class == "network" and not job.divisible:
+                parts = tuple(dataclasses.replace(each, outside=True) for each in parts)
             if runs and not (network == "infinite" and resource_class == "network"):
                 calibrated = _calibrated_parts(
                     resource_class,

@@ -34,7 +34,7 @@ def explain(
     Raises:
         PlanError: The offer has no candidate; the message says why.
     """
-    limits, size = request.limits, request.size
+    limits, size = request.job_limits, request.size
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     only = [
         _catalog_of_offer(catalog, offer)
@@ -80,7 +80,8 @@ def _catalog_of_offer(catalog: Catalog, offer: str) -> Catalog:
 
 def _moves_data(term: DemandTerm, part: DemandPart, nodes: int) -> bool:
     """Whether a cluster of this size moves anything for a part: a single node sends nothing."""
-    return nodes > 1 or not (part.remote_only or term.resource_class == "network")
+    with_others = part.remote_only or (term.resource_class == "network" and not part.outside)
+    return nodes > 1 or not with_others
 
 
 def _explain_part(

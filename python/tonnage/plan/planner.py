@@ -41,6 +41,10 @@ ROUNDING = 1e-5
 """Relative error of a search, which is in single precision."""
 FAR_BEYOND_RUN = 10
 """Demands may not extrapolate to so many times the observed input."""
+NOT_DIVISIBLE = (
+    "the job was watched on one machine and is planned on one, since it is not known to divide; "
+    "--divisible plans several"
+)
 DISKS_NOT_MEASURED = "its local disks were not measured"
 MAX_CANDIDATES = 20_000
 """The most that are computed when all numbers of nodes are requested."""
@@ -79,6 +83,13 @@ class PlanRequest:
     """From when prices may be too old; ``None``: it does not matter."""
     all_sizes: bool = False
     """All numbers of nodes, not only the best of each offer and layout."""
+
+    @property
+    def job_limits(self) -> Limits:
+        """The limits; a job that does not divide runs on one node."""
+        if self.job.divisible:
+            return self.limits
+        return dataclasses.replace(self.limits, min_nodes=1, max_nodes=1)
 
 
 def request_of(made: Plan) -> PlanRequest:
@@ -147,7 +158,7 @@ def plan(request: PlanRequest, catalogs: Sequence[Catalog], known: ProfileIndex)
     """
     if request.size < 1:
         raise PlanError("the input is 0 bytes, so there is nothing to plan")
-    job, size, limits = request.job, request.size, request.limits
+    job, size, limits = request.job, request.size, request.job_limits
     options = options_for(request, catalogs, known)
     samples = CapacitySamples(limits.max_nodes, limits.min_nodes)
     results = search_all(options.groups, size, samples, limits)
@@ -244,7 +255,7 @@ def _cheapest_sure(
     if math.isinf(request.limits.deadline_seconds):
         return None
     job, size = request.job, request.size
-    limits = dataclasses.replace(request.limits, objective="cost")
+    limits = dataclasses.replace(request.job_limits, objective="cost")
     if request.limits.objective != "cost":
         results = search_all(groups, size, samples, limits)
     bounds = [
@@ -277,7 +288,7 @@ def _cheapest_sure(
 
 def _nearest(request: PlanRequest, options: LayoutOptions) -> Candidate | None:
     """The candidate that exceeds the limits least; if none fits, the one with fewest nodes."""
-    job, size, limits = request.job, request.size, request.limits
+    job, size, limits = request.job, request.size, request.job_limits
     limits = dataclasses.replace(limits, objective="nearest")
     least = min((int(group.min_nodes.min()) for group in options.groups), default=IMPOSSIBLE_NODES)
     if least >= 1 << 40:
@@ -350,6 +361,8 @@ def plan_notes(
             "without public addresses, machines reach object storage through an endpoint of their "
             "network; what a NAT gateway would charge for each GB is not included"
         )
+    if not request.job.divisible:
+        notes.append(NOT_DIVISIBLE)
     seen = request.job.seen_bytes
     if seen and request.size > FAR_BEYOND_RUN * seen:
         notes.append(
@@ -398,7 +411,7 @@ def _price_notes(request: PlanRequest) -> list[str]:
 
 
 def _settings(request: PlanRequest) -> dict[str, Any]:
-    limits = request.limits
+    limits = request.job_limits
     return {
         "deadline_seconds": _finite_or_none(limits.deadline_seconds),
         "budget_usd": _finite_or_none(limits.budget_usd),

@@ -122,7 +122,7 @@ FIELDS: dict[type, dict[str, str]] = {
         name: name
         for name in (
             *("resource", "per_byte", "capacity", "advertised", "sources", "curve"),
-            *("remote_only", "per_node", "shared"),
+            *("remote_only", "per_node", "shared", "outside"),
         )
     },
     DemandTerm: {
@@ -231,6 +231,7 @@ FIELDS: dict[type, dict[str, str]] = {
         "taken_out_per_byte": "taken_out",
         "least_memory_bytes": "- the page gets plannable groups alone",
         "seen_bytes": "seen_bytes",
+        "divisible": "divisible",
         "settings": "- in the demands' calibration and the notes",
     },
     Limits: {
@@ -511,6 +512,7 @@ FORMS = (
     {"data": "9TB", "budget": "1", "provider": "aws"},
     {"data": "300TB", "deadline": "90s", "budget": "900"},
     {"data": "40PB", "objective": "time", "max-nodes": "100000"},
+    {"data": "8EB", "deadline": "1s", "max-nodes": "1"},
 )
 """Together they run every line of the arithmetic."""
 
@@ -638,6 +640,7 @@ def worlds() -> Any:
     yield by_memory, [OF_SIZES], dataclasses.replace(known, shares=engine)
     yield {"": reduce_job(4, cpu_seconds_per_byte=2e-9, object_share=0.01)}, [WORLD], known
     yield {"": ODD_JOB}, [replace(WORLD, billing=BY_THE_HOUR)], index_profiles([FEW_FIGURES])
+    yield {"": replace(ODD_JOB, divisible=False)}, [WORLD], known
     yield {"local": sort_job()}, [catalog([offer("run", 0.8), offer("other")])], calibrated()
     yield {"local": sort_job()}, [catalog(FAMILIES)], known
 

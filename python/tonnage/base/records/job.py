@@ -89,6 +89,8 @@ class Job(Record, frozen=True, kw_only=True):
     taken_out_per_byte: PerByte = 0.0  # Bytes to the internet
     least_memory_bytes: Count | None = None  # Of a node; ``None``: any will do
     seen_bytes: Count | None = None  # The input of the observed run; ``None`` without one
+    divisible: bool = True
+    """Whether machines can share the work; a command that was watched on one need not divide."""
     settings: dict[str, Number | str | bool] = field(default_factory=dict)
     """What the demands follow from: selectivities, passes, durability, locations."""
 

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import flags_and_values
-from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, number
+from tonnage.cli.options.types import LARGEST, Argument, Count, Option, Size, Switch, number
 from tonnage.cli.options.validate import refuse_unknown, usage_errors
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ BUILT_IN = ("themis-2014", "skyrise")
 """The profiles used if none is given."""
 LAB = "lab"
 DEFAULT_CHUNK = 8 << 20
+DIVISIBLE = "--divisible"
 FLAGS_OF_JOB = {
     "sort": ("--from", "--to", "--durability"),
     "mapreduce": ("--from", "--to", "--durability", "--map-share", "--reduce-share"),
@@ -110,6 +111,15 @@ class JobDescription:
             "reduce: core seconds of computation per GB per pass. Default: computation takes no "
             "time.",
             number(0, 1e6),
+        ),
+    ] = None
+
+    divisible: Annotated[
+        bool | None,
+        Switch(
+            "--divisible",
+            "A job in a file: machines can share the work, each with a part of the input. Default: "
+            "as the file says; a command that was observed runs on one machine.",
         ),
     ] = None
 
@@ -197,8 +207,12 @@ def refuse_without_store(job: Job, catalogs: Sequence[Catalog]) -> None:
 
 def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | None = None) -> Job:
     """The job of a kind, or in a file; ``usual`` is where a sort's input is if nobody says so."""
+    if DIVISIBLE in given and name in FLAGS_OF_JOB:
+        raise core.UsageError(
+            f"{DIVISIBLE} is for a job in a file; {name} divides anyway; remove it"
+        )
     for flag in given:
-        if flag not in FLAGS_OF_JOB.get(name, ()):
+        if flag != DIVISIBLE and flag not in FLAGS_OF_JOB.get(name, ()):
             kinds = [job for job, flags in FLAGS_OF_JOB.items() if flag in flags]
             raise core.UsageError(
                 f"{flag} applies only to {' and '.join(kinds)}, not to {name}; remove it"
@@ -219,6 +233,8 @@ def job_from(name: str, given: dict[str, Any], usual: Location, egress: float | 
             f"JOB {name} is not valid{formatting.did_you_mean(name, FLAGS_OF_JOB)}; use sort, "
             "mapreduce, reduce or a job's JSON file"
         )
+    if DIVISIBLE in given:
+        job = structs.replace(job, divisible=True)
     return job if egress is None else structs.replace(job, taken_out_per_byte=egress)
 
 

@@ -102,6 +102,11 @@ def why_no_candidate(plan: Plan) -> str:
             f"{formatting.several(len(plan.excluded), 'offer')}){hint}"
         )
     near, most = plan.nearest, plan.settings["most_nodes"]
+    if near.nodes > 1 and not plan.job.divisible:
+        return (
+            f"no machine holds the job's data alone ({candidate_text(near)} would), and the job is "
+            "not known to divide; add --divisible if machines can share its input"
+        )
     exactly = plan.settings["least_nodes"] == most > 1
     cluster = f"{'--nodes' if exactly else '--max-nodes'} {most}"
     if near.nodes > MAX_NODES:

@@ -13,6 +13,7 @@ from tonnage.base import core, formatting
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.own_prices import PriceOptions
 from tonnage.cli.options.planning import (
+    DIVISIBLE,
     JobDescription,
     JobName,
     PlanSources,
@@ -309,6 +310,11 @@ def plan(
     profiles = load_profiles(sources.profile, catalogs)
     planned = description.job(job, usual_location(catalogs))
     refuse_without_store(planned, catalogs)
+    if limits.nodes not in (None, 1) and not planned.divisible:
+        raise core.UsageError(
+            f"--nodes {limits.nodes}: the job in {job} is not known to divide; add {DIVISIBLE} if "
+            "machines can share its input, or remove --nodes"
+        )
     request = PlanRequest(
         job=planned,
         size=data,

@@ -50,6 +50,7 @@ def to_job(name: str, observation: Observation) -> Job | None:
         ],
         least_memory_bytes=memory,
         seen_bytes=data,
+        divisible=False,  # What was watched ran on one machine.
         settings={
             "observation": observation.id,
             "input_from": observation.input_from,

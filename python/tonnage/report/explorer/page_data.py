@@ -228,6 +228,7 @@ class _Tables:
             "remote_only": part.remote_only,
             "per_node": part.per_node,
             "shared": part.shared,
+            "outside": part.outside,
             "sources": self.texts.put(part.sources),
         }
 
@@ -305,6 +306,7 @@ def _job(job: Job) -> dict[str, Any]:
         "requests": [dataclasses.asdict(each) for each in requests_of(job)],
         "taken_out": job.taken_out_per_byte,
         "seen_bytes": job.seen_bytes,
+        "divisible": job.divisible,
     }
 
 

@@ -15,8 +15,8 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
       const rates = capacity(part, nodes);
       const all = size * part.per_byte;
       // One node sends nothing. With more all bytes count, as in the papers' equations, unless a run
-      // calibrates the part (`remote_only`).
-      const alone = term.resource_class === "network" ? 0 : all;
+      // calibrates the part (`remote_only`), or it is traffic with others.
+      const alone = term.resource_class === "network" && !part.outside ? 0 : all;
       if (part.advertised && !advertised.has(part.advertised)) advertised.set(part.advertised, new Float64Array(nodes.length));
       const into = part.advertised ? advertised.get(part.advertised) : measured;
       for (let at = 0; at < nodes.length; at += 1) {

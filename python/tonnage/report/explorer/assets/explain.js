@@ -39,7 +39,8 @@ function explain(candidate, size, samples) {
 
 /** Whether a cluster of this size moves anything for a part: a single node sends nothing. */
 function movesData(term, part, nodes) {
-  return nodes > 1 || !(part.remote_only || term.resource_class === "network");
+  const withOthers = part.remote_only || (term.resource_class === "network" && !part.outside);
+  return nodes > 1 || !withOthers;
 }
 
 /** The commands that measured the capacity, or the one that would. */

@@ -61,7 +61,9 @@ function requestOf(fields) {
   return {
     wrong,
     request: {
-      size: numbers.data, deadline: numbers.deadline, budget: numbers.budget, maxNodes: numbers["max-nodes"],
+      size: numbers.data, deadline: numbers.deadline, budget: numbers.budget,
+      // As in tonnage/plan/planner.py: a job that does not divide runs on one node.
+      maxNodes: pageData.variants[location].job.divisible ? numbers["max-nodes"] : 1,
       objective, location, provider, purchase,
     },
   };

@@ -67,6 +67,7 @@ function showMissed(nearest, request, ask) {
   const said = nearest.nodes > request.maxNodes
     ? `The data does not fit on ${most}: it needs at least ${formatting.named(nearest)}.`
     : `No offer meets ${limits.join(" and ")} with ${most}. The nearest is ${formatting.named(nearest)} (${formatting.layout(nearest)}): ${formatting.duration(nearest.seconds)} for ${formatting.usd(nearest.cost)}.`;
+  if (!pageData.variants[request.location].job.divisible) return [element("p", { class: "notice" }, said)];
   const more = Math.min(MAX_NODES, Math.max(request.maxNodes * 10, Math.min(nearest.nodes, MAX_NODES)));
   const hint = request.maxNodes < MAX_NODES
     ? element("p", {}, "More nodes may help: ",
