@@ -17,7 +17,7 @@ from tonnage.model.jobs.core_throughput import (
 from tonnage.model.jobs.mapreduce import sort_job
 from tonnage.model.profiles.repository import ProfileIndex, index_profiles
 from tonnage.plan.explain import explain
-from tonnage.plan.planner import NO_CORES, PlanRequest, plan
+from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.machines import lasting_vcpus, reference_cores
 from tonnage.plan.search import Limits
 

@@ -11,10 +11,12 @@ from tonnage.catalog.difference import Change, Difference, FigureChange, compare
 from tonnage.catalog.filter import OfferFilter, filter_offers
 from tonnage.catalog.load import (
     catalog_names,
+    catalogs_here,
     catalogs_with,
     find_offer,
     load_catalog,
     newest_catalogs,
+    newest_of_regions,
     previous_catalog,
 )
 from tonnage.catalog.offer import (
@@ -62,6 +64,7 @@ __all__ = [
     "VolumeKind",
     "VolumeLink",
     "catalog_names",
+    "catalogs_here",
     "catalogs_with",
     "cautions",
     "compare_catalogs",
@@ -70,6 +73,7 @@ __all__ = [
     "find_offer",
     "load_catalog",
     "newest_catalogs",
+    "newest_of_regions",
     "previous_catalog",
     "unknown_figures",
 ]

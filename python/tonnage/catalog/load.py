@@ -6,7 +6,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,9 @@ SCHEMAS: tuple[Schema, ...] = tuple(each.SCHEMA for each in (aws_2014, aws, gcp,
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 NAMED = re.compile(r"(?:aws|gcp|azure)[-_](?P<region>[a-z0-9-]+?)[-_]\d{4}.*")
 
+REFRESHED = re.compile(r"(?:aws|gcp|azure)-[a-z0-9-]+-\d{4}-\d\d-\d\d\.csv")
+"""Names of files that a refresh writes."""
+
 
 def catalog_names() -> list[str]:
     # Companion tables have a second suffix.
@@ -41,6 +44,8 @@ def load_catalog(name: str | Path) -> Catalog:
     """The catalog of this name, or in this file; `CatalogError`: none, or an invalid one."""
     if str(name) in catalog_names():
         return _read(SNAPSHOTS / f"{name}.csv")
+    if (file := Path(f"{name}.csv")) in refreshed_catalogs():
+        return _read(file)
     try:
         os.stat(name)
     except PermissionError:
@@ -54,12 +59,36 @@ def load_catalog(name: str | Path) -> Catalog:
     return _read(Path(name))
 
 
+def refreshed_catalogs() -> list[Path]:
+    """The files in the current directory that ``tonnage catalog refresh`` names so."""
+    return sorted(path for path in Path().glob("*.csv") if REFRESHED.fullmatch(path.name))
+
+
+def catalogs_here() -> list[Catalog]:
+    """The shipped catalogs, and those that were refreshed into the current directory."""
+    names: list[str | Path] = [*catalog_names(), *refreshed_catalogs()]
+    return list(map(load_catalog, names))
+
+
 def newest_catalogs() -> list[Catalog]:
-    found: dict[str, Catalog] = {}
-    for catalog in map(load_catalog, catalog_names()):
-        known = found.get(catalog.provider)
-        if known is None or (catalog.date or "") > (known.date or ""):
-            found[catalog.provider] = catalog
+    return _newest(map(load_catalog, catalog_names()), lambda each: each.provider)
+
+
+def newest_of_regions(regions: Collection[str]) -> list[Catalog]:
+    """Each provider's newest catalog of these regions, shipped or in the current directory."""
+    return _newest(
+        (each for each in catalogs_here() if each.region in regions),
+        lambda each: (each.provider, each.region),
+    )
+
+
+def _newest(catalogs: Iterable[Catalog], key: Callable[[Catalog], object]) -> list[Catalog]:
+    """Of each key; of the same date, the last."""
+    found: dict[object, Catalog] = {}
+    for catalog in catalogs:
+        known = found.get(key(catalog))
+        if known is None or (catalog.date or "") >= (known.date or ""):
+            found[key(catalog)] = catalog
     return list(found.values())
 
 

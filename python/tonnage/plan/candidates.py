@@ -218,5 +218,5 @@ def best_of_families(candidates: Sequence[Candidate], most: int) -> list[tuple[i
     found: dict[tuple[str, str, bool], tuple[int, Candidate]] = {}
     for number, each in numbered:
         family = family_of(each.provider, each.offer)
-        found.setdefault((each.provider, family, each.placement), (number, each))
+        found.setdefault((each.catalog, family, each.placement), (number, each))
     return [*found.values()][:most]

@@ -16,6 +16,7 @@ import typer
 from tonnage.base import core, formatting
 from tonnage.cli.measure.net import parse_rate
 from tonnage.cli.options.optional_dependencies import refuse_missing_extra
+from tonnage.cli.options.planning import AWS_REGION
 from tonnage.cli.options.types import (
     Argument,
     Json,
@@ -103,8 +104,13 @@ def ls(
         tonnage catalog ls
         tonnage catalog ls --provider aws --min-local-disk 1TB --max-price 1USD
     """
-    from tonnage.catalog import CatalogError, OfferFilter, load_catalog, newest_catalogs
-    from tonnage.catalog import catalog_names as shipped
+    from tonnage.catalog import (
+        CatalogError,
+        OfferFilter,
+        catalogs_here,
+        load_catalog,
+        newest_catalogs,
+    )
     from tonnage.cli.output.offers import print_catalogs, print_offers
 
     refuse_unknown("--sort", [sort], SORTS)
@@ -119,7 +125,7 @@ def ls(
     )
     if not names and not sort and wanted == OfferFilter():
         with usage_errors(CatalogError):
-            print_catalogs([load_catalog(name) for name in shipped()], as_json)
+            print_catalogs(catalogs_here(), as_json)
         return
     with usage_errors(CatalogError):
         catalogs = list(map(load_catalog, dict.fromkeys(names or ()))) or newest_catalogs()
@@ -267,7 +273,7 @@ def refresh(
         raise core.UsageError(
             f"{provider}: this catalog cannot be refreshed; use {', '.join(REFRESHABLE)}"
         )
-    if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d+", region):
+    if not re.fullmatch(AWS_REGION, region):
         raise core.UsageError(f"--region {region} is not valid; use a region like us-east-1")
     now = datetime.now(UTC)
     path = out or Path(f"{provider}-{region}-{now.date().isoformat()}.csv")

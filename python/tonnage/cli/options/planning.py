@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 BUILT_IN = ("themis-2014", "skyrise")
 """The profiles used if none is given."""
 LAB = "lab"
+AWS_REGION = r"[a-z]{2}(-[a-z]+)+-\d+"
 DEFAULT_CHUNK = 8 << 20
 DIVISIBLE = "--divisible"
 FLAGS_OF_JOB = {
@@ -132,6 +134,15 @@ class JobDescription:
 @dataclass(frozen=True, kw_only=True)
 class PlanSources:
     catalog: CatalogNames = None
+    region: Annotated[
+        list[str] | None,
+        Option(
+            "NAME...",
+            "Only offers of these regions, such as us-east-1, us-central1 or eastus: from "
+            "--catalog, or else the newest catalogs of these regions, the files that tonnage "
+            "catalog refresh wrote into the current directory included.",
+        ),
+    ] = None
     profile: Annotated[
         list[str] | None,
         Option(
@@ -143,13 +154,44 @@ class PlanSources:
     ] = None
 
 
-def load_catalogs(names: list[str] | None, providers: Sequence[str] = ()) -> list[Catalog]:
-    from tonnage.catalog import CatalogError, load_catalog, newest_catalogs
+def load_catalogs(
+    names: list[str] | None, providers: Sequence[str] = (), regions: Sequence[str] = ()
+) -> list[Catalog]:
+    from tonnage.catalog import CatalogError, load_catalog, newest_catalogs, newest_of_regions
 
     with usage_errors(CatalogError, prefix="--catalog: "):
-        found = list(map(load_catalog, names)) if names else newest_catalogs()
+        if names:
+            found = list(map(load_catalog, names))
+        else:
+            found = newest_of_regions(regions) if regions else newest_catalogs()
+    if regions:
+        _refuse_unknown_regions(regions, found, names)
+        found = [each for each in found if each.region in regions]
     refuse_unknown("--provider", providers, sorted({each.provider for each in found}))
     return [each for each in found if not providers or each.provider in providers]
+
+
+def _refuse_unknown_regions(
+    regions: Sequence[str], found: Sequence[Catalog], names: list[str] | None
+) -> None:
+    from tonnage.catalog import catalog_names, load_catalog
+
+    for region in regions:
+        if any(each.region == region for each in found):
+            continue
+        if names:
+            known = [f"{each.name} is of {each.region or 'an unknown region'}" for each in found]
+            raise core.UsageError(
+                f"--region {region}: {formatting.listing(known)}; add a catalog of {region}, or "
+                "remove --region"
+            )
+        if re.fullmatch(AWS_REGION, region):
+            raise core.UsageError(
+                f"--region {region}: there is no catalog of this region; fetch one with tonnage "
+                f"catalog refresh aws --region {region}"
+            )
+        shipped = [load_catalog(name).region for name in catalog_names()]
+        refuse_unknown("--region", [region], dict.fromkeys(filter(None, shipped)))
 
 
 def load_profiles(names: list[str] | None, catalogs: list[Catalog]) -> ProfileIndex:

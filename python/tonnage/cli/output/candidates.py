@@ -37,12 +37,21 @@ def print_table_or_lines(table: Table, lines: Iterable[str]) -> None:
         console.print(escape(line), highlight=False, soft_wrap=True)
 
 
+def _share_a_provider(numbered: Sequence[tuple[int, Candidate]]) -> bool:
+    """Whether some are of two catalogs, say regions, of one provider."""
+    catalogs = {(each.provider, each.catalog) for _, each in numbered}
+    return len(catalogs) > len({provider for provider, _ in catalogs})
+
+
 def candidate_lines(numbered: Sequence[tuple[int, Candidate]]) -> Iterator[str]:
     """What to rent on one line, the rest on the next, or the next two: 80 characters at most."""
+    by_catalog = _share_a_provider(numbered)
     for number, each in numbered:
         parts = [seconds_range(each.seconds), _short_usd_range(each.cost_usd), each.evidence]
         if each.deadline_probability is not None:
             parts.append(formatting.percent(each.deadline_probability))
+        if by_catalog:
+            parts.append(each.catalog)
         yield from numbered_lines(number, candidate_text(each), parts)
 
 
@@ -107,6 +116,10 @@ def _table(numbered: Sequence[tuple[int, Candidate]]) -> Table:
         columns.append(MEETS)
         for row, (_, each) in zip(rows, numbered, strict=True):
             row.append(formatting.percent(each.deadline_probability or 0.0))
+    if _share_a_provider(numbered):
+        columns.append("catalog")
+        for row, (_, each) in zip(rows, numbered, strict=True):
+            row.append(each.catalog)
     return aligned_table(columns, ("", "nodes", MEETS), rows)
 
 

@@ -59,7 +59,7 @@ def explore(
     refuse_suffix(out, ".html")
     given = description.given_flags
     with core.Progress("collecting offers and profiles") as progress:
-        catalogs = load_catalogs(sources.catalog)
+        catalogs = load_catalogs(sources.catalog, regions=sources.region or ())
         progress(1, 4)
         profiles = load_profiles(sources.profile, catalogs)
         progress(2, 4)
@@ -79,6 +79,7 @@ def explore(
         typed = given | {flag: each for flag, each in flags_and_values(pricing).items() if each}
         flags = [part for flag, value in typed.items() for part in _typed(flag, value)]
         flags += [part for name in sources.catalog or () for part in ("--catalog", name)]
+        flags += [part for name in sources.region or () for part in ("--region", name)]
         flags += [part for name in sources.profile or () for part in ("--profile", name)]
         page = write_explorer(data, job, flags, out)
     values = {

@@ -12,10 +12,9 @@ import typer
 from tonnage.base import core
 from tonnage.cli.options.option_groups import default
 from tonnage.cli.options.planning import CatalogNames, load_catalogs, require_offer
-from tonnage.cli.options.types import Count, Json, Option, Size, Switch, parse_usd
+from tonnage.cli.options.types import MAX_NODES, Count, Json, Option, Size, Switch, parse_usd
 from tonnage.cli.options.validate import refuse_unknown
 from tonnage.cli.output import print_result
-from tonnage.cli.output.plan import MAX_NODES
 from tonnage.cli.output.planning.operations import (
     explanation_lines,
     print_operations_plan,

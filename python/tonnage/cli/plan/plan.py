@@ -306,7 +306,7 @@ def plan(
         raise core.UsageError(
             f"--data {data} means {formatting.several(data, 'byte')}; add a unit, for example 1TB"
         )
-    catalogs = load_catalogs(sources.catalog, offers.provider or ())
+    catalogs = load_catalogs(sources.catalog, offers.provider or (), sources.region or ())
     profiles = load_profiles(sources.profile, catalogs)
     planned = description.job(job, usual_location(catalogs))
     refuse_without_store(planned, catalogs)

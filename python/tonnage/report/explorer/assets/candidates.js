@@ -187,7 +187,7 @@ function bestOfFamilies(candidates, most) {
   if (candidates.length <= most) return candidates;
   const found = new Map();
   for (const each of candidates) {
-    const family = `${each.provider} ${each.choice.machine.family} ${each.placement}`;
+    const family = `${each.catalog} ${each.choice.machine.family} ${each.placement}`;
     if (!found.has(family)) found.set(family, each);
   }
   return [...found.values()].slice(0, most);
