@@ -87,28 +87,9 @@ def simulated(asked: Scenario) -> SimulatedJob:
     )
 
 
-SHORT_BLOCKS = pytest.mark.xfail(
-    reason="plans count neither the operations of a MapReduce's short blocks on volumes nor its "
-    "third pass",
-    strict=True,
-)
-
-
-@pytest.mark.parametrize(
-    ("kind", "where", "size", "deadline"),
-    [
-        (sort_job, "local", TB, math.inf),
-        (sort_job, "local", 5 * TB, 1_800.0),
-        (sort_job, "volumes", TB, math.inf),
-        (sort_job, "volumes", 5 * TB, 1_800.0),
-        (sort_job, "objects", TB, math.inf),
-        (sort_job, "objects", 5 * TB, 1_800.0),
-        (mapreduce_job, "local", TB, math.inf),
-        (mapreduce_job, "local", 5 * TB, 1_800.0),
-        pytest.param(mapreduce_job, "objects", TB, math.inf, marks=SHORT_BLOCKS),
-        (mapreduce_job, "objects", 5 * TB, 1_800.0),
-    ],
-)
+@pytest.mark.parametrize(("size", "deadline"), [(TB, math.inf), (5 * TB, 1_800.0)])
+@pytest.mark.parametrize("where", ["local", "volumes", "objects"])
+@pytest.mark.parametrize("kind", [sort_job, mapreduce_job])
 def test_a_plan_is_simulated_in_the_time_that_it_says(
     amazon: tuple[Catalog, ProfileIndex],
     kind: Callable[..., Job],

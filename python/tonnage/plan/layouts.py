@@ -31,9 +31,8 @@ from tonnage.plan.demand import AdvertisedResource, LayoutDemand, layout_demand
 from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.resources.engine_memory import (
     divides_once_more,
-    fits_two_passes,
-    has_memory_limit,
     intermediate_share,
+    suffices,
 )
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
 from tonnage.plan.resources.object_store import SIZES, Requests, requests_of
@@ -389,18 +388,9 @@ def two_passes_suffice(
     job: Job, size: int, demand: LayoutDemand, machines: Machines
 ) -> npt.NDArray[np.bool_]:
     """Whether each machine's memory allows two passes; so it does where that is unknown."""
-    share = intermediate_share(job)
-    if share is None:
-        return np.ones(len(machines), dtype=bool)
     volumes = demand.volumes if demand.volumes and not demand.own_disks else None
-    return np.array(
-        [
-            not has_memory_limit(offer)
-            or fits_two_passes(offer, size * share, volumes.count if volumes else 0)
-            for offer in (machine.offer for machine in machines)
-        ],
-        dtype=bool,
-    )
+    count = volumes.count if volumes else 0
+    return np.array([suffices(job, size, each.offer, count) for each in machines], dtype=bool)
 
 
 def _nodes_for(needed: float, each: Floats) -> Floats:

@@ -110,6 +110,8 @@ def request_of(made: Plan) -> PlanRequest:
         placement=settings.get("placement"),
         measured_only=bool(settings.get("measured")),
         include=frozenset(settings.get("include") or ()),
+        memory=bool(settings.get("memory")),
+        quota_vcpus=settings.get("quota_vcpus"),
     )
 
 

@@ -6,6 +6,10 @@ fit, and partitions are read and written a third time. That size hardly depends 
 nodes: with more of them each has less data, but opens the blocks of all nodes' partitions. The
 core's own division of memory is asked, for a large cluster, where the size is least.
 
+A MapReduce divides its memory in its own way (`run.mapreduce.shuffle`): it has a limited number of
+partitions, one may take an eighth of a thread's memory, and a thread's buffer makes a block for
+each.
+
 The core divides each partition that does not fit by as many as fit into memory, some hundreds, so
 three passes are enough for all inputs of today.
 """
@@ -29,6 +33,8 @@ TWO_PASS = ("sort", "mapreduce")
 NODES = 1_000
 FILL = 0.76
 """The core fills partitions to 75 % of what fits; the rest is rounding."""
+MAX_PARTITIONS = 1 << 15
+"""Of a MapReduce (`run.mapreduce.cluster`)."""
 LARGEST, EXACT = 1 << 60, 1.01
 """The bounds of the bisection: bytes, and the factor between its last steps."""
 CLEAR = 1.05
@@ -48,6 +54,45 @@ def local_devices(offer: Offer) -> int:
 def divides_once_more(offer: Offer) -> bool:
     """Whether a third pass is possible on its local disks: rotating ones read blocks too slowly."""
     return all(each.kind != "hdd" for each in offer.disks or ())
+
+
+def largest_input(job: Job, offer: Offer, volumes: int = 0) -> float:
+    """The most bytes of input that nodes of this type process in two passes; infinite without a
+    limit of memory. Local data is on so many volumes, or on local disks."""
+    share = intermediate_share(job)
+    if share is None or not has_memory_limit(offer):
+        return math.inf
+    most = largest_sort if job.name == "sort" else largest_mapreduce
+    return most(offer, volumes) / share
+
+
+def suffices(job: Job, size: int, offer: Offer, volumes: int = 0) -> bool:
+    """Whether the memory of these nodes is enough for two passes over ``size`` bytes of input."""
+    if job.name == "sort" and has_memory_limit(offer):
+        return fits_two_passes(offer, size, volumes)
+    return size <= largest_input(job, offer, volumes)
+
+
+def largest_mapreduce(offer: Offer, volumes: int = 0) -> int:
+    """The most bytes that a MapReduce shuffles in two passes on eight nodes or more.
+
+    It aims at partitions of half the size that a thread can take, and makes larger ones if there
+    would be too many of them, or on volumes if their blocks would be too short.
+    """
+    memory = _memory(offer, volumes)
+    usable = memory.bytes // MEMORY_SHARE
+    most = partition_bytes(usable, memory.threads, memory.devices)
+    partitions = usable // (8 * memory.threads) // memory.min_block if volumes else MAX_PARTITIONS
+    if partitions >= MAX_PARTITIONS:
+        return most * MAX_PARTITIONS
+    return most // 2 * partitions
+
+
+def partition_bytes(memory_bytes: int, threads: int, devices: int) -> int:
+    """The largest partition that a MapReduce's thread takes, of so much memory for all threads."""
+    half = memory_bytes // 2
+    of_half = half // max(4 * threads, devices + 1, 3)
+    return min(max(of_half, memory_bytes // 64), 1 << 30)
 
 
 def largest_sort(offer: Offer, volumes: int = 0) -> int:

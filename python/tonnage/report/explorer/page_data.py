@@ -9,6 +9,7 @@ arithmetic.
 import dataclasses
 import datetime
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -33,9 +34,7 @@ from tonnage.plan.monte_carlo import INTERVAL_RULE
 from tonnage.plan.planner import DISKS_NOT_MEASURED, PlanRequest, options_for, plan_notes
 from tonnage.plan.resources.engine_memory import (
     divides_once_more,
-    has_memory_limit,
-    intermediate_share,
-    largest_sort,
+    largest_input,
 )
 from tonnage.plan.resources.machines import (
     PURCHASES,
@@ -74,8 +73,7 @@ def page_data(
     today: datetime.date | None = None,
 ) -> PageData:
     """Build the tables for a job by the location of its data, ``""`` if there is no choice."""
-    share = intermediate_share(next(iter(jobs.values()))) if memory else None
-    tables = _Tables(catalogs, share)
+    tables = _Tables(catalogs, next(iter(jobs.values())) if memory else None)
     variants = {
         name: {
             "job": _job(job),
@@ -158,8 +156,9 @@ Key = tuple[int, int, bool]
 class _Tables:
     """Tables that layouts share."""
 
-    def __init__(self, catalogs: Sequence[Catalog], intermediate_share: float | None) -> None:
-        self.intermediate_share = intermediate_share
+    def __init__(self, catalogs: Sequence[Catalog], limited: Job | None) -> None:
+        self.limited = limited
+        """The job whose passes memory limits, wherever its data is; ``None``: memory counts not."""
         self.offers = {
             (at, offer.type): place
             for at, catalog in enumerate(catalogs)
@@ -360,7 +359,7 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
         "divides_once_more": divides_once_more(offer),
-        "most_bytes": _most_bytes(offer, tables.intermediate_share),
+        "most_bytes": _most_bytes(tables.limited, offer),
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "possible_burst": one.possible_burst,
         "source": tables.texts.put(offer.spec_source),
@@ -379,12 +378,13 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     }
 
 
-def _most_bytes(offer: Offer, share: float | None) -> dict[str, float] | None:
+def _most_bytes(job: Job | None, offer: Offer) -> dict[str, float] | None:
     """The largest input that its memory allows, with local disks and with so many volumes."""
-    if share is None or not has_memory_limit(offer):
+    local = math.inf if job is None else largest_input(job, offer)
+    if job is None or math.isinf(local):
         return None
-    return {"local": largest_sort(offer) / share} | {
-        str(count): largest_sort(offer, count) / share for count in VOLUME_COUNTS
+    return {"local": local} | {
+        str(count): largest_input(job, offer, count) for count in VOLUME_COUNTS
     }
 
 

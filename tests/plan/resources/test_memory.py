@@ -1,6 +1,8 @@
 """What the memory of a machine allows a sort: two passes, or a third one."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.data.copies import replace
 from support.data.offers import catalog, distribution, offer, profile
@@ -11,9 +13,19 @@ from tonnage.model.jobs.reduce import reduce_job
 from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.layouts import layout_options
 from tonnage.plan.planner import PlanRequest, plan
-from tonnage.plan.resources.engine_memory import fits_two_passes, largest_sort
+from tonnage.plan.resources.engine_memory import (
+    MAX_PARTITIONS,
+    MIN_VOLUME_BLOCK,
+    fits_two_passes,
+    largest_mapreduce,
+    largest_sort,
+    local_devices,
+    partition_bytes,
+)
 from tonnage.plan.search import Limits
-from tonnage.simulate.division import Machine, SortDivision
+from tonnage.run.mapreduce import cluster
+from tonnage.run.mapreduce.shuffle import MemoryBudget
+from tonnage.simulate.division import Machine, MapReduceDivision, SortDivision
 from tonnage.simulate.scalability_limits import cluster_limits
 
 TB, GIB = 10**12, 1 << 30
@@ -136,6 +148,52 @@ def test_blocks_on_volumes_are_as_long_as_their_operations_need() -> None:
     on_volumes, locally = largest_sort(its, 1), largest_sort(its)
     # Blocks of 48 KiB are a third as many as those of 16 KiB.
     assert locally / on_volumes == pytest.approx(3, rel=0.1)
+
+
+@given(st.integers(1 << 24, 1 << 42), st.integers(1, 192), st.integers(1, 16))
+def test_a_mapreduces_partitions_are_as_large_as_its_threads_take(
+    memory_bytes: int, threads: int, devices: int
+) -> None:
+    budget = MemoryBudget(memory_bytes, threads, devices)
+    assert partition_bytes(memory_bytes, threads, devices) == budget.portion_bytes
+    assert MAX_PARTITIONS == cluster.MAX_PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("name", "volumes"),
+    [("i4i.4xlarge", 0), ("x8g.large", 0), ("r8gn.xlarge", 4), ("x8g.large", 8)],
+)
+@pytest.mark.parametrize("nodes", [10, 200])
+def test_simulate_agrees_which_mapreduces_memory_allows(
+    name: str, volumes: int, nodes: int
+) -> None:
+    found = machine(name)
+    assert found.memory_bytes and found.vcpus
+    devices = volumes or local_devices(found)
+    its = MapReduceDivision(Machine(found.memory_bytes // 2, int(found.vcpus), devices))
+    most = largest_mapreduce(found, volumes)
+
+    def suffices(size: float) -> bool:
+        share = int(size) // nodes
+        partitions = its.partitions(share, nodes)
+        fits = size / partitions <= its.slot_bytes(share, nodes)
+        long = not volumes or its.first_block_bytes(share, nodes) >= MIN_VOLUME_BLOCK
+        return fits and long
+
+    assert suffices(most * 0.98)
+    assert not suffices(most * 1.02)
+
+
+def test_a_mapreduce_with_too_little_memory_takes_a_third_pass() -> None:
+    its = replace(offer("small"), vcpus=8, memory_bytes=4 * GIB)
+    most = largest_mapreduce(its)
+    laws = [distribution("local both", 1e9), distribution("network", 1e9)]
+    known = index_profiles([profile({"small": laws})])
+    for size, phases in ((most // 3, 2), (most, 3)):
+        job = mapreduce_job(map_share=2.0)
+        request = PlanRequest(job, size, Limits(1, 100), memory=True)
+        (found,) = plan(request, [catalog([its], ())], known).candidates
+        assert len(found.phases) == phases
 
 
 def rotating(its: Offer) -> Offer:
