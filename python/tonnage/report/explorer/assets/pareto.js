@@ -48,9 +48,9 @@ function pointsOf({ group, at, machine }, size, samples, limits, front) {
   const cost = costUsd(spent, nodes, machineUsdPerHour(group, machine), volumeUsd, group.outside[at], group.catalog.billing);
   const points = [];
   for (let place = 0; place < nodes.length; place += 1) {
-    if (nodes[place] < group.minNodes[at]) continue;
     const point = { seconds: spent[place] / nodes[place], cost: cost[place] };
-    if (point.seconds > longestSeconds(limits) || point.cost > mostUsd(limits) || beaten(front, point)) continue;
+    const holds = nodes[place] >= group.minNodes[at];
+    if (!holds || point.seconds > longestSeconds(limits) || point.cost > mostUsd(limits) || beaten(front, point)) continue;
     points.push({
       ...point, nodes: nodes[place], group, at, machine,
       offer: machine.type, layout: group.layout, placement: machine.placement,
