@@ -62,17 +62,24 @@ def _kinds(values: FloatArray) -> list[FloatArray]:
     """Sorted values split into the fast and the slow mode; or all of them, if there is one mode."""
     count = len(values)
     best, place = _criterion([values]), 0
-    for split in range(1, count):
-        slow, fast = values[:split], values[split:]
-        if fast.mean() - slow.mean() < math.log(MIN_FACTOR):
-            continue
-        within = float(np.sum((slow - slow.mean()) ** 2) + np.sum((fast - fast.mean()) ** 2))
-        if fast[0] - slow[-1] < MIN_GAP * math.sqrt(within / count):
-            continue
-        found = _criterion([slow, fast]) + SPLIT_PARAMETERS * math.log(count)
+    for split in _separate(values):
+        found = _criterion([values[:split], values[split:]]) + SPLIT_PARAMETERS * math.log(count)
         if found < best:
             best, place = found, split
     return [values[place:], values[:place]] if place else [values]
+
+
+def _separate(values: FloatArray) -> list[int]:
+    """How many of the sorted values are slow, where that leaves two modes far enough apart."""
+    slow = np.arange(1, len(values))
+    fast = len(values) - slow
+    below, squares = np.cumsum(values)[:-1], float(np.sum(values**2))
+    above = float(np.sum(values)) - below
+    within = np.maximum(squares - below**2 / slow - above**2 / fast, 0.0)
+    apart = above / fast - below / slow >= math.log(MIN_FACTOR)
+    gaps = np.diff(values) >= MIN_GAP * np.sqrt(within / len(values))
+    found: list[int] = slow[apart & gaps].tolist()
+    return found
 
 
 def _criterion(kinds: Sequence[FloatArray]) -> float:
