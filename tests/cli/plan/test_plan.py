@@ -222,11 +222,11 @@ def test_every_number_of_nodes(tonnage: Tonnage) -> None:
         ),
         (
             ("sort", *LOCAL, "--data", "8EB", "--catalog", "aws-us-east-1-2014", "--any-memory"),
-            "the maximum is 10,000 nodes; reduce --data",
+            "the maximum is 100,000 nodes; reduce --data",
         ),
         (
             ("sort", "--data", "8EB", "--catalog", "aws-us-east-1-2026"),
-            "the job would need 66,667 x i8ge.48xlarge; the maximum is 10,000 nodes; reduce --data",
+            "no offer meets --max-nodes 250; nearest: 66667 x i8ge.48xlarge",
         ),
         (
             ("sort", "--data", "20TB", "--explain", "c8gn.medium"),
