@@ -69,7 +69,8 @@ def test_an_offer_goes_by_either_name(tonnage: Tonnage) -> None:
 
 
 def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
-    arguments = ("--network", "infinite", "--survey", "--budget", "0.5USD", "--json")
+    wide = ("--network", "infinite", "--max-nodes", "1000", "--survey", "--json")
+    arguments = (*wide, "--budget", "0.5USD")
     found = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *arguments, check=True).stdout)
     rows = found["survey"]
     assert rows and sum(row["usd_to_measure"] for row in rows) <= 0.5
@@ -77,8 +78,7 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
     assert not measured & {row["offer"] for row in rows}
     prices = [row["usd_to_measure"] for row in rows]
     assert prices == sorted(prices)
-    everything = ("--network", "infinite", "--survey", "--json")
-    every = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *everything, check=True).stdout)[
+    every = json.loads(tonnage.run("plan", "sort", *LOCAL, *STUDY, *wide, check=True).stdout)[
         "survey"
     ]
     left = [row for row in every if row not in rows]
@@ -92,7 +92,8 @@ def test_survey_keeps_its_budget(tonnage: Tonnage) -> None:
 
 
 def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> None:
-    arguments = ("plan", "sort", *LOCAL, *STUDY, "--network", "infinite", "--json")
+    wide = ("--network", "infinite", "--max-nodes", "1000")
+    arguments = ("plan", "sort", *LOCAL, *STUDY, *wide, "--json")
     before = json.loads(tonnage.run(*arguments, check=True).stdout)
     row = next(each for each in before["survey"] if each["least_bytes_per_second"])
     for factor, wins in ((0.99, False), (1.01, True)):
@@ -102,7 +103,8 @@ def test_the_surveys_bound_is_what_wins(tonnage: Tonnage, tmp_path: Path) -> Non
         profile({row["offer"]: [carried]}).write(directory / "p.json")
         known = ("--profile", "themis-2014", "--profile", str(directory))
         after = json.loads(tonnage.run(*arguments, *known, check=True).stdout)
-        assert (after["candidates"][0]["offer"] == row["offer"]) is wins
+        cheapest = min(after["candidates"], key=lambda each: each["cost_usd"]["median"])
+        assert (cheapest["offer"] == row["offer"]) is wins
 
 
 def test_a_jobs_file_is_planned_as_the_job(tonnage: Tonnage, tmp_path: Path) -> None:
