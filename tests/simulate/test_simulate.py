@@ -101,29 +101,34 @@ def test_copies_rates_are_max_min_fair(nodes: int, data: st.DataObject) -> None:
     def some() -> Array:
         return np.array(data.draw(st.lists(rates, min_size=nodes, max_size=nodes)))
 
-    own, copied = np.array([some(), some(), 0 * some()]), np.array([some(), 0 * some(), some()])
+    own, arriving = np.array([some(), some(), 0 * some()]), np.array([some(), 0 * some(), some()])
+    copied = np.array(data.draw(st.lists(st.booleans(), min_size=nodes, max_size=nodes)))
     moving = np.ones(nodes, dtype=bool)
     moving[data.draw(st.integers(0, nodes - 1))] = False
     capacity = np.array([some(), some(), some()])
     to = (np.arange(nodes) + 1) % nodes
     weights = []
-    for here, there, most in zip(own, copied, capacity, strict=True):
+    for here, there, most in zip(own, arriving, capacity, strict=True):
         weights.append(np.diag(here))
-        weights[-1][to, np.arange(nodes)] += there[to]
+        weights[-1][to, np.arange(nodes)] += there[to] * copied
         weights[-1] /= most[:, None]
     most = np.where(moving, 1e15, 0.0)
-    found = output_rates(OutputFlows(own, copied, to), capacity, moving)
+    flows = OutputFlows(own, arriving, copied, to, np.zeros(nodes))
+    found = output_rates(flows, capacity, moving)
     assert found == pytest.approx(filled(np.vstack(weights), most), rel=1e-6)
 
 
-@given(st.lists(rates, min_size=1, max_size=7), st.floats(0.01, 10))
-def test_what_all_nodes_share_is_divided_fairly(alone: list[float], store: float) -> None:
-    most = np.array(alone)
-    flows = OutputFlows(1 / most[None, :], 0 * most[None, :], np.arange(len(most)), store)
-    capacity = np.ones((1, len(most)))
-    found = output_rates(flows, capacity, np.ones(len(most), dtype=bool))
-    weights = np.vstack([np.diag(1 / most), np.full(len(most), store)])
-    assert found == pytest.approx(filled(weights, np.full(len(most), 1e15)), rel=1e-6)
+@given(st.integers(1, 7), st.floats(0.01, 10), st.data())
+def test_what_all_nodes_share_is_divided_fairly(
+    nodes: int, weight: float, data: st.DataObject
+) -> None:
+    most = np.array(data.draw(st.lists(rates, min_size=nodes, max_size=nodes)))
+    store = weight * np.array(data.draw(st.lists(st.booleans(), min_size=nodes, max_size=nodes)))
+    none, nobody = 0 * most[None, :], np.zeros(nodes, dtype=bool)
+    flows = OutputFlows(1 / most[None, :], none, nobody, np.arange(nodes), store)
+    found = output_rates(flows, np.ones((1, nodes)), ~nobody)
+    weights = np.vstack([np.diag(1 / most), store])
+    assert found == pytest.approx(filled(weights, np.full(nodes, 1e15)), rel=1e-6)
 
 
 @settings(max_examples=40, deadline=None)

@@ -147,25 +147,13 @@ def pass_two(
 ) -> PassResult:
     """Simulate pass two: all owners sort their partitions.
 
-    By node: ``sizes`` are bytes to sort, ``again`` those in partitions that exceed memory and are
-    partitioned once more, ``first`` is the partition that is read before anything is written.
-    With ``copies``, each node replicates its output to the next one that is alive.
+    By node: ``sizes`` are bytes to sort, ``again`` those in partitions that exceed memory,
+    ``first`` is the partition that is read before anything is written. A node divides the
+    partitions that exceed memory once more before it sorts any, as the core does. With ``copies``,
+    each node replicates its output to the next one that is alive.
     """
-    often = np.divide(again, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    two, third = cluster.pass_two, cluster.third_pass
-    loads = PassLoads(two.own + third.own * often, two.sent, two.arrived, two.store)
     wait = np.minimum(first, sizes) * cluster.first_read
-    result = _write(cluster, loads, credits, sizes, wait, copies, deaths)
-    repeated = float((result.done * often).sum())
-    return PassResult(
-        result.seconds,
-        result.done,
-        result.complete,
-        result.alive,
-        result.read_bytes + repeated,
-        result.sent_bytes,
-        result.written_bytes + repeated,
-    )
+    return _write(cluster, cluster.pass_two, credits, sizes, again, wait, copies, deaths)
 
 
 def copy_output(
@@ -173,7 +161,8 @@ def copy_output(
 ) -> PassResult:
     """Simulate copying finished output, ``sizes`` bytes of each node, to the next alive node."""
     assert cluster.copying is not None
-    return _write(cluster, cluster.copying, credits, sizes, np.zeros_like(sizes), True, deaths)
+    none = np.zeros_like(sizes)
+    return _write(cluster, cluster.copying, credits, sizes, none, none, True, deaths)
 
 
 def _write(
@@ -181,41 +170,58 @@ def _write(
     loads: PassLoads,
     credits: Credits,
     sizes: Array,
+    again: Array,
     wait: Array,
     copies: bool,
     deaths: Mapping[int, float],
 ) -> PassResult:
-    """Each node reads and writes its own bytes; with ``copies`` the next one writes them, too."""
-    own = _Failures(cluster.nodes, deaths)
-    left, little = sizes.copy(), DONE * float(sizes.max(initial=0.0))
+    """Each node divides ``again``, waits, and reads and writes its own bytes.
+
+    With ``copies`` the next node writes them, too.
+    """
+    own, third = _Failures(cluster.nodes, deaths), cluster.third_pass
+    left, divided = sizes.copy(), again.copy()
+    waiting = np.where(sizes > 0, wait, 0.0)
+    little = DONE * float(sizes.max(initial=0.0))
     now = read = sent = written = 0.0
     while True:
         until = own.until(now)
         moving = own.alive & (left > 0)
         if not moving.any():
             break
-        writing = moving & (wait <= now)
-        copied_now = copies and int(own.alive.sum()) > 1
+        dividing = moving & (divided > 0)
+        idle = moving & ~dividing & (waiting > 0)
+        writing = moving & ~dividing & ~idle
+        copied = writing & (copies and int(own.alive.sum()) > 1)
         flows = OutputFlows(
-            loads.own + loads.sent if copied_now else loads.own,
-            loads.arrived if copied_now else np.zeros_like(loads.arrived),
+            np.where(dividing, third.own, loads.own + loads.sent * copied),
+            loads.arrived,
+            copied,
             _next_alive(own.alive),
-            loads.store,
+            loads.store * writing.astype(float),
         )
-        rates = output_rates(flows, credits.capacity, writing)
+        rates = output_rates(flows, credits.capacity, dividing | writing)
         load = flows.usage(rates)
-        waiting = moving & ~writing
-        starts = float(np.min(wait[waiting] - now, initial=np.inf))
-        ends = float(_transfer_seconds(left, rates).min())
-        step = min(ends, starts, until, credits.until_spent(load))
+        ends = np.concatenate(
+            [
+                _transfer_seconds(divided, rates * dividing),
+                _transfer_seconds(left, rates * writing),
+                waiting[idle],
+            ]
+        )
+        step = min(float(ends.min(initial=np.inf)), until, credits.until_spent(load))
         now += step
         credits.pass_time(load, step)
-        left -= rates * step
+        divided -= rates * dividing * step
+        left -= rates * writing * step
+        waiting -= idle * step
         moved = float(rates.sum()) * step
         read += moved
-        written += moved * (2 if copied_now else 1)
-        sent += moved if copied_now else 0.0
-        left[left <= little] = 0.0
+        written += moved + float(rates[copied].sum()) * step
+        sent += float(rates[copied].sum()) * step
+        for amounts in (divided, left):
+            amounts[amounts <= little] = 0.0
+        waiting[waiting <= DONE * now] = 0.0
     return PassResult(now, sizes - left, left == 0, own.alive, read, sent, written)
 
 

@@ -108,59 +108,60 @@ def _uses_full(flows: ShuffleFlows, capacity: Array, rates: Array) -> Flags:
 
 @dataclass(frozen=True)
 class OutputFlows:
-    """One flow a node, whose output another node may copy."""
+    """One flow a node, which another node may copy."""
 
     own: Array  # Of the flow's own node, for each byte
-    copied: Array  # Of each node, for a byte that it copies for another
-    to: npt.NDArray[np.int64]  # The node that copies each node's output
-    store: float = 0.0  # Of what all share, for a byte of any
+    arriving: Array  # Of each node, for a byte that it copies for another
+    copied: Flags  # The flows that are copied
+    to: npt.NDArray[np.int64]  # The node that copies each node's flow
+    store: Array  # Of what all share, for a byte of each flow: the same for all that use it
 
     def usage(self, rates: Array) -> Array:
         """The load of each node's resources."""
-        arrived = np.bincount(self.to, rates, len(rates))
-        return np.asarray(self.own * rates + self.copied * arrived)
+        arrived = np.bincount(self.to, rates * self.copied, len(rates))
+        return np.asarray(self.own * rates + self.arriving * arrived)
 
 
 def output_rates(flows: OutputFlows, capacity: Array, moving: Flags) -> Array:
-    """The rate at which each node writes its output. All resources that no neighbour fixes earlier
-    are filled at once, with the same result."""
-    copied = np.any(flows.copied > 0)
+    """The rate of each node's flow, if only some move.
+
+    All resources that no neighbour fixes earlier are filled at once, with the same result.
+    """
     rates = np.zeros(len(moving))
-    if not copied:
+    if not np.any(flows.arriving[:, flows.to[moving & flows.copied]] > 0):
         most = _quotient(capacity, flows.own).min(axis=0, initial=FASTEST)
         return _share_store(np.where(moving, most, 0.0), flows.store)
-    moving, left = moving.copy(), capacity.astype(float)
-    to = flows.to
+    moving, left, to = moving.copy(), capacity.astype(float), flows.to
     while moving.any():
-        there = np.zeros(len(moving))
-        np.add.at(there, to[moving], 1.0)
-        level = _quotient(left, flows.own * moving + flows.copied * there)
-        bounds = np.minimum(
-            np.where(flows.own > 0, level, np.inf).min(axis=0),
-            np.where(flows.copied > 0, level, np.inf).min(axis=0)[to],
-        )
-        wanted = np.minimum(bounds, FASTEST)
+        copied = moving & flows.copied
+        there = np.bincount(to, copied, len(moving))
+        level = _quotient(left, flows.own * moving + flows.arriving * there)
+        here = np.where(flows.own > 0, level, np.inf).min(axis=0)
+        at_copies = np.where(flows.arriving > 0, level, np.inf).min(axis=0)[to]
+        wanted = np.minimum(np.where(copied, np.minimum(here, at_copies), here), FASTEST)
         # A flow is fixed once no flow that shares a resource with it is limited to a lower rate.
         least = np.full_like(wanted, np.inf)
-        np.minimum.at(least, np.arange(len(wanted))[moving], wanted[moving])
-        np.minimum.at(least, to[moving], wanted[moving])
-        fixed = moving & (wanted <= least * (1 + FULL)) & (wanted <= least[to] * (1 + FULL))
+        np.minimum.at(least, np.flatnonzero(moving), wanted[moving])
+        np.minimum.at(least, to[copied], wanted[copied])
+        fixed = moving & (wanted <= least * (1 + FULL))
+        fixed &= ~copied | (wanted <= least[to] * (1 + FULL))
         rates[fixed] = wanted[fixed]
-        arrived = np.bincount(to, rates * fixed, len(rates))
-        left = np.maximum(left - flows.own * (rates * fixed) - flows.copied * arrived, 0.0)
+        left = np.maximum(left - flows.usage(rates * fixed), 0.0)
         moving &= ~fixed
     return _share_store(rates, flows.store)
 
 
-def _share_store(rates: Array, store: float) -> Array:
+def _share_store(rates: Array, store: Array) -> Array:
     """The rates, of which the largest are lowered until what all share is not overfull."""
-    if store * float(rates.sum()) <= 1:
+    used = store > 0
+    if float(rates @ store) <= 1:
         return rates
-    ordered = np.sort(rates)
+    ordered = np.sort(rates[used])
     before = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])
     # If all from here on have the same rate.
-    levels = (1 / store - before) / np.arange(len(rates), 0, -1)
-    return np.asarray(np.minimum(rates, levels[np.argmax(levels <= ordered)]))
+    levels = (1 / store[used].max() - before) / np.arange(len(ordered), 0, -1)
+    level = levels[np.argmax(levels <= ordered)]
+    return np.where(used, np.minimum(rates, level), rates)
 
 
 def _quotient(amounts: Array, weights: Array) -> Array:
