@@ -32,6 +32,7 @@ from tonnage.plan.resources.block_volumes import GIB, BlockVolumes, is_usable
 from tonnage.plan.resources.engine_memory import (
     divides_once_more,
     intermediate_share,
+    largest_share,
     suffices,
 )
 from tonnage.plan.resources.machines import Machine, Machines, Purchase, priced_machine
@@ -312,6 +313,8 @@ def _classify(
         if needed and some.any():
             machines = good if some.all() else good.at(np.flatnonzero(some))
             least = min_nodes(job, size, needed, machines)
+            if memory and needed is demand:
+                least = np.maximum(least, two_pass_nodes(job, size, demand, machines))
             least = np.where((fits | divide)[some], least, IMPOSSIBLE_NODES)
             most = most_nodes(machines, quota_vcpus)
             paid = {item: np.broadcast_to(usd, some.shape)[some] for item, usd in outside.items()}
@@ -388,9 +391,22 @@ def two_passes_suffice(
     job: Job, size: int, demand: LayoutDemand, machines: Machines
 ) -> npt.NDArray[np.bool_]:
     """Whether each machine's memory allows two passes; so it does where that is unknown."""
-    volumes = demand.volumes if demand.volumes and not demand.own_disks else None
-    count = volumes.count if volumes else 0
+    count = _volumes_of_local_data(demand)
     return np.array([suffices(job, size, each.offer, count) for each in machines], dtype=bool)
+
+
+def two_pass_nodes(
+    job: Job, size: int, demand: LayoutDemand, machines: Machines
+) -> npt.NDArray[np.int64]:
+    """The fewest nodes of each machine whose memory allows two passes."""
+    count = _volumes_of_local_data(demand)
+    shares = np.array([largest_share(job, each.offer, count) for each in machines])
+    return np.asarray(np.ceil(size / shares), dtype=np.int64)
+
+
+def _volumes_of_local_data(demand: LayoutDemand) -> int:
+    """On how many volumes a node keeps intermediate data; 0: on its own disks."""
+    return demand.volumes.count if demand.volumes and not demand.own_disks else 0
 
 
 def _nodes_for(needed: float, each: Floats) -> Floats:

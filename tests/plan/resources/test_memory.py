@@ -14,10 +14,12 @@ from tonnage.model.profiles.repository import index_profiles, read_profiles
 from tonnage.plan.layouts import layout_options
 from tonnage.plan.planner import PlanRequest, plan
 from tonnage.plan.resources.engine_memory import (
+    MAX_NODE_PARTITIONS,
     MAX_PARTITIONS,
     MIN_VOLUME_BLOCK,
     fits_two_passes,
     largest_mapreduce,
+    largest_share,
     largest_sort,
     local_devices,
     partition_bytes,
@@ -157,6 +159,7 @@ def test_a_mapreduces_partitions_are_as_large_as_its_threads_take(
     budget = MemoryBudget(memory_bytes, threads, devices)
     assert partition_bytes(memory_bytes, threads, devices) == budget.portion_bytes
     assert MAX_PARTITIONS == cluster.MAX_PARTITIONS
+    assert budget.partitions(1 << 62) == max(MAX_NODE_PARTITIONS, threads)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +185,29 @@ def test_simulate_agrees_which_mapreduces_memory_allows(
 
     assert suffices(most * 0.98)
     assert not suffices(most * 1.02)
+
+
+@pytest.mark.parametrize("volumes", [0, 8])
+def test_a_mapreduce_on_few_nodes_has_few_partitions(volumes: int) -> None:
+    found = machine("x8g.large")
+    assert found.memory_bytes and found.vcpus
+    devices = volumes or local_devices(found)
+    its = MapReduceDivision(Machine(found.memory_bytes // 2, int(found.vcpus), devices))
+    most = int(largest_share(mapreduce_job(), found, volumes))
+    assert most / its.partitions(most, 1) <= its.slot_bytes(most, 1)
+    more = int(most * 1.01)
+    assert more / its.partitions(more, 1) > its.slot_bytes(more, 1)
+
+
+def test_two_passes_need_nodes_for_their_partitions() -> None:
+    its = replace(offer("m", local_bytes=10**15), vcpus=8, memory_bytes=64 * GIB)
+    laws = [distribution("local both", 1e9), distribution("network", 1e9)]
+    known = index_profiles([profile({"m": laws})])
+    share = largest_share(mapreduce_job(), its)
+    for job, nodes in ((mapreduce_job(), 3), (sort_job(), 1)):
+        request = PlanRequest(job, int(2.5 * share), Limits(1, 100), memory=True)
+        (found,) = plan(request, [catalog([its], ())], known).candidates
+        assert (found.nodes, len(found.phases)) == (nodes, 2)
 
 
 def test_a_mapreduce_with_too_little_memory_takes_a_third_pass() -> None:

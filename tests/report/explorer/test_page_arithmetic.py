@@ -376,7 +376,7 @@ def test_the_tables_have_a_key_for_each_field() -> None:
             tables["machines"][0],
             {
                 *("link_source", "local_bytes", "memory_bytes"),
-                *("source", "disks_source", "cores_source", "most_bytes"),
+                *("source", "disks_source", "cores_source", "most_bytes", "most_share"),
                 *("network_source", "network_caution", "possible_burst", "divides_once_more"),
                 "family",
             },

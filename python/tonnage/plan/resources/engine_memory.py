@@ -33,8 +33,8 @@ TWO_PASS = ("sort", "mapreduce")
 NODES = 1_000
 FILL = 0.76
 """The core fills partitions to 75 % of what fits; the rest is rounding."""
-MAX_PARTITIONS = 1 << 15
-"""Of a MapReduce (`run.mapreduce.cluster`)."""
+MAX_PARTITIONS, MAX_NODE_PARTITIONS = 1 << 15, 1 << 12
+"""Of a MapReduce (`run.mapreduce.cluster`, `run.mapreduce.shuffle`), and of each of its nodes."""
 LARGEST, EXACT = 1 << 60, 1.01
 """The bounds of the bisection: bytes, and the factor between its last steps."""
 CLEAR = 1.05
@@ -71,6 +71,19 @@ def suffices(job: Job, size: int, offer: Offer, volumes: int = 0) -> bool:
     if job.name == "sort" and has_memory_limit(offer):
         return fits_two_passes(offer, size, volumes)
     return size <= largest_input(job, offer, volumes)
+
+
+def largest_share(job: Job, offer: Offer, volumes: int = 0) -> float:
+    """The most bytes of input for each node in two passes; infinite without such a limit.
+
+    A MapReduce has that many partitions only on eight nodes or more.
+    """
+    share = intermediate_share(job)
+    if share is None or job.name == "sort" or not has_memory_limit(offer):
+        return math.inf
+    memory = _memory(offer, volumes)
+    most = partition_bytes(memory.bytes // MEMORY_SHARE, memory.threads, memory.devices)
+    return most * MAX_NODE_PARTITIONS / share
 
 
 def largest_mapreduce(offer: Offer, volumes: int = 0) -> int:

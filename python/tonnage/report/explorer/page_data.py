@@ -10,7 +10,7 @@ import dataclasses
 import datetime
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -35,6 +35,7 @@ from tonnage.plan.planner import DISKS_NOT_MEASURED, PlanRequest, options_for, p
 from tonnage.plan.resources.engine_memory import (
     divides_once_more,
     largest_input,
+    largest_share,
 )
 from tonnage.plan.resources.machines import (
     PURCHASES,
@@ -359,7 +360,8 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
         "local_bytes": offer.local_bytes,
         "memory_bytes": offer.memory_bytes,
         "divides_once_more": divides_once_more(offer),
-        "most_bytes": _most_bytes(tables.limited, offer),
+        "most_bytes": _by_layout(largest_input, tables.limited, offer),
+        "most_share": _by_layout(largest_share, tables.limited, offer),
         "buckets": {name: _bucket(each) for name, each in one.buckets.items()},
         "possible_burst": one.possible_burst,
         "source": tables.texts.put(offer.spec_source),
@@ -378,14 +380,14 @@ def _machine(bought: MachineByPurchase, tables: _Tables) -> dict[str, Any]:
     }
 
 
-def _most_bytes(job: Job | None, offer: Offer) -> dict[str, float] | None:
-    """The largest input that its memory allows, with local disks and with so many volumes."""
-    local = math.inf if job is None else largest_input(job, offer)
-    if job is None or math.isinf(local):
+def _by_layout(
+    most: Callable[[Job, Offer, int], float], job: Job | None, offer: Offer
+) -> dict[str, float] | None:
+    """A limit of memory with local disks and with so many volumes; ``None``: there is none."""
+    if job is None or math.isinf(most(job, offer, 0)):
         return None
-    return {"local": local} | {
-        str(count): largest_input(job, offer, count) for count in VOLUME_COUNTS
-    }
+    counts = {"local": 0} | {str(count): count for count in VOLUME_COUNTS}
+    return {name: most(job, offer, count) for name, count in counts.items()}
 
 
 def _price_source(machine: Machine) -> str:

@@ -39,14 +39,18 @@ function layoutOptions(request) {
       const volumes = group.kind === null ? null
         : new BlockVolumes(catalog.kinds[group.kind], group.count, onVolumes, catalog.billing.hours_per_month);
       const all = pageData.lists[group.machines];
-      const fits = (place) => size <= mostBytesOf(pageData.machines[place], group);
+      const fits = (place) => size <= ofLayout(pageData.machines[place].most_bytes, group);
       const divide = (place) => group.third_pass !== null && pageData.machines[place].divides_once_more && !fits(place);
       const passes = [[group.demand, all.filter((place) => !divide(place))], [group.third_pass, all.filter(divide)]];
       return passes.filter(([, machines]) => machines.length).map(([demand, machines]) => ({
         ...group, catalog, volumes, machines,
         ...outsideOf(machines, catalog.store, requests, taken_out, size),
-        minNodes: machines.map((place) => (fits(place) || divide(place)
-          ? minNodesOf(pageData.machines[place], group, volumes, kept, size) : IMPOSSIBLE_NODES)),
+        minNodes: machines.map((place) => {
+          const machine = pageData.machines[place];
+          const least = minNodesOf(machine, group, volumes, kept, size);
+          if (divide(place)) return least;
+          return fits(place) ? Math.max(least, Math.ceil(size / ofLayout(machine.most_share, group))) : IMPOSSIBLE_NODES;
+        }),
         demand: demands[demand], distinct: distinctMachines(machines, demand, request.purchase), purchase: request.purchase,
       }));
     });
@@ -82,11 +86,10 @@ function minNodesOf(machine, group, volumes, kept, size) {
   return Math.min(least, IMPOSSIBLE_NODES);
 }
 
-/** The largest input that a machine's memory allows in two passes. */
-function mostBytesOf(machine, group) {
-  const { most_bytes: most } = machine;
-  if (most === null) return Infinity;
-  return most[group.own_disks || !group.count ? "local" : group.count];
+/** What a machine's memory allows in two passes, in the group's layout. */
+function ofLayout(limits, group) {
+  if (limits === null) return Infinity;
+  return limits[group.own_disks || !group.count ? "local" : group.count];
 }
 
 /** Demands with each distinct term once, since phases share terms. */
