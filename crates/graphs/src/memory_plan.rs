@@ -151,7 +151,12 @@ impl Plan {
             true => requested(bytes, inputs, RANGE_BYTES, EXTENT_BYTES),
             false => EXTENT_BYTES,
         };
-        let (length, extent_buffers) = divide(longest_extent, inputs + workers + 1, inputs);
+        let few = inputs + workers + 1;
+        let (length, mut extent_buffers) = divide(longest_extent, few, inputs);
+        if downloads {
+            // A request has one until its range is there, and others wait for a worker each.
+            extent_buffers = extent_buffers.min(few + workers);
+        }
         let extent_bytes = extent_stride(record_bytes, length.saturating_sub(ALIGNMENT));
         let extents = extent_buffers * (aligned(extent_bytes) + ALIGNMENT);
         if endpoints == 0 {
@@ -368,6 +373,13 @@ mod tests {
         assert_eq!(request_mib(&of_objects(large, 8 << 30, 4)), [15.9, 51.2]);
         assert_eq!(request_mib(&of_objects(large, 1 << 30, 1)), [7.0, 7.5]);
         assert_eq!(request_mib(&of_objects(large, 768 << 20, 2)), [5.0, 5.3]);
+    }
+
+    #[test]
+    fn no_more_ranges_are_held_than_are_under_way_or_awaited() {
+        let shape = of_objects(1 << 40, 64 << 30, 4);
+        let plan = Plan::new(&shape, &Disk::default()).expect("a plan");
+        assert_eq!(plan.extent_buffers, 16 + 1 + 2 * 4);
     }
 
     #[test]
