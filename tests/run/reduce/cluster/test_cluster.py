@@ -29,6 +29,7 @@ from tonnage.run.reduce.builtin.kmeans import KMeans
 from tonnage.run.reduce.cluster import driver
 from tonnage.run.reduce.cluster.chunk_ledger import ChunkLedger
 from tonnage.run.reduce.cluster.driver import reduce_on_cluster
+from tonnage.run.reduce.cluster.inputs import ClusterInput
 from tonnage.run.reduce.cluster.job_dir import ReduceJobDir
 from tonnage.run.reduce.cluster.messages import (
     ChunksReturned,
@@ -39,8 +40,11 @@ from tonnage.run.reduce.cluster.messages import (
 )
 from tonnage.run.reduce.cluster.run_record import NodeReports
 from tonnage.run.reduce.cluster.worker import ReduceConfig, ReduceWorker
+from tonnage.run.reduce.index import Index, from_bytes, to_bytes
 from tonnage.run.reduce.sampling import FromSample
+from tonnage.run.storage.sources import InputFile
 from tonnage.run.two_pass.job_dir import FatalJobError
+from tonnage.run.two_pass.splits import FileId
 
 NODES = ("a", "b", "c")
 
@@ -244,6 +248,18 @@ def test_k_means_is_what_one_machine_makes_of_it(tmp_path: Path, s3: Bucket) -> 
     nearest = ((rows[:, None] - result.centres[None]) ** 2).sum(axis=2).argmin(axis=1)
     means = np.array([rows[nearest == each].mean(axis=0) for each in range(4)])
     assert np.abs(means - result.centres).max() < 0.1
+
+
+def test_a_sample_is_of_an_index_of_what_one_node_can_read() -> None:
+    """Each node has files of its own; the largest are not the first."""
+    files = [InputFile(f"{node}/part", size) for node, size in (("a", 8), ("b", 24), ("all", 16))]
+    chunks = [Chunk(0, 0, 8, 1), Chunk(1, 0, 16, 2), Chunk(1, 16, 8, 1), Chunk(2, 0, 16, 2)]
+    ids = [FileId(file.name, 0, file.bytes, 0, 0) for file in files]
+    given = ClusterInput(Index(FixedWidth("f8"), files, chunks), ids, [["a"], ["b"], None])
+    node, index = given.node_with_most(["a", "b"])
+    found = from_bytes(to_bytes(index), "the index")
+    assert node == "b" and found.files == files[1:]
+    assert found.chunks == [chunk._replace(file=chunk.file - 1) for chunk in chunks[1:]]
 
 
 @given(

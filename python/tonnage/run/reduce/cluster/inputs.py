@@ -49,9 +49,16 @@ class ClusterInput:
                 if node in bytes_:
                     bytes_[node] += chunk.bytes
         best = max(nodes, key=lambda node: bytes_[node])
-        readable = [of is None or best in of for of in self.holders]
-        chunks = [chunk for chunk in self.index.chunks if readable[chunk.file]]
-        return best, Index(self.index.format, self.index.files, chunks)
+        readable = [file for file, of in enumerate(self.holders) if of is None or best in of]
+        places = {file: place for place, file in enumerate(readable)}
+        chunks = [
+            chunk._replace(file=places[chunk.file])
+            for chunk in self.index.chunks
+            if chunk.file in places
+        ]
+        # Files of other nodes are left out: an index has all chunks of its files.
+        files = [self.index.files[file] for file in readable]
+        return best, Index(self.index.format, files, chunks)
 
     def to_json(self) -> dict[str, Any]:
         held = {
