@@ -21,6 +21,7 @@ from tonnage.plan.backtest.published_sorts import (
     LAYOUTS,
     LOCATIONS,
     MACHINES,
+    WORKERS,
     Engine,
     PublishedSort,
 )
@@ -42,8 +43,9 @@ class Prediction:
         stored = {self.record.read_from, self.record.written_to} & {"s3"}
         requests = [self.engine.requests] if stored and self.engine.requests else []
         machine = MACHINES.get(self.record.machine_type)
-        facts = [*requests, machine.source] if machine else requests
-        return [f"cores did not limit it: {self.engine.cores}", *facts]
+        workers = WORKERS.get(self.record.name)
+        facts = [each.source for each in (machine, workers) if each]
+        return [f"cores did not limit it: {self.engine.cores}", *requests, *facts]
 
     @property
     def seconds_error(self) -> float:
@@ -82,10 +84,12 @@ def predict(
     engine = ENGINES.get(record.engine)
     if engine is None:
         return Skipped(record, f"nobody published what {record.engine}'s cores take of a GB")
+    workers = WORKERS.get(record.name)
+    nodes = workers.nodes if workers else record.nodes
     request = PlanRequest(
         job=_job(record, engine),
         size=record.bytes,
-        limits=Limits(min_nodes=record.nodes, max_nodes=record.nodes),
+        limits=Limits(min_nodes=nodes, max_nodes=nodes),
         include=frozenset(["previous"]),
         all_sizes=True,
     )
@@ -94,7 +98,15 @@ def predict(
     fitting = [each for each in made.candidates if layout in (None, each.layout)]
     if not fitting:
         return Skipped(record, "; ".join(dict.fromkeys(each.why for each in made.excluded)))
-    return Prediction(record, fitting[0], engine)
+    return Prediction(record, _with_all_paid(fitting[0], record.nodes), engine)
+
+
+def _with_all_paid(candidate: Candidate, nodes: int) -> Candidate:
+    """The candidate with the cost of so many machines, of which some only direct the others."""
+    more = nodes / candidate.nodes
+    usd = candidate.cost_usd
+    paid = Range(low=more * usd.low, median=more * usd.median, high=more * usd.high)
+    return structs.replace(candidate, cost_usd=paid)
 
 
 def _contains(interval: Range, value: float) -> bool:
