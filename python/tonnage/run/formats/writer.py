@@ -1,4 +1,4 @@
-"""Parts of the output, durable before they get their names."""
+"""Parts of the output, durable before they get their names, unless they are uploaded then."""
 
 import os
 import threading
@@ -36,10 +36,10 @@ class OutputSchema:
 
 
 class PartWriter:
-    """Writes a part; its file is created with its first rows."""
+    """Writes a part; its file is created with its first rows, and is flushed if ``durable``."""
 
-    def __init__(self, path: Path, format: str) -> None:
-        self.path, self._format = path, format
+    def __init__(self, path: Path, format: str, *, durable: bool = True) -> None:
+        self.path, self._format, self._durable = path, format, durable
         self.rows = 0
         self._open = ExitStack()
         self._writer: Any = None
@@ -56,7 +56,7 @@ class PartWriter:
 
     def end(self) -> None:
         self._open.close()
-        if self._writer is not None:
+        if self._writer is not None and self._durable:
             handle = os.open(self.path, os.O_RDONLY)
             try:
                 os.fsync(handle)

@@ -79,6 +79,8 @@ class PassTwo:
     part_path: Callable[[tuple[int, ...]], Path]
     format: str
     on_progress: Callable[[int], None]
+    durable: bool = True
+    """Whether parts must not be lost; those that are uploaded at once are made again instead."""
     phases: list[dict[str, Any]] = field(default_factory=list)
     divided_bytes: int = 0
     steps: int = 0
@@ -286,7 +288,8 @@ class PassTwo:
         """The unfinished part of a leaf; parts get names when all are done, without empty ones."""
         with self._lock:
             return self._parts.setdefault(
-                leaf.place, PartWriter(self.part_path(leaf.place), self.format)
+                leaf.place,
+                PartWriter(self.part_path(leaf.place), self.format, durable=self.durable),
             )
 
     def _read_partitions(

@@ -181,6 +181,7 @@ class MapReduceWorker(TwoPassWorker):
             part_path=self._unfinished,
             format=self._config.format,
             on_progress=lambda done: on_progress(done + reducer.steps),
+            durable=self._config.output_url is None,
         )
         lock, output_bytes = threading.Lock(), 0
         all_requests: list[dict[str, Any]] = []
