@@ -60,7 +60,8 @@ LAB = "accuracy"
 MACHINES, MEASURED = 4, 2
 DISKS, LINKS, CORES = (30, 70), (15, 60), (0.25, 0.45)
 """Ranges from which a type is drawn: MB/s of disks and links, share of a core."""
-USD = (0.5, 1.5)
+USD_EACH, USD_OFF = (0.3, 0.4, 0.3), 0.1
+"""Dollars an hour for the middle of each range, and how much a price may be off."""
 TYPES = ("a", "b", "c", "d")
 MB = 1_000_000
 COLUMNS = 8
@@ -102,18 +103,21 @@ class Type:
 
 
 def drawn(seed: int) -> list[Type]:
-    """Draw the types of a lab."""
+    """Draw the types of a lab, priced by what they have, so that no type is best at every job."""
     draw = random.Random(seed)
-    return [
-        Type(
-            name,
-            draw.randint(*DISKS),
-            draw.randint(*LINKS),
-            round(draw.uniform(*CORES), 2),
-            round(draw.uniform(*USD), 2),
+    found = []
+    for name in TYPES:
+        disk, link = draw.randint(*DISKS), draw.randint(*LINKS)
+        cores = round(draw.uniform(*CORES), 2)
+        usd = sum(
+            each * 2 * value / sum(within)
+            for each, value, within in zip(
+                USD_EACH, (disk, link, cores), (DISKS, LINKS, CORES), strict=True
+            )
         )
-        for name in TYPES
-    ]
+        usd *= draw.uniform(1 - USD_OFF, 1 + USD_OFF)
+        found.append(Type(name, disk, link, cores, round(usd, 3)))
+    return found
 
 
 class OnType:
@@ -196,7 +200,7 @@ class OnType:
             "sort": ("sort", records, *where),
             "mapreduce": (
                 *("mapreduce", f"{HERE / 'jobs.py'}:JOB", records, *where),
-                *("--input-format", "records:100", "--workers", "1"),
+                *("--input-format", "records:100"),
             ),
         }.get(name) or ("reduce", name, *rows, *REDUCTIONS[name])
         try:
