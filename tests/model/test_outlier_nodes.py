@@ -170,8 +170,9 @@ def test_a_forecast_follows_the_equations_of_the_slowest_machine(
             size / len(some) / min(each[name] for each in some)
             for name in ("local read", "local write", "network")
         )
-        # Reading and writing share the disks: equations 1 and 3, rates measured apart.
-        return max(read + write, net if len(some) > 1 else 0.0) + read + write
+        # Reading and writing share the disks: equations 1 and 3, rates measured apart. A node
+        # keeps its own part of the shuffle.
+        return max(read + write, net * (1 - 1 / len(some))) + read + write
 
     found = gain(sort_job(), size, nodes, ["0"])
     assert found.all_nodes.seconds == pytest.approx(expected_seconds(some))

@@ -12,6 +12,7 @@ from tonnage.catalog import find_offer, newest_catalogs
 from tonnage.model.jobs.core_throughput import (
     CORE_SECONDS_PER_GB,
     EPYC_SORTING,
+    NODE_CORE_SECONDS,
     core_throughput,
 )
 from tonnage.model.jobs.mapreduce import sort_job
@@ -57,8 +58,8 @@ def planned(
 
 def test_a_sort_takes_the_core_seconds_of_the_benchmarks() -> None:
     found = planned()
-    assert [each.bottleneck for each in found.phases] == ["cpu", "cpu"]
-    per_gb = sum(each.seconds for each in found.phases) * 8 / 1_000
+    assert [each.bottleneck for each in found.phases] == ["cpu", "cpu", "cpu"]
+    per_gb = sum(each.seconds for each in found.phases[:2]) * 8 / 1_000
     assert per_gb == pytest.approx(3.2)
     assert sum(CORE_SECONDS_PER_GB[f"cpu {each}"] for each in ("partition", "sort")) == (
         pytest.approx(3.2)
@@ -68,9 +69,21 @@ def test_a_sort_takes_the_core_seconds_of_the_benchmarks() -> None:
 
 
 def test_hyper_threads_are_not_cores_and_fast_cores_are_faster() -> None:
-    usual = planned().seconds.median
-    assert planned("few").seconds.median == pytest.approx(2 * usual)
-    assert planned("quick").seconds.median == pytest.approx(usual / 2)
+    usual, few, quick = (
+        sum(phase.seconds for phase in planned(name).phases[:2]) for name in ("m", "few", "quick")
+    )
+    assert few == pytest.approx(2 * usual) and quick == pytest.approx(usual / 2)
+
+
+def test_each_node_begins_and_ends_on_one_core() -> None:
+    """Whatever the input: of eight cores one, of half a core that half."""
+    half = replace(offer("m"), vcpus=1, cores=0.5)
+    for machine, seconds in ((replace(offer("m"), vcpus=8, cores=8), 1.0), (half, 2.0)):
+        request = PlanRequest(job=sort_job(), size=TB, limits=Limits(4, 4), network="infinite")
+        (found,) = plan(request, [catalog([machine], ())], known()).candidates
+        last = found.phases[-1]
+        assert last.name == "beginning and end"
+        assert last.seconds == pytest.approx(seconds * NODE_CORE_SECONDS)
 
 
 def test_a_copy_on_another_node_takes_cores_too() -> None:
@@ -83,6 +96,7 @@ def test_a_copy_on_another_node_takes_cores_too() -> None:
         "cpu partition": pytest.approx(1_000 * CORE_SECONDS_PER_GB["cpu partition"] / 8),
         "cpu sort": pytest.approx(1_000 * CORE_SECONDS_PER_GB["cpu sort"] / 8),
         "cpu copy": pytest.approx(1_000 * CORE_SECONDS_PER_GB["cpu copy"] / 8),
+        "cpu": pytest.approx(NODE_CORE_SECONDS),
     }
 
 

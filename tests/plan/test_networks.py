@@ -48,32 +48,32 @@ def planned(
 
 
 def test_a_measured_burst_lasts_as_long_as_its_credit() -> None:
-    # Of two nodes each sends 100 GB: its credit lasts for 10 s at 10 GB/s.
-    assert planned(200 * GB, BURST).phases[0].seconds == pytest.approx(10)
+    # Of two nodes each sends half of its share, 100 GB: its credit lasts for 10 s at 10 GB/s.
+    assert planned(400 * GB, BURST).phases[0].seconds == pytest.approx(10)
     # 300 GB: 100 in 10 s, and 200 at the baseline.
-    assert planned(600 * GB, BURST).phases[0].seconds == pytest.approx(210)
+    assert planned(1_200 * GB, BURST).phases[0].seconds == pytest.approx(210)
 
 
 def test_the_baseline_counts_where_nobody_measured_and_the_plan_says_so() -> None:
-    found = planned(200 * GB, None)
+    found = planned(400 * GB, None)
     assert found.phases[0].seconds == pytest.approx(100)
     assert any("may burst to 10,000 MB/s, but nobody published" in note for note in found.notes)
-    assert not any("may burst" in note for note in planned(200 * GB, BURST).notes)
+    assert not any("may burst" in note for note in planned(400 * GB, BURST).notes)
 
 
 def test_the_arithmetic_says_who_measured_the_burst() -> None:
-    its = explain(request(200 * GB), [world(BURST)], KNOWN, "m")
+    its = explain(request(400 * GB), [world(BURST)], KNOWN, "m")
     (term,) = [each for each in its.terms if each.resource == "network"]
     assert "up to 10,000 MB/s for a credit of 90.0 GB" in term.capacity_source
     assert "; seen)" in term.capacity_source
 
 
 def test_an_interval_allows_for_a_burst_that_nobody_measured() -> None:
-    found = planned(600 * GB, None, BURST)
-    assert found.seconds.median == pytest.approx(planned(600 * GB, None).seconds.median)
+    found = planned(1_200 * GB, None, BURST)
+    assert found.seconds.median == pytest.approx(planned(1_200 * GB, None).seconds.median)
     # Between no credit, 300 s of the baseline, and all of it, 210 s: nearly all of that range.
     assert 210 < found.seconds.low < 225 and found.seconds.high == pytest.approx(300, rel=0.01)
-    its = explain(request(600 * GB), [world(None, BURST)], KNOWN, "m")
+    its = explain(request(1_200 * GB), [world(None, BURST)], KNOWN, "m")
     (term,) = [each for each in its.terms if each.resource == "network"]
     assert term.capacity == pytest.approx(1e9) and term.high_capacity > 1.3e9
 

@@ -1,8 +1,8 @@
 """The phases of a finished run: duration, bottleneck, and selectivity.
 
 The phases of a sort or a MapReduce are its passes on the slowest node, with the bottleneck from its
-probes (`tonnage.model.run_comparison.two_pass`). Replication after pass two counts as part of it,
-as in plans. The rounds of a reduction are represented by one, whose bottleneck is what its workers
+probes (`tonnage.model.run_comparison.two_pass`), and a MapReduce's copying of its output, as in
+plans. The rounds of a reduction are represented by one, whose bottleneck is what its workers
 spent most time on.
 """
 
@@ -96,23 +96,25 @@ def _passes(run: RunRecord) -> Iterator[ObservedPhase]:
     if run.job != "sort":
         shuffled, written = run.shuffled_bytes or 0, run.written_bytes or 0
         made = {"pass_one": shuffled / max(run.bytes, 1), "pass_two": written / max(shuffled, 1)}
-    seconds = {name: compared[name].seconds for name in PASSES}
+    seconds = {name: each.seconds for name, each in compared.items()}
     cores = {
         name: sum(use.amount for node in each.nodes for use in node.uses if use.resource == CPU)
         for name, each in compared.items()
     }
-    if COPY in compared:
+    names = [*PASSES, *(COPY for _ in compared.keys() & {COPY})]
+    if run.job == "sort" and COPY in compared:  # As earlier versions did.
+        names = [*PASSES]
         seconds["pass_two"] += compared[COPY].seconds
         cores["pass_two"] += cores[COPY]
     # Phases do not count the CPU time of functions: it is shared out by duration.
-    unattributed = max(run.cpu_seconds - sum(cores[name] for name in PASSES), 0.0)
-    total = sum(seconds.values()) or 1.0
-    for name in PASSES:
+    unattributed = max(run.cpu_seconds - sum(cores[name] for name in names), 0.0)
+    total = sum(seconds[name] for name in names) or 1.0
+    for name in names:
         yield ObservedPhase(
             name=name,
             seconds=seconds[name],
             limits=tuple(PLAN_RESOURCES[compared[name].bottleneck]),
-            made=made[name],
+            made=made.get(name),
             cpu_seconds=cores[name] + unattributed * seconds[name] / total,
         )
 

@@ -5,9 +5,6 @@ delivered that pace times its bytes per byte of input. So the model reproduces t
 extrapolates to other sizes and clusters by each resource's own distribution. For any other resource
 the measured capacity counts if it surely exceeds the run's rate; else the run's rate.
 
-In a shuffle each of N nodes keeps 1/N, so (N - 1)/N crosses the network. The papers' equations
-count all of it, which is close for large clusters. Runs are of small ones, so it is counted here.
-
 A run matches a job of the same kind: the same durability, locations of its data, functions and
 number of phases, and shares of bytes within `ALIKE`. Others are skipped with a note.
 """

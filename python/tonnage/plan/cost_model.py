@@ -63,7 +63,7 @@ def term_work(
         elif part.remote_only:
             amount = amount * (1 - 1 / nodes)
         elif term.resource_class == "network" and not part.outside:
-            # One node sends nothing. With more all bytes count, as in the papers' equations.
+            # One node has no other to copy to.
             amount = amount * (nodes > 1)
         if part.advertised:
             # A node below the advertised rate counts as one with more bytes to move.

@@ -23,6 +23,7 @@ from tonnage.base.records.job import START_UP, Demand, Job, JobPhase, Resource
 from tonnage.base.records.profile import CapacityDistribution, Mode
 from tonnage.catalog import StoreLimits
 from tonnage.model.capacity import UNKNOWN_SPREAD
+from tonnage.model.jobs.core_throughput import BEGIN, JOBS, NODE_CORE_SECONDS
 from tonnage.model.profiles.network_scaling import ScalingCurve
 from tonnage.model.profiles.repository import OfferCapacity
 from tonnage.plan.calibration import (
@@ -294,6 +295,9 @@ def layout_demand(
         phases.append(PhaseDemand(phase.name, tuple(terms), phase.fixed_seconds, local))
     if runs and runs.other_seconds:
         phases.append(PhaseDemand(OUTSIDE_PHASES, (), runs.other_seconds, 0.0))
+    elif not runs and job.name in JOBS and BEGIN in shares.engine:
+        phases.append(_outside_phases(shares.engine[BEGIN]))
+        advertised.add("cores")
     return LayoutDemand(
         layout,
         own_disks,
@@ -309,6 +313,15 @@ def layout_demand(
 def _start_up(law: CapacityDistribution) -> PhaseDemand:
     part = DemandPart("start", 1.0, law, None, "each machine starts once", per_node=True)
     return PhaseDemand(START_UP, (DemandTerm("start", (part,), 0.0),), 0.0, 0.0)
+
+
+def _outside_phases(law: CapacityDistribution) -> PhaseDemand:
+    """What each node's process takes to begin and to end, on one core."""
+    part = DemandPart(
+        *("cpu", NODE_CORE_SECONDS, law, "cores", "each node starts a process"), per_node=True
+    )
+    term = DemandTerm("cpu", (part,), 0.0, max_per_node=1.0)
+    return PhaseDemand(OUTSIDE_PHASES, (term,), 0.0, 0.0)
 
 
 def _shared_term(shared: SharedDemand) -> DemandTerm:
@@ -355,11 +368,6 @@ def _calibrated_parts(
             kept: _bytes(demand for demand in demands if demand.shuffled == kept)
             for kept in sorted({demand.shuffled for demand in demands})
         }
-        if resource_class == "network":
-            own = tuple(
-                dataclasses.replace(part, remote_only=demand.shuffled)
-                for part, demand in zip(own, demands, strict=bool(own))
-            )
     moved = sum(each * (sent if kept else 1.0) for kept, each in amounts.items())
     observed = observed_capacity(runs, phase, moved, curve if resource_class == "network" else None)
     if observed is None:
@@ -444,8 +452,12 @@ def _parts(
         if demand.resource == "network" and (own is None or not own.at_scale):
             # Without its own scaling curve, assume that of its profile, or of all profiles.
             curve = ((laws.curve or laws.profile_curve) if own else None) or shares.curve
+        # A rate that was derived by a study's equations counts all of a shuffle, as they do.
         found.append(
-            DemandPart(demand.resource, demand.per_byte, law, advertised, demand.source, curve)
+            DemandPart(
+                *(demand.resource, demand.per_byte, law, advertised, demand.source, curve),
+                remote_only=demand.shuffled and law.evidence != "derived",
+            )
         )
     return tuple(found)
 

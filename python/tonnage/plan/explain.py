@@ -97,6 +97,8 @@ def _explain_part(
     share = term.credit_share * part.per_byte / term.per_byte
     alone = DemandTerm(term.resource_class, (part,), share, term.max_per_node)
     demand = part.per_byte * (choice.nodes if part.per_node else size)
+    if part.remote_only:
+        demand *= 1 - 1 / choice.nodes
     if moved := _request_bytes(choice.machine, term, part):
         demand /= moved
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tonnage.base import core
 from tonnage.base.records.job import Demand, Job, JobPhase
 from tonnage.base.records.profile import CapacityDistribution
+from tonnage.model.jobs.mapreduce import COPY
 from tonnage.model.token_bucket import TokenBucket
 from tonnage.plan.calibration import OUTSIDE_PHASES
 from tonnage.plan.demand import (
@@ -223,18 +224,21 @@ class _Drawing:
         self._job, self._demand, self._buckets = job, demand, buckets
         self._nodes, self._seed = nodes, seed
         self._bursts: dict[str, tuple[float, float] | None] = {}
-        self._copies = 2 if job.durability == "replicated" else 1
-        self._copied_later = self._copies > 1 and job.name != "sort"
+        self._copied_later = any(phase.name == COPY for phase in job.phases)
+        is_copied = job.durability == "replicated" and not self._copied_later
+        self._copies = 2 if is_copied else 1
 
     def cluster(self) -> SimulatedCluster:
         outside = [each for each in self._demand.phases if each.name == OUTSIDE_PHASES]
         names = [phase.name for phase in self._job.phases]
         phases = [each for each in self._demand.phases if each.name in names]
-        one, two = zip(self._job.phases, phases, strict=True)
+        one, two, *later = zip(self._job.phases, phases, strict=True)
         pass_one, pass_two = _Loads(self._nodes), _Loads(self._nodes)
         third, copying = _Loads(self._nodes), _Loads(self._nodes)
         self._pass_one(*one, pass_one, third)
-        first_read = self._pass_two(*two, pass_two, third, copying)
+        first_read = self._pass_two(*two, pass_two, third)
+        for each in later:
+            self._copying(*each, copying)
         passes = [pass_one, pass_two, third, copying]
         resources = tuple(dict.fromkeys(name for each in passes for name in each.resources))
         stacked = [each.stacked(resources) for each in passes]
@@ -250,7 +254,15 @@ class _Drawing:
             burst=np.broadcast_to(np.array([[each[0]] for each in bursts]), shape),
             credit=np.broadcast_to(np.array([[each[1]] for each in bursts]), shape),
             fixed_seconds=(one[1].fixed_seconds, two[1].fixed_seconds),
-            outside_seconds=sum(each.fixed_seconds for each in outside),
+            outside_seconds=sum(map(self._outside, outside)),
+        )
+
+    def _outside(self, planned: PhaseDemand) -> float:
+        """Seconds before and after the passes, until the slowest node has begun and ended."""
+        return planned.fixed_seconds + sum(
+            part.per_byte * float(np.max(self._seconds(term, part)))
+            for term in planned.terms
+            for part in term.parts
         )
 
     def _pass_one(
@@ -275,26 +287,20 @@ class _Drawing:
         planned: PhaseDemand,
         loads: _Loads,
         third: _Loads,
-        copying: _Loads,
     ) -> Array:
         """The loads of pass two; returns the seconds that it reads a byte before it can write."""
         reading: dict[str, Array] = {}
         writing: set[str] = set()
-        copies = copying if self._copied_later else loads
         for term in planned.terms:
             for demand, resource, seconds in self._uses(phase, term, loads):
                 if demand.resource == "network":
-                    copies.add("sent", LINK_OUT, seconds)
-                    copies.add("arrived", LINK_IN, seconds)
-                elif demand.resource == "cpu copy":
-                    copies.add("own", resource, seconds)
+                    loads.add("sent", LINK_OUT, seconds)
+                    loads.add("arrived", LINK_IN, seconds)
                 elif demand.resource.endswith(("write", "put")):
                     writing.add(resource)
                     loads.add("own", resource, seconds / self._copies)
                     if self._copies > 1:
-                        copies.add("arrived", resource, seconds / self._copies)
-                    if self._copied_later:  # It is read from where it was written.
-                        copies.add("own", resource, seconds / self._copies)
+                        loads.add("arrived", resource, seconds / self._copies)
                 else:
                     loads.add("own", resource, seconds)
                     if demand.resource == "volume read" and resource == ATTACHED:
@@ -307,6 +313,16 @@ class _Drawing:
         # What shares a device with writing takes as long before as at the same time.
         apart = [each for name, each in reading.items() if name not in writing]
         return np.max(apart, axis=0) if apart else np.zeros(self._nodes)
+
+    def _copying(self, phase: JobPhase, planned: PhaseDemand, loads: _Loads) -> None:
+        for term in planned.terms:
+            for demand, resource, seconds in self._uses(phase, term, loads):
+                if demand.resource == "network":
+                    loads.add("sent", LINK_OUT, seconds)
+                    loads.add("arrived", LINK_IN, seconds)
+                else:
+                    way = "arrived" if demand.resource.endswith("write") else "own"
+                    loads.add(way, resource, seconds)
 
     def _uses(
         self, phase: JobPhase, term: DemandTerm, loads: _Loads

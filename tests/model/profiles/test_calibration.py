@@ -133,9 +133,9 @@ def test_a_link_carries_object_reads_besides_a_shuffle() -> None:
     assert found.phases[0].bottleneck == "network"
     found = planned([made_up(laws), calibrated([run])], 4, job)
     assert math.isclose(found.phases[0].seconds, 20 / 2 * (1 + 3 / 4) / (1 + 1 / 2))
-    # Without a run all of a shuffle is counted, as the equations do.
+    # Without a run, too.
     found = planned([made_up(laws)], 4, job)
-    assert math.isclose(found.phases[0].seconds, 4e9 / 4 * 2 / 90e6, rel_tol=0.01)
+    assert math.isclose(found.phases[0].seconds, 4e9 / 4 * (1 + 3 / 4) / 90e6, rel_tol=0.01)
 
 
 def test_resources_that_a_run_did_not_use_are_as_measured() -> None:

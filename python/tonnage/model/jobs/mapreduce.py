@@ -10,6 +10,9 @@ leave the reduction:
     replicated         max(M / read, R / network, 2 R / write)            equation 8
     volumes, objects   D and R there, M on local disks                    equations 10 and 11
 
+A sort copies its output while it writes; a MapReduce, whose functions write their own files, copies
+them afterwards, in a phase of its own.
+
 CPU work is added if a profile has the throughput of a core. Reading and writing of a pass share the
 devices, so both are divided by the mixed rate (equation 5); rates that were measured separately
 apply separately.
@@ -37,6 +40,8 @@ READ_BYTES = 4 << 20
 """The same of a MapReduce's gets, whose formats choose their own sizes: assumed."""
 STUDY = "Themis on EC2"
 THIRD_PASS = "third pass"
+COPY = "copy"
+COPIED = "a MapReduce copies its output to other nodes when all of it is written"
 DIVIDED = "memory does not suffice for two passes, so all partitions are divided once more"
 CORES = "all input is partitioned, and then sorted"
 
@@ -80,12 +85,20 @@ def mapreduce_job(
         _demand("local read", made, second),
         Demand(resource="cpu sort", per_byte=made, source=CORES),
     ]
-    if copies > 1:
+    phases = [
+        JobPhase(name="map and shuffle", demands=map_phase),
+        JobPhase(name="sort and reduce", demands=reduce_phase),
+    ]
+    if copies > 1 and name == "sort":
         reduce_phase.append(_demand("network", out, "equation 8"))
         reduce_phase.append(_demand("cpu copy", out, "equation 8"))
-    reduce_phase.append(
-        _demand(WRITES[written_to], copies * out, "equation 8" if copies > 1 else second)
-    )
+        reduce_phase.append(_demand("local write", copies * out, "equation 8"))
+    else:
+        reduce_phase.append(_demand(WRITES[written_to], out, second))
+    if copies > 1 and name != "sort":
+        moved: list[Resource] = ["local read", "network", "cpu copy", "local write"]
+        copied = [Demand(resource=each, per_byte=out, source=COPIED) for each in moved]
+        phases.append(JobPhase(name=COPY, demands=copied))
     if written_to == "objects":
         reduce_phase.append(_demand("cpu object", out, second))
     requests = []
@@ -96,10 +109,7 @@ def mapreduce_job(
         requests.append(RequestDemand(kind="put", per_byte=out / PUT_BYTES))
     return Job(
         name=name,
-        phases=[
-            JobPhase(name="map and shuffle", demands=map_phase),
-            JobPhase(name="sort and reduce", demands=reduce_phase),
-        ],
+        phases=phases,
         # As the study counts it: a 100 TB sort needs 300 TB (section 4.2.3).
         room=[
             SpaceDemand(where=SPACES[read_from], what="input", per_byte=1.0),
@@ -160,7 +170,7 @@ def job_from_run(record: RunRecord) -> Job:
         return made
     source = name_of(record)
     rows = [
-        Demand(resource="cpu", per_byte=each.cpu_seconds / record.bytes, source=source)
+        [Demand(resource="cpu", per_byte=each.cpu_seconds / record.bytes, source=source)]
         for each in phases
     ]
     return structs.replace(
@@ -168,9 +178,10 @@ def job_from_run(record: RunRecord) -> Job:
         phases=[
             structs.replace(
                 phase,
-                demands=[d for d in phase.demands if not d.resource.startswith("cpu")] + [row],
+                demands=[d for d in phase.demands if not d.resource.startswith("cpu")] + row,
             )
-            for phase, row in zip(made.phases, rows, strict=True)
+            # A run on one node copied nothing.
+            for phase, row in zip(made.phases, [*rows, []], strict=False)
         ],
         settings=made.settings | {"functions": functions_of(record) or ""},
         seen_bytes=record.bytes,

@@ -53,8 +53,10 @@ EQUIVALENT = {
     CPU: (CPU,),
 }
 """The resources that a bottleneck may mean: a stage that waits for one also waits for the other."""
-PASSES = ("pass_one", "pass_two")  # The phases of a run, in the order of a plan's
+PASSES = ("pass_one", "pass_two")
 COPY = "copy"  # Replication of pass two's output, where it did not overlap with it
+PLANNED_AS = {"pass_one": "map and shuffle", "pass_two": "sort and reduce", COPY: "copy"}
+"""The phases of a plan by those of a run."""
 PLAN_RESOURCES = {
     **dict.fromkeys((READ, WRITE, BOTH_WAYS), ("local disks", "volumes")),
     **dict.fromkeys(NETWORK, ("network",)),
@@ -253,13 +255,13 @@ def _bottleneck(
 def _with_plan(
     phase: PhaseComparison, candidate: Candidate, scale: float, copies: PhaseComparison | None
 ) -> PhaseComparison:
-    """The phase, compared with the plan's; replication after pass two is planned as part of it."""
-    phases = candidate.job_phases
-    if phase.name not in PASSES or len(phases) < len(PASSES):
+    """The phase, compared with the plan's; earlier plans have copying as a part of pass two."""
+    phases = {each.name: each for each in candidate.job_phases}
+    planned = phases.get(PLANNED_AS.get(phase.name, ""))
+    if planned is None:
         return phase
-    planned = phases[PASSES.index(phase.name)]
     came, bottleneck = phase.seconds, phase.bottleneck
-    if copies and phase.name == PASSES[-1]:
+    if copies and PLANNED_AS[COPY] not in phases and phase.name == PASSES[-1]:
         came += copies.seconds
         bottleneck = max((phase, copies), key=lambda each: each.seconds).bottleneck
     return structs.replace(
@@ -343,7 +345,7 @@ def _notes(
             f"the plan was for {formatting.size(planned.bytes)}; its seconds are scaled to "
             f"{formatting.size(record.bytes)}"
         )
-    if planned and any(phase.name == COPY for phase in phases):
+    if planned and any(phase.name == COPY and not phase.planned_seconds for phase in phases):
         yield "replication after pass two is planned and compared as part of pass two"
 
 

@@ -14,8 +14,7 @@ function gatherTerms(demand, volumes, size, nodes, capacity, Kind) {
     for (const part of term.parts) {
       const rates = capacity(part, nodes);
       const all = size * part.per_byte;
-      // One node sends nothing. With more all bytes count, as in the papers' equations, unless a run
-      // calibrates the part (`remote_only`), or it is traffic with others.
+      // One node has no other to copy to; `outside` is traffic with others.
       const alone = term.resource_class === "network" && !part.outside ? 0 : all;
       if (part.advertised && !advertised.has(part.advertised)) advertised.set(part.advertised, new Float64Array(nodes.length));
       const into = part.advertised ? advertised.get(part.advertised) : measured;

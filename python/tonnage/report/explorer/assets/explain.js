@@ -13,7 +13,9 @@ function explain(candidate, size, samples) {
   return group.demand.phases.flatMap((phase) => phase.terms.flatMap((term) => {
     const whole = term.parts.reduce((sum, part) => sum + part.per_byte, 0);
     return term.parts.filter((part) => movesData(term, part, candidate.nodes)).map((part) => {
-      const demand = part.per_byte * (part.per_node ? candidate.nodes : size) / (requestBytes(machine, term, part) || 1);
+      const moved = part.per_byte * (part.per_node ? candidate.nodes : size);
+      const sent = part.remote_only ? 1 - 1 / candidate.nodes : 1;
+      const demand = moved * sent / (requestBytes(machine, term, part) || 1);
       const alone = { ...term, parts: [part], credit_share: term.credit_share * part.per_byte / whole };
       const capacityOf = (nodes, capacity, buckets) => {
         const out = new Float64Array(nodes.length);
